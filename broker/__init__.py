@@ -1,0 +1,1 @@
+"""Sockets, dispatch and wiring: joins protocol, storage and coordinators into a broker."""

@@ -1,0 +1,1 @@
+"""One file per API key; the listing is the table of what is supported."""

@@ -1,0 +1,101 @@
+"""Drives compaction: chooses the log that needs it most, has a worker process write the cleaned segments, and swaps them in."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ..storage import cleaning
+from ..storage.log import Log
+from .partition import Partition
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+logger = logging.getLogger("ottla")
+IN_PROCESS_BYTES = 1 << 20
+
+
+class Cleaner:
+    """One compaction at a time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.busy: Partition | None = None
+        self._workers: Any = None
+        self._stopped = False
+
+    def start(self) -> None:
+        if self.broker.config["log.cleaner.enable"]:
+            self.broker.schedule.later(self.broker.config["log.cleaner.backoff.ms"], self._round)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._workers is not None:
+            self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _round(self) -> None:
+        if self._stopped:
+            return
+        if self.busy is None:
+            self.clean_one()
+        self.broker.schedule.later(self.broker.config["log.cleaner.backoff.ms"], self._round)
+
+    def clean_one(self) -> bool:
+        """Begins cleaning the dirtiest log that is due; False where none is."""
+        now = self.broker.schedule.now_ms()
+        best: tuple[float, Partition, cleaning.Plan] | None = None
+        for partition in self.broker.partitions.by_name.values():
+            log = partition.log
+            if log is None or not log.settings.is_compacted:
+                continue
+            plan = cleaning.plan(log, partition.last_stable_offset, now)
+            if plan is not None and (best is None or plan.dirty_ratio > best[0]):
+                best = (plan.dirty_ratio, partition, plan)
+        if best is None:
+            return False
+        self._begin(best[1], best[2])
+        return True
+
+    def _begin(self, partition: Partition, plan: cleaning.Plan) -> None:
+        log = partition.log
+        assert log is not None
+        self.busy = partition
+        small = sum(s.size for s in plan.segments) <= IN_PROCESS_BYTES
+
+        def done(outcome: Any, error: BaseException | None) -> None:
+            self.busy = None
+            if not self._stopped:
+                self.broker.event(lambda: self._finish(partition, log, plan, outcome, error))
+
+        job = plan.job()
+        if small or not hasattr(self.broker.files, "lock"):
+            files = self.broker.files
+            self.broker.schedule.in_thread(lambda: cleaning.run(files, job), done)
+        else:
+            workers = self._pool()
+            self.broker.schedule.in_thread(lambda: workers.submit(cleaning.run_on_disk, job).result(), done)
+
+    def _pool(self) -> Any:
+        if self._workers is None:
+            import multiprocessing
+            from concurrent.futures import ProcessPoolExecutor
+
+            self._workers = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        return self._workers
+
+    def _finish(self, partition: Partition, log: Log, plan: cleaning.Plan, outcome: Any, error: BaseException | None) -> None:
+        if error is not None:
+            logger.error("cleaning %s failed: %s", log.name, error)
+            return
+        if partition.log is not log:
+            return
+        try:
+            cleaning.swap(log, plan, outcome, self.broker.schedule.now_ms())
+        except OSError as failure:
+            self.broker.directory_failed(self.broker.partitions.directory_of[partition], failure)
+            return
+        self.broker.metrics.cleanings += 1
+        partition.hw_position = None
+        if partition.high_watermark <= log.end_offset:
+            partition.hw_position = log.position_of(partition.high_watermark)

@@ -1,0 +1,102 @@
+"""What a handler waits for, and the small trampoline that drives handlers of several steps.
+
+A `Later` is finished once, with a result or an error. An `async def` handler awaits nothing but `Later`s, so that it runs the
+same under an event loop and in a simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Later(Generic[T]):
+    """A value that is not there yet."""
+
+    __slots__ = ("_callback", "_more", "done", "error", "on_cancel", "result")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.result: T | None = None
+        self.error: BaseException | None = None
+        self.on_cancel: Callable[[], None] | None = None  # frees what the wait holds
+        self._callback: Callable[[Later[T]], None] | None = None
+        self._more: list[Callable[[Later[T]], None]] | None = None
+
+    def finish(self, result: T) -> None:
+        """The value is there. Does nothing when it was finished or cancelled before."""
+        if not self.done:
+            self.result = result
+            self._end()
+
+    def fail(self, error: BaseException) -> None:
+        if not self.done:
+            self.error = error
+            self._end()
+
+    def cancel(self) -> None:
+        """Nobody waits any more: no callback will be called."""
+        if not self.done:
+            self.done = True
+            self._callback = self._more = None
+            if self.on_cancel is not None:
+                self.on_cancel()
+
+    def _end(self) -> None:
+        self.done = True
+        callback, more = self._callback, self._more
+        self._callback = self._more = None
+        if callback is not None:
+            callback(self)
+        for one in more or ():
+            one(self)
+
+    def when_done(self, callback: Callable[[Later[T]], None]) -> None:
+        """Calls `callback` with this object once it is finished; at once when it is."""
+        if self.done:
+            callback(self)
+        elif self._callback is None:
+            self._callback = callback
+        else:
+            self._more = [*(self._more or ()), callback]
+
+    def get(self) -> T:
+        """The result of a finished one; its error is raised."""
+        if self.error is not None:
+            raise self.error
+        result: Any = self.result
+        return result  # type: ignore[no-any-return]
+
+    def __await__(self) -> Generator[Later[Any], None, T]:
+        if not self.done:
+            yield self
+        return self.get()
+
+
+def drive(steps: Coroutine[Later[Any], None, T]) -> Later[T]:
+    """Runs a coroutine that awaits `Later`s; what it returns or raises finishes the result."""
+    outcome: Later[T] = Later()
+    waiting: list[Later[Any]] = []
+
+    def step(_: Later[Any] | None) -> None:
+        waiting.clear()
+        try:
+            waited = steps.send(None)
+        except StopIteration as end:
+            outcome.finish(end.value)
+        except Exception as error:
+            outcome.fail(error)
+        else:
+            waiting.append(waited)
+            waited.when_done(step)
+
+    def cancel() -> None:
+        for waited in waiting:
+            waited.cancel()
+        steps.close()
+
+    outcome.on_cancel = cancel
+    step(None)
+    return outcome

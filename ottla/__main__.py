@@ -1,0 +1,5 @@
+"""`python -m ottla`."""
+
+from .cli import main
+
+main(prog_name="ottla")

@@ -1,0 +1,33 @@
+"""Features: what this broker supports, and what a new cluster is finalized at."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+FACTS = Path(__file__).resolve().parents[1] / "schemas" / "features.json"
+KRAFT_VERSION = "kraft.version"
+METADATA_VERSION = "metadata.version"
+
+
+@cache
+def _facts() -> dict[str, dict[str, int]]:
+    loaded: dict[str, dict[str, int]] = json.loads(FACTS.read_text())
+    return loaded
+
+
+@cache
+def supported() -> dict[str, tuple[int, int]]:
+    """Lowest and highest level by feature."""
+    return {name: (fact["minimum"], fact["latest"]) for name, fact in _facts().items()}
+
+
+@cache
+def defaults() -> dict[str, int]:
+    """The levels that formatting a new cluster writes as records; `kraft.version` is not among them."""
+    found = {METADATA_VERSION: _facts()[METADATA_VERSION]["latest"]}
+    for name, fact in _facts().items():
+        if name not in (METADATA_VERSION, KRAFT_VERSION):
+            found[name] = fact["default"]
+    return found

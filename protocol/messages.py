@@ -1,0 +1,70 @@
+"""One class per message and per struct in it, made when it is first used: `messages.MetadataRequest`.
+
+A message class holds the fields of all versions under their snake_case names, with the schema's defaults, and the classes of
+its structs as attributes (`messages.MetadataResponse.MetadataResponseTopic`). The fields are typed in `messages.pyi`.
+`unknown_tags` keeps the tagged fields that the schema does not name, as pairs of tag and bytes, or is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import schema as _schema
+
+
+class Struct:
+    """What all message classes share: equality by fields, and a representation that leaves out defaults."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # they are mutable
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        fresh = type(self)()
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        shown = ", ".join(f"{name}={value!r}" for name, value in values if value != getattr(fresh, name))
+        return f"{type(self).__name__}({shown})"
+
+
+_classes: dict[tuple[str, str], type] = {}
+
+
+def struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type:
+    """The class of a struct of a message; the same for the same names."""
+    key = (schema.name, struct.name)
+    if key not in _classes:
+        fields: list[Any] = []
+        for f in struct.fields:
+            default = default_of(schema, f)
+            made = dataclasses.field(default_factory=default) if callable(default) else dataclasses.field(default=default)
+            fields.append((f.name, Any, made))
+        fields.append(("unknown_tags", Any, dataclasses.field(default=None)))
+        _classes[key] = dataclasses.make_dataclass(struct.name, fields, bases=(Struct,), slots=True, eq=False, repr=False)
+        if struct is schema.root:
+            for name, inner in schema.structs.items():
+                if inner is not struct:
+                    setattr(_classes[key], name, struct_class(schema, inner))
+    return _classes[key]
+
+
+def default_of(schema: _schema.Schema, f: _schema.FieldSchema) -> Any:
+    """A default value, or the function that makes one."""
+    if f.default is not ...:
+        return f.default
+    assert f.struct is not None
+    return struct_class(schema, f.struct)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    try:
+        loaded = _schema.load(name)
+    except KeyError:
+        raise AttributeError(f"no message or record is called {name}") from None
+    return struct_class(loaded, loaded.root)

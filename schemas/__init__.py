@@ -1,0 +1,1 @@
+"""Kafka's message and record schemas as facts: JSON in Kafka's grammar, derived from the jars by `make schemas`."""

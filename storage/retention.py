@@ -1,0 +1,57 @@
+"""Which segments of a log have had their time. Pure decisions; the log carries them out."""
+
+from __future__ import annotations
+
+from .log import Log
+from .segment import Segment
+
+
+def due(log: Log, high_watermark: int, now_ms: int) -> list[Segment]:
+    """The segments at the front that time, size or a moved log start let go, none of them beyond the high watermark.
+
+    Compacted logs without `delete` lose only what lies before their start.
+    """
+    gone = _below_start(log, high_watermark)
+    if not log.settings.is_deleted:
+        return gone
+    for rule in (_too_old(log, now_ms), _too_large(log)):
+        found = _from_front(log, high_watermark, rule)
+        if len(found) > len(gone):
+            gone = found
+    return gone
+
+
+def _below_start(log: Log, high_watermark: int) -> list[Segment]:
+    starts = log.bases[1:]
+    return [s for s, after in zip(log.segments, starts, strict=False) if after <= log.start_offset and after <= high_watermark]
+
+
+def _too_old(log: Log, now_ms: int) -> dict[int, bool]:
+    if log.settings.retention_ms < 0:
+        return {}
+    limit = now_ms - log.settings.retention_ms
+    return {s.base_offset: (s.max_timestamp if s.max_timestamp >= 0 else s.created_ms) < limit for s in log.segments}
+
+
+def _too_large(log: Log) -> dict[int, bool]:
+    limit, over = log.settings.retention_bytes, {}
+    if limit < 0 or log.size < limit:
+        return {}
+    excess = log.size - limit
+    for segment in log.segments:
+        over[segment.base_offset] = excess - segment.size >= 0
+        if not over[segment.base_offset]:
+            break
+        excess -= segment.size
+    return over
+
+
+def _from_front(log: Log, high_watermark: int, rule: dict[int, bool]) -> list[Segment]:
+    gone = []
+    for slot, segment in enumerate(log.segments):
+        last = slot == len(log.segments) - 1
+        upper = log.end_offset if last else log.segments[slot + 1].base_offset
+        if high_watermark < upper or not rule.get(segment.base_offset) or (last and not segment.size):
+            break
+        gone.append(segment)
+    return gone

@@ -1,0 +1,52 @@
+"""What a topic's configuration means to its logs: Kafka's keys in snake_case, parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+FOREVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The topic configs that a log obeys, with Kafka 4.4's defaults."""
+
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = FOREVER
+    flush_ms: int = FOREVER
+    index_interval_bytes: int = 4096
+    max_compaction_lag_ms: int = FOREVER
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    preallocate: bool = False
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1 << 30
+    segment_index_bytes: int = 10 << 20
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @property
+    def is_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> LogSettings:
+        """From parsed values under Kafka's own names; keys that are not a log's are left."""
+        names = {f.name.replace("_", "."): f.name for f in fields(cls)}
+        known = {names[key]: value for key, value in values.items() if key in names}
+        return replace(cls(), **known)

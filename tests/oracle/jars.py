@@ -1,0 +1,42 @@
+"""Where Kafka's jars are: fetched once by Maven from the two poms beside this file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def home() -> Path:
+    return Path(os.environ.get("OTTLA_ORACLE_HOME") or Path.home() / ".cache" / "ottla-oracle")
+
+
+def missing() -> str | None:
+    """Why the oracle cannot run here, or None."""
+    absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return f"needs {' and '.join(absent)} on the PATH" if absent else None
+
+
+def jar_folder(part: str) -> Path:
+    """The folder with the jars of `broker` (Kafka 4.4.0) or `tools` (its command-line tools and Streams)."""
+    folder = home() / part
+    if not (folder / ".complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        pom = HERE / f"{part}-pom.xml"
+        subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
+            check=True,
+        )
+        (folder / ".complete").touch()
+    return folder
+
+
+def jar_paths(part: str) -> list[Path]:
+    return sorted(jar_folder(part).glob("*.jar"))
+
+
+def classpath(part: str) -> str:
+    return f"{jar_folder(part)}/*"
