@@ -193,5 +193,3 @@ class Broker:
         self.partitions.go_offline(directory)
         if all(d.failed for d in self.directories):
             self.fatal(f"all log directories have failed; the last one, {directory.path}: {error}")
-
-

@@ -119,12 +119,12 @@ class Config:
         for topic_key, synonyms in topic_synonyms().items():
             for name in synonyms:
                 if name in self.given:
-                    found[topic_key] = _converted(name, self.given[name])
+                    found[topic_key] = converted(name, self.given[name])
                     break
         return found
 
 
-def _converted(broker_key: str, value: str) -> str:
+def converted(broker_key: str, value: str) -> str:
     """Broker keys in hours and minutes give topic keys in milliseconds."""
     if broker_key.endswith(".hours"):
         return str(int(value) * 3_600_000 if int(value) >= 0 else -1)

@@ -14,9 +14,7 @@ class Context:
 
     __slots__ = ("api", "broker", "client_address", "client_id", "correlation_id", "listener", "node_id", "peer", "principal", "version")
 
-    def __init__(
-        self, broker: Broker, api: Api, version: int, correlation_id: int, client_id: str | None, peer: Peer
-    ) -> None:
+    def __init__(self, broker: Broker, api: Api, version: int, correlation_id: int, client_id: str | None, peer: Peer) -> None:
         self.broker = broker
         self.api = api
         self.version = version

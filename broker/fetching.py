@@ -230,9 +230,7 @@ def read_entry(fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at
     return data
 
 
-def _read(
-    fetch: Fetch, entry: Entry, data: Any, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool
-) -> None:
+def _read(fetch: Fetch, entry: Entry, data: Any, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool) -> None:
     partition = fetch.resolve(entry)
     if is_replica:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)

@@ -8,7 +8,7 @@ from collections import Counter
 class ApiTimes:
     """Requests of one API: how many, and nanoseconds by phase."""
 
-    __slots__ = ("count", "handle_ns", "park_ns", "parse_ns", "parked", "send_ns")
+    __slots__ = ("count", "handle_ns", "park_ns", "parked", "parse_ns", "send_ns")
 
     def __init__(self) -> None:
         self.count = self.parked = 0

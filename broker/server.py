@@ -65,7 +65,7 @@ class Server:
         self.stopping = asyncio.Event()
         self.failure: str | None = None
         self._servers: list[asyncio.Server] = []
-        self._lab: Any = None
+        self.lab: Any = None
         self._loop = asyncio.get_running_loop()
 
     # start and stop
@@ -86,8 +86,8 @@ class Server:
         if self.config["ottla.lab.port"] >= 0:
             from .lab import Lab
 
-            self._lab = Lab(self)
-            await self._lab.start()
+            self.lab = Lab(self)
+            await self.lab.start()
         self._loop.call_later(SWEEP_MS / 1000, self._sweep)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
         gc.collect()
@@ -110,7 +110,7 @@ class Server:
         for listener, server in zip(listeners, self._servers, strict=True):
             port = server.sockets[0].getsockname()[1]
             given.append(f"{listener.name}://{listener.host or '127.0.0.1'}:{port}")
-        self.config.values["listeners"] = given + [str(self.config.controller_listener)]
+        self.config.values["listeners"] = [*given, str(self.config.controller_listener)]
         self.config.values["controller.listener.names"] = [self.config.controller_listener.name]
 
     def _fatal(self, reason: str) -> None:
@@ -121,8 +121,8 @@ class Server:
         """Closes the listeners and connections, then the logs."""
         for server in self._servers:
             server.close()
-        if self._lab is not None:
-            await self._lab.stop()
+        if self.lab is not None:
+            await self.lab.stop()
         for connection in list(self.connections):
             connection.close()
         await asyncio.sleep(0)

@@ -156,9 +156,7 @@ class Runtime:
 
     def _replay_loaded(self, entry: Any) -> None:
         if entry.committed is not None:
-            self.shard.replay_marker(
-                entry.offset, entry.producer_id, entry.producer_epoch, entry.coordinator_epoch, entry.committed
-            )
+            self.shard.replay_marker(entry.offset, entry.producer_id, entry.producer_epoch, entry.coordinator_epoch, entry.committed)
         elif entry.record is not None:
             decoded = self.format.decode(entry.record)
             if decoded is not None:
@@ -309,8 +307,14 @@ class Runtime:
             self._parked.append(parked)
 
     def append_marker(
-        self, append: Callable[[], tuple[int, int]], producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool,
-        on_done: Reply, now_ms: int,
+        self,
+        append: Callable[[], tuple[int, int]],
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        committed: bool,
+        on_done: Reply,
+        now_ms: int,
     ) -> None:
         """Appends the end of a transaction and replays it, in one step."""
         try:

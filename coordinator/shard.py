@@ -51,5 +51,3 @@ def encode_batch(encoded: list[Record], now_ms: int, template: Template | None =
     for record in encoded:
         record.timestamp = now_ms
     return records.encode(encoded, template or Template(codec=NONE))
-
-

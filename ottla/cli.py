@@ -1,34 +1,50 @@
-"""The command `ottla`."""
+"""The command `ottla`. What controls a running broker goes through its lab port and nothing else."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import socket
 import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import __version__
 
+if TYPE_CHECKING:
+    from .broker.server import Server
+
+LAB = click.option("--lab", "lab", default="http://127.0.0.1:9644", envvar="OTTLA_LAB", show_default=True, help="The broker's lab port.")
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ottla")
 def main() -> None:
-    """A Kafka-compatible broker that starts in a blink."""
+    """A Kafka-compatible broker that starts in a blink and shows what a real broker hides."""
 
 
 @main.command()
 @click.option("-c", "--config", "file", type=click.Path(dir_okay=False), help="A server.properties file.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
-@click.option("--lab", "lab_port", type=int, default=None, help="Open the lab's HTTP port (0: any) on loopback.")
+@click.option("--lab", "lab_port", type=int, default=None, is_flag=False, flag_value=9644, help="Open the lab's HTTP port [9644; 0: any].")
+@click.option("--announce", is_flag=True, help="Print one line when ready, for programs: address, and the lab's URL.")
 @click.argument("settings", nargs=-1)
-def serve(file: str | None, verbose: bool, lab_port: int | None, settings: tuple[str, ...]) -> None:
-    """Run the broker. SETTINGS are key=value, by Kafka's names."""
+def serve(file: str | None, verbose: bool, lab_port: int | None, announce: bool, settings: tuple[str, ...]) -> None:
+    """Run the broker. SETTINGS are key=value, by Kafka's names.
+
+    Exit codes: 0 stopped in order, 2 bad configuration, 3 port taken, 4 data directory in use, 5 data directory unusable,
+    6 every log directory failed while running.
+    """
     from .broker import config as configuration
     from .broker.server import EXIT_BAD_CONFIG, install_loop
     from .broker.server import serve as run_server
 
-    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    level = logging.DEBUG if verbose else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(message)s")
     try:
         sources = [configuration.from_environment(os.environ)]
         if file is not None:
@@ -42,8 +58,138 @@ def serve(file: str | None, verbose: bool, lab_port: int | None, settings: tuple
         sys.exit(EXIT_BAD_CONFIG)
     for warning in config.warnings:
         click.echo(f"ottla: warning: {warning}", err=True)
-    sys.exit(install_loop()(run_server(config, _announce)))
+    if any(one.host in ("0.0.0.0", "", "::") for one in config.listeners):
+        click.echo("ottla: warning: everyone who reaches this machine can read and write, as there is no authentication", err=True)
+    sys.exit(install_loop()(run_server(config, _announce_line if announce else _announce_screen)))
 
 
-def _announce(server: object) -> None:
-    print("ready", flush=True)
+def _announce_line(server: Server) -> None:
+    first = next(iter(server.config.advertised.values()))
+    lab = f" http://127.0.0.1:{server.lab.port}" if server.lab is not None else ""
+    print(f"{first.host}:{first.port}{lab}", flush=True)
+
+
+def _announce_screen(server: Server) -> None:
+    config = server.config
+    first = next(iter(config.advertised.values()))
+    print(f"ottla {__version__} serves Kafka clients, as Apache Kafka 4.4.0 would")
+    for listener in config.listeners:
+        told = config.advertised[listener.name]
+        also = f", clients are told {told.host}:{told.port}" if (told.host, told.port) != (listener.host, listener.port) else ""
+        print(f"  listener   {listener}{also}")
+    for directory in server.broker.directories:
+        print(f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node {config.node_id})")
+    if server.lab is not None:
+        print(f"  lab        http://127.0.0.1:{server.lab.port}/v1/topics, /metrics")
+    print(f"  connect    bootstrap.servers={first.host}:{first.port}")
+    print("  stop       Ctrl-C", flush=True)
+
+
+@main.command()
+@click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True)
+@click.option("--timeout", default=2.0, show_default=True, help="Seconds to wait for the answer.")
+def ready(bootstrap_server: str, timeout: float) -> None:
+    """Exit with 0 when a broker answers, with 1 when none does: for health checks."""
+    host, _, port = bootstrap_server.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout) as connection:
+            connection.sendall(bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"ping")
+            answer = connection.recv(10)
+    except (OSError, ValueError) as error:
+        click.echo(f"not ready: {error}", err=True)
+        sys.exit(1)
+    sys.exit(0 if len(answer) == 10 and answer[4:8] == b"\0\0\0\1" else 1)
+
+
+def _ask(lab: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{lab}/v1/{path}", data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        click.echo(f"ottla: {json.load(error)['error']}", err=True)
+    except OSError as error:
+        click.echo(f"ottla: no lab at {lab} ({error}); start the broker with --lab", err=True)
+    sys.exit(1)
+
+
+def _show(partitions: list[dict[str, Any]]) -> None:
+    columns = ("topic", "partition", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "policy", "state")
+    rows = [columns, *(tuple(str(p[c]) for c in columns) for p in partitions)]
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(columns))]
+    for row in rows:
+        click.echo("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@main.command()
+@LAB
+@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
+@click.argument("names", nargs=-1)
+def topics(lab: str, as_json: bool, names: tuple[str, ...]) -> None:
+    """Show topics and partitions, with their high watermarks."""
+    found = _ask(lab, "topics")["topics"]
+    chosen = [t for t in found if not names or t["topic"] in names]
+    if as_json:
+        click.echo(json.dumps(chosen, indent=2))
+        return
+    _show([{"topic": t["topic"], **p} for t in chosen for p in t["partitions"]])
+
+
+def _control(lab: str, verb: str, topic: str | None, partition: int | None, **more: Any) -> None:
+    body = {key: value for key, value in {"topic": topic, "partition": partition, **more}.items() if value is not None}
+    _show(_ask(lab, verb, body)["partitions"])
+
+
+PARTITION = click.option("-p", "--partition", type=int, default=None, help="One partition; otherwise all of the topic.")
+
+
+@main.command()
+@LAB
+@PARTITION
+@click.argument("topic")
+def hold(lab: str, topic: str, partition: int | None) -> None:
+    """Make the high watermark of TOPIC stand still."""
+    _control(lab, "hold", topic, partition)
+
+
+@main.command()
+@LAB
+@PARTITION
+@click.argument("topic")
+def release(lab: str, topic: str, partition: int | None) -> None:
+    """Let the high watermark of TOPIC follow the log again."""
+    _control(lab, "release", topic, partition)
+
+
+@main.command()
+@LAB
+@PARTITION
+@click.option("-n", "--batches", default=1, show_default=True)
+@click.argument("topic")
+def step(lab: str, topic: str, partition: int | None, batches: int) -> None:
+    """Take the high watermark of TOPIC on by whole batches."""
+    _control(lab, "step", topic, partition, batches=batches)
+
+
+@main.command()
+@LAB
+@PARTITION
+@click.option("-t", "--topic", default=None, help="One topic; otherwise all user topics.")
+@click.argument("policy")
+def policy(lab: str, topic: str | None, partition: int | None, policy: str) -> None:
+    """Set how high watermarks move: immediate, held, lag=20ms, lag=20ms±5ms, bytes=4096."""
+    _control(lab, "policy", topic, partition, policy=policy)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--records/--no-records", "with_records", default=True, help="Open the batches.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+def dump(files: tuple[str, ...], as_json: bool, with_records: bool) -> None:
+    """Show what segments, indexes, snapshots and checkpoints hold."""
+    from .dump import dump_file, text_of
+
+    for file in files:
+        for entry in dump_file(file, with_records):
+            click.echo(json.dumps(entry) if as_json else text_of(entry))

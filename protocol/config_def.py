@@ -52,7 +52,11 @@ class ConfigKey:
             return
         if self.name.endswith("throttled.replicas"):
             if not _THROTTLED.fullmatch(",".join(value)):
-                raise ConfigInvalid(self.name, ",".join(value), f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.valid}")
+                raise ConfigInvalid(
+                    self.name,
+                    ",".join(value),
+                    f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.valid}",
+                )
         elif found := _RANGE.fullmatch(self.valid):
             self._check_range(value, *found.groups())
         elif found := _CHOICE.fullmatch(self.valid):
@@ -132,3 +136,9 @@ def topic_synonyms() -> dict[str, list[str]]:
     """The broker keys that give a topic key its default, the first one that is set."""
     found: dict[str, list[str]] = _facts()["synonyms"]
     return found
+
+
+@cache
+def dynamic_broker_keys() -> frozenset[str]:
+    """The broker keys that may be changed while the broker runs."""
+    return frozenset(_facts()["dynamic"])

@@ -16,7 +16,7 @@ from . import schema as _schema
 class Struct:
     """What all message classes share: equality by fields, and a representation that leaves out defaults."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     __hash__ = None  # type: ignore[assignment]  # they are mutable
 
     def __eq__(self, other: object) -> bool:

@@ -52,7 +52,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
     @property
     def size(self) -> int:
@@ -195,12 +195,12 @@ def decode(buf: Any, at: BatchAt, limit: int = compression.DECOMPRESSED_BYTES_MA
 
 
 def _decode_body(data: bytes, header: BatchHeader) -> list[Record]:
-    if header.count < 0 or header.count * 7 > len(data):  # a record takes seven bytes at least
-        raise MalformedMessage("records", f"{header.count} records in {len(data)} bytes")
+    if header.record_count < 0 or header.record_count * 7 > len(data):  # a record takes seven bytes at least
+        raise MalformedMessage("records", f"{header.record_count} records in {len(data)} bytes")
     append_time = header.max_timestamp if header.is_append_time else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     records, pos, end = [], 0, len(data)
-    for _ in range(header.count):
+    for _ in range(header.record_count):
         size, pos = _varint(data, pos)
         stop = pos + size
         if size < 0 or stop > end:

@@ -432,12 +432,12 @@ class Message(Wire):
     # the checked form
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        obj = object.__new__(self.cls)
+        obj: Any = object.__new__(self.cls)
         for member in (*self.tagged, *self.absent):
             setattr(obj, member.name, member.fresh_default())
         for member in self.plain:
             setattr(obj, member.name, self._wire(member)._parse(stream, context, _join(path, member.name)))
-        obj.unknown_tags = self._parse_tags(obj, stream, context, path) if self.flexible else None  # type: ignore[attr-defined]
+        obj.unknown_tags = self._parse_tags(obj, stream, context, path) if self.flexible else None
         return obj
 
     @staticmethod
@@ -475,7 +475,7 @@ class Message(Wire):
             self._wire(member)._build(getattr(obj, member.name), stream, context, _join(path, member.name))
         if self.flexible:
             self._build_tags(obj, stream, context, path)
-        elif obj.unknown_tags:  # type: ignore[attr-defined]
+        elif getattr(obj, "unknown_tags", None):
             raise MalformedMessage(path, "tagged fields in a version that has none")
         return obj
 

@@ -182,8 +182,12 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
             kept = _filtered(batch, data, latest, job, last_batches)
             if kept is not None:
                 at = next(records.batches(kept), None)
-                info = batch if at is None else BatchInfo(
-                    cleaned.size, len(kept), at.header.base_offset, at.header.last_offset, at.header.max_timestamp, 2, at.header
+                info = (
+                    batch
+                    if at is None
+                    else BatchInfo(
+                        cleaned.size, len(kept), at.header.base_offset, at.header.last_offset, at.header.max_timestamp, 2, at.header
+                    )
                 )
                 if at is None:
                     info = batch._replace(position=cleaned.size, size=len(kept))
@@ -271,4 +275,3 @@ def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
         cleaned.rolling_timestamp = old[0].rolling_timestamp
         log.set_segments(sorted([*kept, cleaned], key=lambda s: s.base_offset))
     log.first_dirty_offset = max(log.first_dirty_offset, outcome.cleaned_to)
-

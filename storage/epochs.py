@@ -53,7 +53,7 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> bool:
         """Keeps one entry for the log's start, moved there."""
         slot = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
-        if slot == 0 or self.entries[slot - 1][1] == start_offset and slot == 1:
+        if slot == 0 or (self.entries[slot - 1][1] == start_offset and slot == 1):
             return False
         changed = slot > 1 or self.entries[0][1] != start_offset
         self.entries[:slot] = [(self.entries[slot - 1][0], start_offset)]

@@ -56,7 +56,9 @@ class OffsetIndex:
             if relative < 0 or position >= size or position < last:
                 return False
             last = position
-        return all(a[0] < b[0] for a, b in zip(INDEX_ENTRY.iter_unpack(self.data), list(INDEX_ENTRY.iter_unpack(self.data))[1:], strict=False))
+        return all(
+            a[0] < b[0] for a, b in zip(INDEX_ENTRY.iter_unpack(self.data), list(INDEX_ENTRY.iter_unpack(self.data))[1:], strict=False)
+        )
 
     def is_full(self, limit_bytes: int) -> bool:
         return len(self.data) + INDEX_ENTRY.size > limit_bytes
@@ -105,9 +107,7 @@ class TimeIndex:
         if len(self.data) % TIME_INDEX_ENTRY.size:
             return False
         entries = list(TIME_INDEX_ENTRY.iter_unpack(self.data))
-        return all(r >= 0 for _, r in entries) and all(
-            a[0] < b[0] and a[1] < b[1] for a, b in zip(entries, entries[1:], strict=False)
-        )
+        return all(r >= 0 for _, r in entries) and all(a[0] < b[0] and a[1] < b[1] for a, b in zip(entries, entries[1:], strict=False))
 
     def is_full(self, limit_bytes: int) -> bool:
         return len(self.data) + TIME_INDEX_ENTRY.size > limit_bytes

@@ -21,19 +21,17 @@ from .files import HandlePool
 from .index import AbortedTransaction, decode_aborted, encode_aborted
 from .layout import (
     DELETED,
-
     LEADER_EPOCHS,
     LOG,
     PARTITION_METADATA,
     SNAPSHOT,
-
     TXN_INDEX,
     file_name,
     offset_of,
     parse_partition_directory,
 )
 from .producers import Marker, Producers
-from .segment import BatchInfo, FileSlice, Segment, info_of
+from .segment import BatchInfo, FileSlice, Segment
 from .settings import LogSettings
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -496,6 +494,3 @@ class Log:
         for segment in self.segments:
             segment.moved(directory)
         self.directory = directory
-
-
-

@@ -86,9 +86,7 @@ def open_now(
     start_offset: int = 0,
 ) -> Log:
     """`open_log` in one go."""
-    steps = open_log(
-        pool, directory, settings, now_ms, clean=clean, recovery_point=recovery_point, start_offset=start_offset
-    )
+    steps = open_log(pool, directory, settings, now_ms, clean=clean, recovery_point=recovery_point, start_offset=start_offset)
     while True:
         try:
             next(steps)

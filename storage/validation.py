@@ -81,15 +81,15 @@ def _check_contents(header: BatchHeader, partition: str) -> None:
             Errors.INVALID_RECORD,
             f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}] in partition {partition}",
         )
-    if header.count <= 0:
+    if header.record_count <= 0:
         raise ApiError(
             Errors.INVALID_RECORD,
-            f"Invalid reported count for record batch: {header.count} in topic partition {partition}.",
+            f"Invalid reported count for record batch: {header.record_count} in topic partition {partition}.",
         )
-    if count_by_offsets != header.count:
+    if count_by_offsets != header.record_count:
         raise ApiError(
             Errors.INVALID_RECORD,
-            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {header.count} "
+            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {header.record_count} "
             f"in topic partition {partition}.",
         )
     if header.is_control:
@@ -132,10 +132,18 @@ def check_records(at: BatchAt, data: Any, partition: str, settings: LogSettings,
         elif not settings.is_append_time and not earliest <= record.timestamp <= latest and record.timestamp != -1:
             code = Errors.INVALID_TIMESTAMP
             wrong.append(
-                (index, f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
-                        f"The timestamp should be within [{earliest}, {latest}]")
+                (
+                    index,
+                    f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
+                    f"The timestamp should be within [{earliest}, {latest}]",
+                )
             )
     if wrong:
         if code == Errors.INVALID_TIMESTAMP:
             raise InvalidRecords(code, "One or more records have been rejected due to invalid timestamp", wrong)
-        raise InvalidRecords(code, f"One or more records have been rejected due to {len(wrong)} record errors in total, and only showing the first three errors at most: ", wrong)
+        raise InvalidRecords(
+            code,
+            f"One or more records have been rejected due to {len(wrong)} record errors in total, "
+            "and only showing the first three errors at most: ",
+            wrong,
+        )

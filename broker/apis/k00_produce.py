@@ -21,7 +21,13 @@ from ..partition import Partition
 
 TOPIC_IDS_SINCE = 13
 ERRORS_SHOWN = 3
-CODECS = {"uncompressed": compression.NONE, "gzip": compression.GZIP, "snappy": compression.SNAPPY, "lz4": compression.LZ4, "zstd": compression.ZSTD}
+CODECS = {
+    "uncompressed": compression.NONE,
+    "gzip": compression.GZIP,
+    "snappy": compression.SNAPPY,
+    "lz4": compression.LZ4,
+    "zstd": compression.ZSTD,
+}
 ADMIN_CLIENT = "__admin_client"
 
 

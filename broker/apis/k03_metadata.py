@@ -89,9 +89,7 @@ def _absent(context: Context, request: Any, name: str) -> int:
 def _topic(context: Context, request: Any, name: str) -> Any:
     image = context.broker.image
     topic = image.topics[name]
-    out = messages.MetadataResponse.MetadataResponseTopic(
-        name=name, topic_id=topic.id, is_internal=context.broker.is_internal(name)
-    )
+    out = messages.MetadataResponse.MetadataResponseTopic(name=name, topic_id=topic.id, is_internal=context.broker.is_internal(name))
     partition_class = messages.MetadataResponse.MetadataResponsePartition
     for state in image.partitions_of(topic.id):
         local = context.broker.partitions.by_name.get((name, state.index))

@@ -34,8 +34,7 @@ def handle(context: Context, request: Any) -> Any:
         api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in apis().values()],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
         finalized_features=[
-            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in image.features.items()
+            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in image.features.items()
         ],
     )
     response.supported_features = [
@@ -49,4 +48,4 @@ def handle(context: Context, request: Any) -> Any:
 def _astray(context: Context, request: Any) -> bool:
     """The client wanted another cluster or node, and somebody mapped its connection here."""
     other_cluster = request.cluster_id is not None and request.cluster_id != context.broker.cluster_id
-    return other_cluster or (request.node_id >= 0 and request.node_id != context.node_id)
+    return bool(other_cluster or (request.node_id >= 0 and request.node_id != context.node_id))

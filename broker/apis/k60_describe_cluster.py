@@ -19,7 +19,10 @@ CLUSTER_OPERATIONS = bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONF
 def handle(context: Context, request: Any) -> Any:
     r = messages.DescribeClusterResponse
     if request.endpoint_type == CONTROLLERS:
-        return r(error_code=Errors.MISMATCHED_ENDPOINT_TYPE, error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER")
+        return r(
+            error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
     if request.endpoint_type != BROKERS:
         raise ApiError(Errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     config = context.broker.config

@@ -41,7 +41,10 @@ def _check_together(values: dict[str, Any]) -> None:
             f"> max.compaction.lag.ms ({of('max.compaction.lag.ms')})",
         )
     if of("remote.storage.enable"):
-        raise ApiError(Errors.INVALID_CONFIG, "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.")
+        raise ApiError(
+            Errors.INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.",
+        )
 
 
 def alter_configs(controller: Controller, resources: list[tuple[int, str, dict[str, str | None]]], validate_only: bool) -> Result:

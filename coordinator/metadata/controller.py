@@ -63,9 +63,7 @@ class Controller:
                 broker_id=request.id,
                 incarnation_id=request.incarnation_id,
                 broker_epoch=request.epoch,
-                end_points=[
-                    messages.RegisterBrokerRecord.BrokerEndpoint(name=e.name, host=e.host, port=e.port) for e in request.endpoints
-                ],
+                end_points=[messages.RegisterBrokerRecord.BrokerEndpoint(name=e.name, host=e.host, port=e.port) for e in request.endpoints],
                 features=broker_features(messages.RegisterBrokerRecord.BrokerFeature),
                 rack=request.rack,
                 fenced=False,
@@ -98,9 +96,7 @@ class Controller:
         ids = [b.id for b in self.usable_brokers()]
         start = self.assigned
         self.assigned += count
-        return [
-            [ids[(start + first_index + n + r) % len(ids)] for r in range(replication_factor)] for n in range(count)
-        ]
+        return [[ids[(start + first_index + n + r) % len(ids)] for r in range(replication_factor)] for n in range(count)]
 
     def new_partition(self, topic_id: bytes, index: int, replicas: list[int]) -> Partition:
         brokers = self.state.brokers

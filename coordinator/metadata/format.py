@@ -12,7 +12,6 @@ from ...protocol.records import Record
 FRAME_VERSION = 1
 
 
-
 @cache
 def _names() -> dict[int, str]:
     """Names by record type. Kafka's remote-log records have types of their own and are not among them."""

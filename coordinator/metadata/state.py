@@ -248,9 +248,7 @@ def broker_features(feature: Any) -> list[Any]:
     """The feature ranges that this broker supports, as registrations carry them."""
     from ...protocol.features import supported
 
-    return [
-        feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in supported().items()
-    ]
+    return [feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in supported().items()]
 
 
 def _kept(*fields: str) -> Callable[[MetadataState, Any], None]:

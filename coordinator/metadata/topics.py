@@ -74,9 +74,7 @@ def _create(controller: Controller, topic: Any, fresh: dict[str, str], budget: i
     placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic, budget)
     topic_id = controller.new_id()
     records: list[Any] = [messages.TopicRecord(name=name, topic_id=topic_id)]
-    records += [
-        messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value) for key, value in configs.items()
-    ]
+    records += [messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value) for key, value in configs.items()]
     records += [partition_record(controller.new_partition(topic_id, i, replicas)) for i, replicas in enumerate(placed)]
     return records, topic_id, placed
 
@@ -93,9 +91,7 @@ def _check_collision(state: Any, name: str, fresh: dict[str, str]) -> None:
 def _automatic(controller: Controller, topic: Any, budget: int) -> list[list[int]]:
     count, factor = topic.num_partitions, topic.replication_factor
     if factor == 0 or factor < -1:
-        raise ApiError(
-            Errors.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
-        )
+        raise ApiError(Errors.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value.")
     if count == 0 or count < -1:
         raise ApiError(Errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     count = controller.defaults.num_partitions if count == -1 else count
@@ -123,13 +119,9 @@ def _check_factor(controller: Controller, factor: int) -> None:
 
 def _manual(controller: Controller, topic: Any) -> list[list[int]]:
     if topic.replication_factor != -1:
-        raise ApiError(
-            Errors.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1."
-        )
+        raise ApiError(Errors.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != -1:
-        raise ApiError(
-            Errors.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1."
-        )
+        raise ApiError(Errors.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1.")
     by_index: dict[int, list[int]] = {}
     factor: int | None = None
     for assignment in topic.assignments:
@@ -179,7 +171,8 @@ def delete_topics(controller: Controller, wanted: list[tuple[str | None, bytes]]
     records: list[Any] = []
     reply: list[tuple[str | None, bytes, ApiError | None]] = []
     gone: set[bytes] = set()
-    for name, topic_id in wanted:
+    for name, asked_id in wanted:
+        topic_id = asked_id
         if name is not None:
             topic = state.topics.get(name)
             if topic is None or topic.id in gone:

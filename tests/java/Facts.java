@@ -57,6 +57,8 @@ public class Facts {
             e.getValue().forEach(s -> list.add(s.name()));
         }
         out.set("broker_configs", config(org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF));
+        ArrayNode dynamic = out.putArray("dynamic_broker_configs");
+        new java.util.TreeSet<>(org.apache.kafka.server.config.DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS).forEach(dynamic::add);
         System.out.println(JSON.writeValueAsString(out));
     }
 }

@@ -85,6 +85,7 @@ def other_facts() -> dict[str, dict[str, Any]]:
         "topic": found["topic_configs"],
         "synonyms": found["topic_config_synonyms"],
         "broker": found["broker_configs"],
+        "dynamic": found["dynamic_broker_configs"],
     }
     return {"errors.json": found["errors"], "features.json": features, "configs.json": configs}
 

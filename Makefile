@@ -1,0 +1,53 @@
+# One verb per target. `make run` and `make test` install what they need.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test quick check bench fuzz sim schemas stubs oracle constraints
+
+run: $(READY)
+	$(BIN)/ottla serve $(ARGS)
+
+test: $(READY) .types/ottla
+	$(BIN)/pytest
+
+quick: $(READY) .types/ottla
+	$(BIN)/pytest -m "not slow and not oracle and not go and not node"
+
+check: $(READY) .types/ottla
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.protocol -p ottla.storage
+	MYPYPATH=.types $(BIN)/mypy tests
+
+bench: $(READY)
+	$(BIN)/python -m tests.bench $(ARGS)
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+sim: $(READY)
+	$(BIN)/python -m tests.sim $(ARGS)
+
+schemas: $(READY)
+	$(BIN)/python -m tests.oracle.derive_schemas $(ARGS)
+
+stubs: $(READY)
+	$(BIN)/python -m tests.tools.make_stubs $(ARGS)
+
+oracle: $(READY)
+	$(BIN)/python -m tests.oracle.kafka $(ARGS)
+
+constraints:
+	$(PYTHON) -m piptools compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url \
+		--no-emit-trusted-host --no-header --extra dev -o constraints.txt pyproject.toml
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+.types/ottla:
+	mkdir -p .types && ln -sfn .. .types/ottla

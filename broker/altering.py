@@ -1,0 +1,55 @@
+"""What the two APIs that alter configurations share: which resources they take, and the shape of their answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ..protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
+from ..protocol.errors import ApiError, Errors
+from .context import Context
+
+TOPIC, BROKER = 2, 4
+
+
+def repeated(resources: list[Any]) -> dict[tuple[int, str], ApiError]:
+    """Resources that are named more than once, which no answer could tell apart."""
+    counts = Counter((r.resource_type, r.resource_name) for r in resources)
+    error = ApiError(Errors.INVALID_REQUEST, "Each resource must appear at most once.")
+    return {key: error for key, count in counts.items() if count > 1}
+
+
+def check_resource(context: Context, resource: Any, names: list[str], values: list[tuple[str, str | None]]) -> None:
+    """ApiError for a resource that cannot be altered, or not like this."""
+    if resource.resource_type == TOPIC:
+        return
+    if resource.resource_type != BROKER:
+        raise ApiError(Errors.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}.")
+    name = resource.resource_name
+    if name and name != str(context.node_id):
+        raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id}, but received {name}")
+    fixed = [n for n in names if n not in dynamic_broker_keys()]
+    if fixed:
+        raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(fixed)}")
+    for key_name, value in values:
+        key = keys("broker").get(key_name)
+        try:
+            if key is not None:
+                key.parse(value)
+        except ConfigInvalid as error:
+            raise ApiError(Errors.INVALID_REQUEST, str(error)) from None
+
+
+def answer(response_class: Any, request: Any, errors: dict[tuple[int, str], ApiError | None]) -> Any:
+    response = response_class()
+    for kind, name in dict.fromkeys((r.resource_type, r.resource_name) for r in request.resources):
+        error = errors.get((kind, name))
+        response.responses.append(
+            response_class.AlterConfigsResourceResponse(
+                resource_type=kind,
+                resource_name=name,
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.text,
+            )
+        )
+    return response

@@ -1,0 +1,64 @@
+"""DeleteTopics, versions 1 to 6: topics by name, from 6 on by id too (KIP-516).
+
+3 a cluster that forbids it says so; 4 flexible; 5 error messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...coordinator.metadata import topics
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..context import Context
+
+NO_ID = bytes(16)
+
+
+async def handle(context: Context, request: Any) -> Any:
+    if not context.broker.config["delete.topic.enable"]:
+        raise ApiError(Errors.TOPIC_DELETION_DISABLED if context.version >= 3 else Errors.INVALID_REQUEST)
+    r = messages.DeleteTopicsResponse
+    wanted = _wanted(context, request)
+    good = [(name, topic_id) for name, topic_id, error in wanted if error is None]
+    metadata = context.broker.metadata
+    outcome = await metadata.submit(lambda: topics.delete_topics(metadata.controller, good), request.timeout_ms)
+    responses = [
+        r.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.text)
+        for name, topic_id, error in wanted
+        if error is not None
+    ]
+    for name, topic_id, error in outcome:
+        out = r.DeletableTopicResult(name=name, topic_id=topic_id)
+        if error is not None:
+            out.error_code, out.error_message = error.code, error.text
+        responses.append(out)
+    return r(responses=responses)
+
+
+def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, ApiError | None]]:
+    """Names and ids, and what is wrong with those that cannot be meant."""
+    if context.version < 6:
+        pairs: list[tuple[str | None, bytes]] = [(name, NO_ID) for name in request.topic_names]
+    else:
+        pairs = [(t.name, t.topic_id) for t in request.topics]
+    found: list[tuple[str | None, bytes, ApiError | None]] = []
+    seen: set[Any] = set()
+    names = [name for name, _ in pairs if name is not None]
+    ids = [topic_id for name, topic_id in pairs if name is None]
+    for name, topic_id in pairs:
+        error = None
+        if name is None and topic_id == NO_ID:
+            error = ApiError(Errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        elif name is not None and topic_id != NO_ID:
+            error = ApiError(Errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        elif name is not None and names.count(name) > 1:
+            error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")
+        elif name is None and ids.count(topic_id) > 1:
+            error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic id.")
+        identity = (name, topic_id)
+        if identity in seen and error is not None:
+            continue
+        seen.add(identity)
+        found.append((name, topic_id, error))
+    return found

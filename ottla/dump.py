@@ -1,0 +1,183 @@
+"""What is in Kafka's files, as dicts: one per batch, record, index entry or producer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .coordinator.metadata.format import MetadataFormat
+from .protocol import legacy, records
+from .protocol.codec import as_plain
+from .protocol.compression import NAMES
+from .protocol.errors import MalformedMessage
+from .protocol.records import BatchAt
+from .storage import layout
+from .storage.index import OffsetIndex, TimeIndex, decode_aborted
+from .storage.producers import Producers
+from .storage.segment import BatchInfo, info_at
+
+Entry = dict[str, Any]
+
+
+def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
+    """The entries of a file, by its suffix. What cannot be read becomes an entry with `error`."""
+    suffix = os.path.splitext(path)[1]
+    reader = _READERS.get(suffix)
+    yield {"kind": "file", "path": path, "bytes": os.path.getsize(path)}
+    if reader is None:
+        for number, line in enumerate(Path(path).read_text(errors="replace").splitlines(), 1):
+            yield {"kind": "line", "number": number, "text": line}
+        return
+    yield from reader(path, with_records)
+
+
+def text_of(entry: Entry) -> str:
+    """An entry as a line for people; records are indented below their batch."""
+    kind = entry["kind"]
+    rest = " ".join(f"{key}={value}" for key, value in entry.items() if key != "kind")
+    return f"{'  ' if kind in ('record', 'message') else ''}{kind} {rest}"
+
+
+def _log(path: str, with_records: bool) -> Iterator[Entry]:
+    is_metadata = layout.CLUSTER_METADATA in path
+    with open(path, "rb") as file:
+        position, size = 0, os.path.getsize(path)
+        while position < size:
+            file.seek(position)
+            info = info_at(file.read(records.HEADER_SIZE), 0, position)
+            if info is None or position + info.size > size:
+                yield {"kind": "rest", "position": position, "bytes": size - position, "error": "not a whole batch"}
+                return
+            file.seek(position)
+            yield from _batch(info, file.read(info.size), with_records, is_metadata)
+            position += info.size
+
+
+def _batch(info: BatchInfo, data: bytes, with_records: bool, is_metadata: bool) -> Iterator[Entry]:
+    if info.header is None:
+        yield from _legacy(info, data, with_records)
+        return
+    h = info.header
+    crc = records.computed_crc(data, 0, len(data))
+    yield {
+        "kind": "batch",
+        "base_offset": h.base_offset,
+        "last_offset": h.last_offset,
+        "count": h.record_count,
+        "position": info.position,
+        "size": info.size,
+        "magic": h.magic,
+        "codec": NAMES[h.codec] if h.codec < len(NAMES) else h.codec,
+        "timestamp_type": "LogAppendTime" if h.is_append_time else "CreateTime",
+        "base_timestamp": h.base_timestamp,
+        "max_timestamp": h.max_timestamp,
+        "delete_horizon_ms": h.delete_horizon_ms,
+        "partition_leader_epoch": h.partition_leader_epoch,
+        "producer_id": h.producer_id,
+        "producer_epoch": h.producer_epoch,
+        "base_sequence": h.base_sequence,
+        "transactional": h.is_transactional,
+        "control": h.is_control,
+        "crc": h.crc,
+        "crc_valid": crc == h.crc,
+    }
+    if with_records:
+        try:
+            opened = records.decode(data, BatchAt(0, h))
+        except MalformedMessage as error:
+            yield {"kind": "record", "error": str(error)}
+            return
+        for record in opened:
+            yield _record(record, is_metadata and not h.is_control)
+
+
+def _record(record: records.Record, is_metadata: bool) -> Entry:
+    entry: Entry = {"kind": "record", "offset": record.offset, "timestamp": record.timestamp}
+    decoded = MetadataFormat().decode(record) if is_metadata else None
+    if decoded is not None:
+        return {**entry, "type": type(decoded[1]).__name__, "data": as_plain(decoded[1])}
+    headers = [[name, _text(value)] for name, value in record.headers]
+    return {**entry, "key": _text(record.key), "value": _text(record.value), "headers": headers}
+
+
+def _legacy(info: BatchInfo, data: bytes, with_records: bool) -> Iterator[Entry]:
+    entry = next(legacy.entries(data), None)
+    valid = entry is not None and entry.crc_valid
+    yield {
+        "kind": "entry",
+        "offset": info.last_offset,
+        "position": info.position,
+        "size": info.size,
+        "magic": info.magic,
+        "crc_valid": valid,
+    }
+    if with_records and valid:
+        for message in legacy.decode(data):
+            yield {
+                "kind": "message",
+                "offset": message.offset,
+                "timestamp": message.timestamp,
+                "key": _text(message.key),
+                "value": _text(message.value),
+            }
+
+
+def _text(value: bytes | None) -> str | None:
+    """Text where it is text, else hex."""
+    if value is None:
+        return None
+    try:
+        found = value.decode()
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+    return found if found.isprintable() else "0x" + value.hex()
+
+
+def _index(path: str, _: bool) -> Iterator[Entry]:
+    index = OffsetIndex(layout.offset_of(os.path.basename(path)), Path(path).read_bytes())
+    for slot in range(len(index)):
+        offset, position = index.entry(slot)
+        yield {"kind": "index", "offset": offset, "position": position}
+
+
+def _time_index(path: str, _: bool) -> Iterator[Entry]:
+    index = TimeIndex(layout.offset_of(os.path.basename(path)), Path(path).read_bytes())
+    for slot in range(len(index)):
+        timestamp, offset = index.entry(slot)
+        yield {"kind": "time", "timestamp": timestamp, "offset": offset}
+
+
+def _transactions(path: str, _: bool) -> Iterator[Entry]:
+    for aborted in decode_aborted(Path(path).read_bytes()):
+        yield {"kind": "aborted", **aborted._asdict()}
+
+
+def _producers(path: str, _: bool) -> Iterator[Entry]:
+    producers = Producers()
+    try:
+        producers.load_snapshot(Path(path).read_bytes(), 0)
+    except ValueError as error:
+        yield {"kind": "producer", "error": str(error)}
+    for pid, p in producers.by_id.items():
+        yield {
+            "kind": "producer",
+            "producer_id": pid,
+            "producer_epoch": p.epoch,
+            "coordinator_epoch": p.coordinator_epoch,
+            "current_txn_first_offset": p.transaction_first_offset,
+            "last_timestamp": p.last_timestamp,
+            "last_sequence": p.last_sequence,
+            "last_offset": p.last_offset,
+        }
+
+
+_READERS: dict[str, Callable[[str, bool], Iterator[Entry]]] = {
+    layout.LOG: _log,
+    ".checkpoint": _log,
+    layout.INDEX: _index,
+    layout.TIME_INDEX: _time_index,
+    layout.TXN_INDEX: _transactions,
+    layout.SNAPSHOT: _producers,
+}

@@ -1,0 +1,125 @@
+"""A broker for tests: a process of its own on a free port, gone when the test is.
+
+from ottla.testing import Broker
+
+with Broker() as broker:
+    client = connect(broker.bootstrap_servers)
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+START_SECONDS_MAX = 30.0
+
+
+class BrokerFailed(RuntimeError):
+    """The broker did not start; the message has its log."""
+
+
+class Broker:
+    """A broker process as a context manager.
+
+    `settings` are configuration keys by Kafka's names, with underscores for dots (`num_partitions=3`) or as a dict.
+    `directory` is where the data goes; without it a temporary one is made, and removed at the end.
+    """
+
+    def __init__(
+        self, settings: dict[str, object] | None = None, *, directory: str | os.PathLike[str] | None = None, lab: bool = True
+    ) -> None:
+        self.settings = dict(settings or {})
+        self._temporary = directory is None
+        self.directory = Path(tempfile.mkdtemp(prefix="ottla-")) if directory is None else Path(directory)
+        self.bootstrap_servers = ""
+        self.lab_url = ""
+        self._lab = lab
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_path = Path(tempfile.mkstemp(prefix="ottla-", suffix=".log")[1])
+
+    @property
+    def data_directory(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def pid(self) -> int:
+        """The process id; RuntimeError before `start` and after `stop`."""
+        if self._process is None:
+            raise RuntimeError("the broker is not running")
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the broker wrote to stderr, of all its starts."""
+        return self._log_path.read_text(errors="replace")
+
+    def start(self) -> Broker:
+        """Starts the broker and returns when it answers. BrokerFailed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, object] = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": self.data_directory, **self.settings}
+        if self.bootstrap_servers:  # again, where clients look for it
+            settings["listeners"] = f"PLAINTEXT://{self.bootstrap_servers}"
+        command = [sys.executable, "-m", "ottla", "serve", "--announce", *(["--lab", "0"] if self._lab else [])]
+        command += [f"{key}={value}" for key, value in settings.items()]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
+        with self._log_path.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment)
+        self._read_announcement()
+        return self
+
+    def _read_announcement(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        out = self._process.stdout
+        ready, _, _ = select.select([out], [], [], START_SECONDS_MAX)
+        line = out.readline().decode().split() if ready else []
+        if not line:
+            code = self._process.poll()
+            self.kill()
+            raise BrokerFailed(f"the broker did not start (exit code {code}):\n{self.log}")
+        self.bootstrap_servers = line[0]
+        self.lab_url = line[1] if len(line) > 1 else ""
+
+    def stop(self) -> int:
+        """Ends the broker in order (SIGTERM); returns its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._reap()
+
+    def kill(self) -> None:
+        """Ends the broker at once (SIGKILL), as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._reap()
+
+    def _reap(self) -> int:
+        assert self._process is not None
+        process, self._process = self._process, None
+        code = process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        return code
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops the broker, and removes what it made where the directory was its own."""
+        if self._process is not None:
+            self.stop()
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        self._log_path.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""Asks two brokers the same and compares what they say, field by field.
+
+A `Script` is a sequence of requests that mean the same to both: topic ids, node addresses and session ids are translated by name.
+What may differ is a list with a reason for each entry (`ALLOWED`); error codes, messages, throttle times and defaults are never on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .wire import Closed, Wire
+
+# API.field: why it may differ. `*` stands for any API.
+ALLOWED = {
+    "*.port": "two brokers have two ports",
+    "*.topic_id": "ids are random",
+    "*.cluster_id": "two clusters",
+    "ApiVersions.finalized_features_epoch": "an offset of the metadata log, which Kafka fills with no-ops",
+    "ApiVersions.api_keys": "what is not built is not listed; the ranges of what is are compared by themselves",
+    "Fetch.session_id": "random",
+    "Metadata.topics[].topic_id": "ids are random",
+    "InitProducerId.producer_id": "blocks of ids are fetched at different moments",
+    "DescribeProducers.last_timestamp": "the moment of the append",
+    "DescribeConfigs.documentation": "our own words",
+    "Produce.log_append_time_ms": "the moment of the append",
+    "ListOffsets.timestamp": "the moment of the append, where the topic's time is the log's",
+}
+MOMENTS = {("Produce", "log_append_time_ms"), ("DescribeProducers", "last_timestamp"), ("ListOffsets", "timestamp")}
+
+
+@dataclass
+class Tally:
+    """What has been compared."""
+
+    replies: int = 0
+    differences: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+
+class Pair:
+    """Two brokers and a connection to each."""
+
+    def __init__(self, ours: str, theirs: str, tally: Tally) -> None:
+        self.addresses = (ours, theirs)
+        self.tally = tally
+        self.ours, self.theirs = Wire(ours), Wire(theirs)
+
+    def ask(self, name: str, version: int, message: Any, ours: Any = None) -> tuple[Any, Any]:
+        """Sends `message` to both (`ours` to ours where it must differ) and compares the replies."""
+        mine = self._one(self.ours, 0, name, version, message if ours is None else ours)
+        other = self._one(self.theirs, 1, name, version, message)
+        self.tally.replies += 1
+        for path, a, b in differences(mine, other):
+            allowed = self._allowed(name, path, a, b)
+            if allowed:
+                self.tally.used.add(allowed)
+            else:
+                self.tally.differences.append(f"{name} v{version} {path}: ottla {a!r}, Kafka {b!r}; request {message!r}"[:600])
+        return mine, other
+
+    def _one(self, wire: Wire, side: int, name: str, version: int, message: Any) -> Any:
+        try:
+            return wire.ask(name, version, message)
+        except Closed:
+            wire.close()
+            fresh = Wire(self.addresses[side])
+            if side == 0:
+                self.ours = fresh
+            else:
+                self.theirs = fresh
+            return "closed"
+
+    def _allowed(self, name: str, path: str, ours: Any, theirs: Any) -> str | None:
+        last = path.rpartition(".")[2].partition("[")[0]
+        if (name, last) in MOMENTS and (ours == -1) != (theirs == -1):
+            return None
+        for entry in (f"*.{last}", f"{name}.{last}"):
+            if entry in ALLOWED:
+                return entry
+        return None
+
+    def close(self) -> None:
+        self.ours.close()
+        self.theirs.close()
+
+
+def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The places at which two messages differ."""
+    if hasattr(a, "unknown_tags") and type(a) is type(b):
+        for name in a.__slots__:
+            yield from differences(getattr(a, name), getattr(b, name), f"{path}.{name}")
+    elif isinstance(a, list) and isinstance(b, list):
+        a, b = _ordered(a), _ordered(b)
+        if len(a) != len(b):
+            yield f"{path}[]", a, b
+            return
+        for index, (one, other) in enumerate(zip(a, b, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif isinstance(a, memoryview) and isinstance(b, memoryview):
+        if bytes(a) != bytes(b):
+            yield path, bytes(a), bytes(b)
+    elif a != b:
+        yield path, a, b
+
+
+def _ordered(items: list[Any]) -> list[Any]:
+    """Lists of named things are compared by name: Kafka keeps them in hash tables."""
+    for keys in (("api_key",), ("name", "partition_index"), ("name",), ("topic",), ("resource_type", "resource_name"), ("partition_index",), ("index",)):
+        if items and all(all(hasattr(i, k) for k in keys) for i in items):
+            return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, getattr(i, k)) for k in keys))
+    return items

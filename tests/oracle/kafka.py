@@ -1,0 +1,133 @@
+"""A real Apache Kafka 4.4.0 on loopback: one KRaft node, for tests, benchmarks and `make oracle`."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from ottla.storage.checkpoints import uuid_to_text
+
+from .jars import HERE, classpath
+
+START_SECONDS_MAX = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def java(part: str, *arguments: str, heap: str = "-Xmx512M") -> list[str]:
+    """A command line that runs a class of the oracle's jars."""
+    log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
+    return ["java", heap, log4j, "-cp", classpath(part), *arguments]
+
+
+def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Runs one of Kafka's command-line tools, by class name below `org.apache.kafka.tools` or in full."""
+    full = name if "." in name and name[0].islower() else f"org.apache.kafka.tools.{name}"
+    return subprocess.run(java("tools", full, *arguments), input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+class Kafka:
+    """A Kafka process as a context manager. `directory` may hold the data of an earlier one, or of ottla."""
+
+    def __init__(self, settings: dict[str, object] | None = None, directory: Path | None = None, *, formatted: bool = False) -> None:
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="oracle-"))
+        self._temporary = directory is None
+        self.settings = settings or {}
+        self.formatted = formatted
+        self.port = free_port()
+        self.controller_port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start_seconds = 0.0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def data_directory(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def _write_properties(self) -> Path:
+        values: dict[str, object] = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.data_directory,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            **self.settings,
+        }
+        path = self.directory / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        return path
+
+    def start(self) -> Kafka:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        properties = self._write_properties()
+        if not self.formatted:
+            cluster = uuid_to_text(b"oracle-oracle-01")
+            command = java("broker", "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties))
+            subprocess.run(command, check=True, capture_output=True)
+            self.formatted = True
+        log = self.directory / "kafka.log"
+        began = time.monotonic()
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G"), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+        while "Kafka Server started" not in log.read_text(errors="replace"):
+            if self._process.poll() is not None or time.monotonic() - began > START_SECONDS_MAX:
+                raise RuntimeError(f"Kafka did not start:\n{log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.02)  # another process's log can only be polled
+        self.start_seconds = time.monotonic() - began
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Kafka:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def main() -> None:
+    with Kafka() as kafka:
+        print(f"Apache Kafka 4.4.0 answers at {kafka.bootstrap_servers}; data in {kafka.data_directory}; Ctrl-C ends it", flush=True)
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,692 @@
+"""Every version of every API, good and bad, asked of ottla and of Apache Kafka: the replies are the same, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.broker.registry import apis
+from ottla.protocol import messages as m
+from ottla.protocol import records, schema
+from ottla.protocol.records import Record, Template
+from ottla.testing import Broker
+
+from .differential import ALLOWED, Pair, Tally
+from .oracle.kafka import Kafka
+
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+NO_ID = bytes(16)
+T = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Broker]:
+    with Broker(lab=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def pair(ours: Broker, oracle: Kafka, tally: Tally) -> Iterator[Pair]:
+    found = Pair(ours.bootstrap_servers, oracle.bootstrap_servers, tally)
+    before = len(tally.differences)
+    yield found
+    found.close()
+    fresh = tally.differences[before:]
+    assert not fresh, "\n".join([f"{len(fresh)} differences", *fresh[:12]])
+
+
+def versions(name: str) -> range:
+    """The released versions of a request."""
+    loaded = schema.load(f"{name}Request")
+    return range(loaded.valid.low, loaded.valid.high + (0 if loaded.unstable else 1))
+
+
+def creatable(name: str, partitions: int = 1, factor: int = 1, **configs: str) -> Any:
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor)
+    topic.configs = [r.CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
+    return topic
+
+
+def create(pair: Pair, *topics: Any, version: int = 7, validate_only: bool = False) -> None:
+    pair.ask("CreateTopics", version, m.CreateTopicsRequest(topics=list(topics), timeout_ms=10_000, validate_only=validate_only))
+
+
+def topic_ids(pair: Pair, name: str) -> tuple[bytes, bytes]:
+    """The topic's id here and there, waiting until both tell it."""
+    request = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    for _ in range(100):
+        found = [w.ask("Metadata", 12, request).topics[0] for w in (pair.ours, pair.theirs)]
+        if all(f.error_code == 0 and f.partitions for f in found):
+            return found[0].topic_id, found[1].topic_id
+    raise AssertionError(f"{name} does not appear")
+
+
+def batch(*values: str | None, codec: int = 0, keys: list[str] | None = None, **template: Any) -> bytes:
+    rows = [
+        Record(keys[i].encode() if keys else None, None if v is None else v.encode(), T + i) for i, v in enumerate(values)
+    ]
+    return bytes(records.encode(rows, Template(codec=codec, **template)))
+
+
+def produce_request(version: int, name: str, topic_id: bytes, data: Any, partition: int = 0, acks: int = -1) -> Any:
+    r = m.ProduceRequest
+    part = r.PartitionProduceData(index=partition, records=data)
+    topic = r.TopicProduceData(partition_data=[part])
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.name = name
+    return r(acks=acks, timeout_ms=5000, topic_data=[topic])
+
+
+def produce(pair: Pair, name: str, ids: tuple[bytes, bytes], data: Any, version: int = 9, **more: Any) -> Any:
+    theirs = produce_request(version, name, ids[1], data, **more)
+    mine = produce_request(version, name, ids[0], data, **more)
+    return pair.ask("Produce", version, theirs, mine)[0]
+
+
+def topic(pair: Pair, name: str, partitions: int = 1, **configs: str) -> tuple[bytes, bytes]:
+    create(pair, creatable(name, partitions, **configs))
+    return topic_ids(pair, name)
+
+
+# what is listed
+
+
+def test_the_listed_versions_are_kafkas(pair: Pair) -> None:
+    for version in versions("ApiVersions"):
+        request = m.ApiVersionsRequest(client_software_name="wire", client_software_version="1.0")
+        mine, other = pair.ask("ApiVersions", version, request)
+        theirs = {a.api_key: (a.min_version, a.max_version) for a in other.api_keys}
+        listed = {a.api_key: (a.min_version, a.max_version) for a in mine.api_keys}
+        assert listed == {key: theirs[key] for key in listed}
+        assert set(listed) == set(apis())
+
+
+def test_api_versions_refuses_what_kafka_refuses(pair: Pair) -> None:
+    for name, version in (("", "1"), ("a b", "1"), ("a", ""), ("-a", "1"), ("a", "1-"), ("a.b-c", "1.2-x"), ("é", "1")):
+        pair.ask("ApiVersions", 3, m.ApiVersionsRequest(client_software_name=name, client_software_version=version))
+    for node_id in (-1, 1, 2):
+        for cluster in (None, "somewhere-else"):
+            request = m.ApiVersionsRequest(client_software_name="w", client_software_version="1", node_id=node_id, cluster_id=cluster)
+            pair.ask("ApiVersions", 5, request)
+
+
+# topics
+
+
+def test_create_and_delete_topics(pair: Pair) -> None:
+    for version in versions("CreateTopics"):
+        n = f"ct-{version}"
+        for validate_only in (True, False, False):
+            create(pair, creatable(n, 2, retention_ms="1000"), creatable(f"{n}-b"), version=version, validate_only=validate_only)
+        create(pair, creatable(f"{n}-d", -1, -1) if version >= 4 else creatable(f"{n}-d"), version=version)
+    names = [f"ct-{v}" for v in versions("CreateTopics")]
+    for version in versions("DeleteTopics"):
+        r = m.DeleteTopicsRequest
+        if version < 6:
+            pair.ask("DeleteTopics", version, r(topic_names=[names[version], "absent", "absent-2"], timeout_ms=10_000))
+            pair.ask("DeleteTopics", version, r(topic_names=[names[version]], timeout_ms=10_000))
+            pair.ask("DeleteTopics", version, r(topic_names=["x", "x"], timeout_ms=10_000))
+        else:
+            states = [r.DeleteTopicState(name=names[5]), r.DeleteTopicState(name="absent")]
+            pair.ask("DeleteTopics", version, r(topics=states, timeout_ms=10_000))
+            pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name=None, topic_id=b"x" * 16)], timeout_ms=10_000))
+            pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name="a", topic_id=b"x" * 16)], timeout_ms=10_000))
+            pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name=None)], timeout_ms=10_000))
+
+
+BAD_NAMES = ["", ".", "..", "a b", "a/b", "ü", "x" * 250, "__cluster_metadata"]
+
+
+@pytest.mark.parametrize("version", [2, 4, 5, 7])
+def test_topics_that_cannot_be_created(pair: Pair, version: int) -> None:
+    for name in BAD_NAMES:
+        create(pair, creatable(name), version=version)
+    for partitions, factor in ((0, 1), (-2, 1), (1, 0), (1, -2), (1, 3), (20_000, 1)):
+        create(pair, creatable("nope", partitions, factor), version=version)
+    for configs in (
+        {"retention_ms": "soon"},
+        {"retention_ms": "-2"},
+        {"segment_bytes": "1"},
+        {"cleanup_policy": "burn"},
+        {"cleanup_policy": "delete,burn"},
+        {"compression_type": "zip"},
+        {"no_such_key": "1"},
+        {"min_insync_replicas": "0"},
+        {"min_cleanable_dirty_ratio": "1.5"},
+        {"preallocate": "maybe"},
+        {"min_compaction_lag_ms": "10", "max_compaction_lag_ms": "5"},
+        {"compression_gzip_level": "0"},
+        {"message_timestamp_type": "Now"},
+        {"flush_messages": "99999999999999999999"},
+        {"remote_storage_enable": "true"},
+    ):
+        create(pair, creatable("nope", 1, 1, **configs), version=version)
+    create(pair, creatable("twice"), creatable("twice"), version=version)
+    dotted = f"col.lide{version}"
+    create(pair, creatable(dotted), version=version)
+    create(pair, creatable(dotted.replace(".", "_")), version=version)
+
+
+def test_manual_assignments(pair: Pair) -> None:
+    r = m.CreateTopicsRequest
+    a = r.CreatableReplicaAssignment
+    for number, (partitions, factor, assignments) in enumerate(
+        [
+            (-1, -1, [a(partition_index=0, broker_ids=[1])]),
+            (-1, -1, [a(partition_index=1, broker_ids=[1])]),
+            (-1, -1, [a(partition_index=0, broker_ids=[])]),
+            (-1, -1, [a(partition_index=0, broker_ids=[7])]),
+            (-1, -1, [a(partition_index=0, broker_ids=[1, 1])]),
+            (-1, -1, [a(partition_index=0, broker_ids=[1]), a(partition_index=0, broker_ids=[1])]),
+            (2, -1, [a(partition_index=0, broker_ids=[1])]),
+            (-1, 1, [a(partition_index=0, broker_ids=[1])]),
+        ]
+    ):
+        wanted = r.CreatableTopic(name=f"manual-{number}", num_partitions=partitions, replication_factor=factor, assignments=assignments)
+        create(pair, wanted)
+
+
+def test_create_partitions(pair: Pair) -> None:
+    topic(pair, "more", 2)
+    r = m.CreatePartitionsRequest
+    t, a = r.CreatePartitionsTopic, r.CreatePartitionsAssignment
+    for version in versions("CreatePartitions"):
+        count = 3 + version
+        for wanted in (
+            t(name="more", count=count, assignments=None),
+            t(name="more", count=count, assignments=None),
+            t(name="more", count=1, assignments=None),
+            t(name="more", count=-1, assignments=None),
+            t(name="absent", count=3, assignments=None),
+            t(name="more", count=count + 2, assignments=[a(broker_ids=[1])]),
+            t(name="more", count=count + 1, assignments=[a(broker_ids=[9])]),
+            t(name="more", count=count + 1, assignments=[a(broker_ids=[])]),
+        ):
+            pair.ask("CreatePartitions", version, r(topics=[wanted], timeout_ms=10_000))
+        valid = t(name="more", count=count + 1, assignments=None)
+        pair.ask("CreatePartitions", version, r(topics=[valid], timeout_ms=10_000, validate_only=True))
+        pair.ask("CreatePartitions", version, r(topics=[valid, valid], timeout_ms=10_000))
+    topic_ids(pair, "more")
+
+
+# metadata
+
+
+def test_metadata(pair: Pair) -> None:
+    ids = topic(pair, "md", 3)
+    r = m.MetadataRequest
+    t = r.MetadataRequestTopic
+    for version in versions("Metadata"):
+        for names in (["md"], ["absent"], ["md", "absent"], ["a b"], [""], ["md", "md"]):
+            request = r(topics=[t(name=n) for n in names], allow_auto_topic_creation=version < 4)
+            if version < 4 and names != ["md"]:
+                continue
+            pair.ask("Metadata", version, request)
+        if version >= 8:
+            asked = r(topics=[t(name="md")], include_topic_authorized_operations=True, allow_auto_topic_creation=False)
+            asked.include_cluster_authorized_operations = version <= 10
+            pair.ask("Metadata", version, asked)
+        if version >= 1:
+            pair.ask("Metadata", version, r(topics=[]))
+        if version >= 12:
+            theirs = r(topics=[t(topic_id=ids[1], name=None)], allow_auto_topic_creation=False)
+            pair.ask("Metadata", version, theirs, r(topics=[t(topic_id=ids[0], name=None)], allow_auto_topic_creation=False))
+            pair.ask("Metadata", version, r(topics=[t(topic_id=b"?" * 16, name=None)], allow_auto_topic_creation=False))
+        if version in (10, 11):
+            pair.ask("Metadata", version, r(topics=[t(topic_id=b"?" * 16, name=None)], allow_auto_topic_creation=False))
+            pair.ask("Metadata", version, r(topics=[t(name=None)], allow_auto_topic_creation=False))
+
+
+def test_auto_creation(pair: Pair) -> None:
+    r = m.MetadataRequest
+    for version in versions("Metadata"):
+        wanted = r(topics=[r.MetadataRequestTopic(name=f"auto-{version}")])
+        pair.ask("Metadata", version, wanted)
+        topic_ids(pair, f"auto-{version}")
+        pair.ask("Metadata", version, wanted)
+
+
+def test_describe_cluster(pair: Pair) -> None:
+    r = m.DescribeClusterRequest
+    for version in versions("DescribeCluster"):
+        for operations in (False, True):
+            pair.ask("DescribeCluster", version, r(include_cluster_authorized_operations=operations))
+        if version >= 1:
+            for endpoint in (1, 2, 3):
+                pair.ask("DescribeCluster", version, r(endpoint_type=endpoint))
+        if version >= 2:
+            pair.ask("DescribeCluster", version, r(include_fenced_brokers=True))
+
+
+def test_describe_topic_partitions(pair: Pair) -> None:
+    topic(pair, "dtp-a", 3)
+    topic(pair, "dtp-b", 2)
+    r = m.DescribeTopicPartitionsRequest
+    names = [r.TopicRequest(name=n) for n in ("dtp-b", "dtp-a", "absent", "a b")]
+    for limit in (1, 2, 3, 4, 5, 2000):
+        pair.ask("DescribeTopicPartitions", 0, r(topics=names, response_partition_limit=limit))
+    for cursor in (r.Cursor(topic_name="dtp-a", partition_index=1), r.Cursor(topic_name="dtp-b", partition_index=0)):
+        pair.ask("DescribeTopicPartitions", 0, r(topics=names, cursor=cursor))
+    pair.ask("DescribeTopicPartitions", 0, r(topics=names, cursor=r.Cursor(topic_name="dtp-a", partition_index=-1)))
+    pair.ask("DescribeTopicPartitions", 0, r(topics=names, response_partition_limit=0))
+
+
+# produce
+
+
+@pytest.mark.parametrize("version", versions("Produce"))
+def test_produce(pair: Pair, version: int) -> None:
+    name = f"pr-{version}"
+    ids = topic(pair, name, 2)
+    for acks in (-1, 1):
+        produce(pair, name, ids, batch("a", "b"), version, acks=acks)
+    for codec in range(5):
+        produce(pair, name, ids, batch("a" * 500, "b", codec=codec), version)
+    produce(pair, name, ids, batch("a"), version, acks=5)
+    produce(pair, name, ids, batch("a"), version, partition=9)
+    produce(pair, "absent", (b"?" * 16, b"?" * 16), batch("a"), version)
+    good = batch("a")
+    for data in (
+        b"",
+        None,
+        good[:40],
+        good + good,
+        good[:-1] + bytes([good[-1] ^ 1]),
+        good[:16] + b"\x01" + good[17:],
+        good[:16] + b"\x00" + good[17:],
+        good[:16] + b"\x03" + good[17:],
+        b"\0\0\0\0\0\0\0\x05" + good[8:],
+        good[:8] + b"\0\0\0\x05" + good[12:],
+        good[:8] + b"\xff\xff\xff\xff" + good[12:],
+        good[:8] + b"\0\0\0\x2a" + good[12:],
+    ):
+        produce(pair, name, ids, data, version)
+    produce(pair, name, ids, batch("x" * 1_100_000), version)
+    produce(pair, name, ids, batch("c", control=True), version)
+
+
+def crafted(data: bytes, place: int, value: bytes) -> bytes:
+    """A batch with other bytes at a place, and a CRC that fits."""
+    changed = bytearray(data)
+    changed[place : place + len(value)] = value
+    changed[17:21] = records.computed_crc(changed, 0, len(changed)).to_bytes(4, "big")
+    return bytes(changed)
+
+
+def test_batches_that_lie(pair: Pair) -> None:
+    ids = topic(pair, "lies")
+    good = batch("a", "b", "c")
+    for place, value in (
+        (23, b"\0\0\0\x09"),  # last offset delta
+        (23, b"\xff\xff\xff\xff"),
+        (57, b"\0\0\0\0"),  # record count
+        (57, b"\0\0\0\x09"),
+        (57, b"\xff\xff\xff\xff"),
+        (21, b"\0\x05"),  # a codec that nobody has
+        (21, b"\0\x07"),
+        (43, b"\0\0\0\0\0\0\0\x07"),  # a producer id without epoch and sequence
+    ):
+        produce(pair, "lies", ids, crafted(good, place, value))
+
+
+def test_idempotent_producers(pair: Pair) -> None:
+    ids = topic(pair, "idem")
+
+    def send(pid: int, epoch: int, sequence: int, *values: str, version: int = 9) -> None:
+        data = batch(*values, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
+        produce(pair, "idem", ids, data, version)
+
+    for version in (3, 8, 13):
+        pid = 5000 + version
+        send(pid, 0, 0, "a", "b", version=version)
+        send(pid, 0, 2, "c", version=version)
+        send(pid, 0, 2, "c", version=version)  # once more
+        send(pid, 0, 0, "a", "b", version=version)
+        send(pid, 0, 5, "too", "far", version=version)
+        send(pid, 0, 1, "b", version=version)
+        for n in range(3, 10):
+            send(pid, 0, n, "x", version=version)
+        send(pid, 0, 2, "c", version=version)  # no longer remembered
+        send(pid, 1, 4, "new epoch", version=version)
+        send(pid, 1, 0, "new epoch", version=version)
+        send(pid, 0, 10, "old epoch", version=version)
+        send(pid + 100, 0, 77, "anywhere", version=version)
+        send(pid + 200, 0, 2**31 - 2, "to", "the", "end", version=version)
+        send(pid + 200, 0, 1, "and on", version=version)
+    pair.ask("DescribeProducers", 0, describe_producers("idem", 0))
+    pair.ask("DescribeProducers", 0, describe_producers("idem", 7))
+    pair.ask("DescribeProducers", 0, describe_producers("absent", 0))
+
+
+def describe_producers(name: str, partition: int) -> Any:
+    r = m.DescribeProducersRequest
+    return r(topics=[r.TopicRequest(name=name, partition_indexes=[partition])])
+
+
+def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
+    ids = topic(pair, "compacted", cleanup_policy="compact")
+    for version in (7, 9):
+        produce(pair, "compacted", ids, batch("no key"), version)
+        produce(pair, "compacted", ids, batch("k", keys=["a"]), version)
+        produce(pair, "compacted", ids, batch("1", "2", "3", "4", "5"), version)
+    ids = topic(pair, "appendtime", message_timestamp_type="LogAppendTime")
+    produce(pair, "appendtime", ids, batch("a", "b"))
+    ids = topic(pair, "small", max_message_bytes="200")
+    produce(pair, "small", ids, batch("x" * 300))
+    produce(pair, "small", ids, batch("x"))
+    ids = topic(pair, "two-of-one", min_insync_replicas="2")
+    produce(pair, "two-of-one", ids, batch("x"))
+    produce(pair, "two-of-one", ids, batch("x"), acks=1)
+    for kind in ("gzip", "uncompressed", "zstd", "lz4", "snappy"):
+        ids = topic(pair, f"as-{kind}", compression_type=kind)
+        produce(pair, f"as-{kind}", ids, batch("x" * 1000, codec=0))
+        produce(pair, f"as-{kind}", ids, batch("x" * 1000, codec=2))
+        fetched = [
+            next(records.batches(data)).header.codec
+            for data in (
+                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_ID, 0)).responses[0].partitions[0].records for w in (pair.ours, pair.theirs)
+            )
+        ]
+        assert fetched[0] == fetched[1]
+
+
+def test_producer_ids(pair: Pair) -> None:
+    r = m.InitProducerIdRequest
+    for version in versions("InitProducerId"):
+        pair.ask("InitProducerId", version, r(transactional_id=None, transaction_timeout_ms=60_000))
+        pair.ask("InitProducerId", version, r(transactional_id="", transaction_timeout_ms=60_000))
+
+
+# fetch and offsets
+
+
+def fetch_request(version: int, name: str, topic_id: bytes, offset: int, **more: Any) -> Any:
+    r = m.FetchRequest
+    known = {k: more.pop(k) for k in ("partition", "current_leader_epoch", "last_fetched_epoch", "partition_max_bytes") if k in more}
+    part = r.FetchPartition(fetch_offset=offset, **{"partition_max_bytes": 1 << 20, **known})
+    t = r.FetchTopic(partitions=[part])
+    if version >= 13:
+        t.topic_id = topic_id
+    else:
+        t.topic = name
+    return r(topics=[t], **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **more})
+
+
+@pytest.mark.parametrize("version", versions("Fetch"))
+def test_fetch(pair: Pair, version: int) -> None:
+    name = f"fe-{version}"
+    ids = topic(pair, name, 2)
+    for n in range(4):
+        produce(pair, name, ids, batch(*[f"{n}-{i}" for i in range(5)]))
+
+    def fetch(offset: int, wanted: str = name, **more: Any) -> None:
+        unknown = b"?" * 16
+        theirs = fetch_request(version, wanted, ids[1] if wanted == name else unknown, offset, **more)
+        mine = fetch_request(version, wanted, ids[0] if wanted == name else unknown, offset, **more)
+        pair.ask("Fetch", version, theirs, mine)
+
+    for offset in (0, 1, 5, 7, 19, 20, 21, -1, 1000):
+        fetch(offset)
+    for size in (0, 1, 100, 200):
+        fetch(3, partition_max_bytes=size)
+        fetch(3, max_bytes=size)
+    fetch(0, partition=1)
+    fetch(0, partition=9)
+    fetch(0, wanted="absent")
+    fetch(0, isolation_level=1)
+    if version >= 9:
+        for epoch in (0, 1, 5):
+            fetch(0, current_leader_epoch=epoch)
+    if version >= 12:
+        for epoch in (0, 1, 5):
+            fetch(3, last_fetched_epoch=epoch)
+            fetch(50, last_fetched_epoch=epoch)
+    fetch(20, max_wait_ms=50, min_bytes=10)
+
+
+def test_fetch_sessions(pair: Pair) -> None:
+    names = [f"se-{n}" for n in range(3)]
+    ids = {n: topic(pair, n, 2) for n in names}
+    r = m.FetchRequest
+
+    def wanted(side: int, offsets: dict[str, int]) -> list[Any]:
+        return [
+            r.FetchTopic(topic_id=ids[n][side], partitions=[r.FetchPartition(partition=p, fetch_offset=o, partition_max_bytes=1 << 20) for p in (0, 1)])
+            for n, o in offsets.items()
+        ]
+
+    def ask(sessions: tuple[int, int], epoch: int, offsets: dict[str, int], forget: list[str] | None = None) -> tuple[Any, Any]:
+        requests = [
+            r(
+                session_id=sessions[side], session_epoch=epoch, topics=wanted(side, offsets), max_bytes=1 << 20, min_bytes=0,
+                forgotten_topics_data=[r.ForgottenTopic(topic_id=ids[n][side], partitions=[0, 1]) for n in forget or ()],
+            )
+            for side in (0, 1)
+        ]  # fmt: skip
+        return pair.ask("Fetch", 16, requests[1], requests[0])
+
+    mine, other = ask((0, 0), 0, dict.fromkeys(names, 0))
+    sessions = (mine.session_id, other.session_id)
+    assert all(sessions)
+    ask(sessions, 1, {})
+    produce(pair, "se-1", ids["se-1"], batch("hello"))
+    ask(sessions, 2, {})
+    ask(sessions, 3, {})
+    ask(sessions, 4, {"se-1": 1})
+    ask(sessions, 5, {})
+    ask(sessions, 5, {})  # an epoch that was
+    ask(sessions, 6, {}, forget=["se-1"])
+    produce(pair, "se-1", ids["se-1"], batch("unheard"))
+    ask(sessions, 7, {})
+    ask(sessions, 8, {"se-0": 99})
+    ask(sessions, 9, {})
+    ask((123456, 123456), 3, {})
+    ask(sessions, -1, dict.fromkeys(names, 0))
+    ask(sessions, 10, {})
+
+
+@pytest.mark.parametrize("version", versions("ListOffsets"))
+def test_list_offsets(pair: Pair, version: int) -> None:
+    name = f"lo-{version}"
+    ids = topic(pair, name)
+    r = m.ListOffsetsRequest
+
+    def ask(timestamp: int, wanted: str = name, **more: Any) -> None:
+        part = r.ListOffsetsPartition(timestamp=timestamp, **more)
+        for isolation in (0, 1) if version >= 2 else (0,):
+            pair.ask("ListOffsets", version, r(replica_id=-1, isolation_level=isolation, topics=[r.ListOffsetsTopic(name=wanted, partitions=[part])]))
+
+    for _ in range(2):
+        for timestamp in range(-8, 0):
+            ask(timestamp)
+        for timestamp in (0, T, T + 1, T + 2, T + 3, T + 100):
+            ask(timestamp)
+        produce(pair, name, ids, batch("a", "b", "c"))
+        produce(pair, name, ids, batch("a", "b", "c", codec=4))
+    ask(-1, wanted="absent")
+    ask(-1, partition_index=5)
+    if version >= 4:
+        for epoch in (0, 1, 9):
+            ask(-1, current_leader_epoch=epoch)
+    part = r.ListOffsetsPartition(timestamp=-1)
+    pair.ask("ListOffsets", version, r(replica_id=-1, topics=[r.ListOffsetsTopic(name=name, partitions=[part, part])]))
+
+
+def test_leader_epochs(pair: Pair) -> None:
+    ids = topic(pair, "ep")
+    r = m.OffsetForLeaderEpochRequest
+    for _ in range(2):
+        for version in versions("OffsetForLeaderEpoch"):
+            for wanted in ("ep", "absent"):
+                for epoch in (-1, 0, 1, 7):
+                    for current in (-1, 0, 1):
+                        part = r.OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+                        pair.ask("OffsetForLeaderEpoch", version, r(topics=[r.OffsetForLeaderTopic(topic=wanted, partitions=[part])]))
+        produce(pair, "ep", ids, batch("a", "b"))
+
+
+def test_delete_records(pair: Pair) -> None:
+    ids = topic(pair, "dr")
+    topic(pair, "dr-compacted", cleanup_policy="compact")
+    r = m.DeleteRecordsRequest
+
+    def ask(version: int, offset: int, name: str = "dr", partition: int = 0) -> None:
+        part = r.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        pair.ask("DeleteRecords", version, r(topics=[r.DeleteRecordsTopic(name=name, partitions=[part])], timeout_ms=5000))
+
+    for version in versions("DeleteRecords"):
+        for _ in range(3):
+            produce(pair, "dr", ids, batch("a", "b", "c"))
+        base = 9 * version
+        for offset in (base + 1, base + 1, base, base + 5, 10_000, -2):
+            ask(version, offset)
+        fetch = [fetch_request(12, "dr", i, base + 2) for i in ids]
+        pair.ask("Fetch", 12, fetch[1], fetch[0])
+        list_request = m.ListOffsetsRequest
+        part = list_request.ListOffsetsPartition(timestamp=-2)
+        pair.ask("ListOffsets", 7, list_request(replica_id=-1, topics=[list_request.ListOffsetsTopic(name="dr", partitions=[part])]))
+        ask(version, -1)
+        ask(version, 0, name="absent")
+        ask(version, 0, partition=4)
+        ask(version, 0, name="dr-compacted")
+
+
+# configs
+
+
+def describe(name: str, kind: int = 2, keys: list[str] | None = None, **more: Any) -> Any:
+    r = m.DescribeConfigsRequest
+    return r(resources=[r.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)], **more)
+
+
+def test_describe_topic_configs(pair: Pair) -> None:
+    topic(pair, "cfg", retention_ms="123456", cleanup_policy="compact,delete", segment_bytes="2000000")
+    for version in versions("DescribeConfigs"):
+        for synonyms in (False, True):
+            pair.ask("DescribeConfigs", version, describe("cfg", include_synonyms=synonyms))
+        pair.ask("DescribeConfigs", version, describe("cfg", keys=["retention.ms", "no.such.key"]))
+        pair.ask("DescribeConfigs", version, describe("cfg", keys=[]))
+        pair.ask("DescribeConfigs", version, describe("absent"))
+        pair.ask("DescribeConfigs", version, describe("a b"))
+        pair.ask("DescribeConfigs", version, describe("", kind=2))
+        pair.ask("DescribeConfigs", version, describe("7", kind=4))
+        pair.ask("DescribeConfigs", version, describe("x", kind=4))
+        if version >= 3:
+            pair.ask("DescribeConfigs", version, describe("cfg", include_documentation=True, keys=["retention.ms"]))
+
+
+def test_every_topic_key_is_described(pair: Pair) -> None:
+    topic(pair, "every")
+    mine, other = pair.ask("DescribeConfigs", 4, describe("every", include_synonyms=True, include_documentation=True))
+    assert len(mine.results[0].configs) == len(other.results[0].configs) > 30
+    assert all(c.documentation for c in mine.results[0].configs)
+
+
+def incremental(name: str, *operations: tuple[str, int, str | None], kind: int = 2, validate_only: bool = False) -> Any:
+    r = m.IncrementalAlterConfigsRequest
+    configs = [r.AlterableConfig(name=k, config_operation=op, value=v) for k, op, v in operations]
+    return r(resources=[r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)], validate_only=validate_only)
+
+
+def test_incremental_alter_configs(pair: Pair) -> None:
+    for version in versions("IncrementalAlterConfigs"):
+        name = f"inc-{version}"
+        topic(pair, name)
+        for request in (
+            incremental(name, ("retention.ms", 0, "5000")),
+            incremental(name, ("retention.ms", 0, "7000"), validate_only=True),
+            incremental(name, ("retention.ms", 0, "-7")),
+            incremental(name, ("retention.ms", 0, None)),
+            incremental(name, ("no.such", 0, "1")),
+            incremental(name, ("no.such", 1, None)),
+            incremental(name, ("cleanup.policy", 2, "compact")),
+            incremental(name, ("cleanup.policy", 2, "compact")),
+            incremental(name, ("cleanup.policy", 3, "delete")),
+            incremental(name, ("cleanup.policy", 2, "burn")),
+            incremental(name, ("retention.ms", 2, "1")),
+            incremental(name, ("retention.ms", 3, "1")),
+            incremental(name, ("retention.ms", 9, "1")),
+            incremental(name, ("retention.ms", 0, "1"), ("retention.ms", 0, "2")),
+            incremental(name, ("retention.ms", 1, None)),
+            incremental("absent", ("retention.ms", 0, "1")),
+            incremental("1", ("log.dirs", 0, "x"), kind=4),
+            incremental("9", ("log.retention.ms", 0, "1"), kind=4),
+            incremental("x", ("log.retention.ms", 0, "1"), kind=4),
+            incremental("1", ("log.cleaner.threads", 0, "many"), kind=4),
+            incremental("x", ("a", 0, "b"), kind=77),
+        ):
+            pair.ask("IncrementalAlterConfigs", version, request)
+            topic_ids(pair, name)
+        twice = incremental(name, ("retention.ms", 0, "1"))
+        twice.resources *= 2
+        pair.ask("IncrementalAlterConfigs", version, twice)
+        pair.ask("DescribeConfigs", 4, describe(name, include_synonyms=True))
+
+
+def test_alter_configs(pair: Pair) -> None:
+    r = m.AlterConfigsRequest
+
+    def request(name: str, validate_only: bool = False, kind: int = 2, **configs: str | None) -> Any:
+        entries = [r.AlterableConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
+        return r(resources=[r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)], validate_only=validate_only)
+
+    for version in versions("AlterConfigs"):
+        name = f"alt-{version}"
+        topic(pair, name, segment_ms="1000")
+        for one in (
+            request(name, retention_ms="5"),
+            request(name, retention_ms="6", validate_only=True),
+            request(name, retention_ms="-6"),
+            request(name, retention_ms=None),
+            request(name, no_such="1"),
+            request("absent", retention_ms="1"),
+            request("x", kind=77, a="b"),
+            request(name),
+        ):
+            pair.ask("AlterConfigs", version, one)
+            pair.ask("DescribeConfigs", 2, describe(name))
+
+
+def test_unknown_keys_and_versions_end_the_connection(pair: Pair) -> None:
+    for frame in (
+        b"\0\x03\0\x63\0\0\0\x01\xff\xff",  # Metadata 99
+        b"\x03\xe7\0\0\0\0\0\x01\xff\xff",  # a key that nobody has
+        b"\0\x00\0\x02\0\0\0\x01\xff\xff",  # Produce 2
+        b"\0\x12\0\x63\0\0\0\x01\xff\xff",  # ApiVersions 99: answered
+        b"\0\x03\0\x01",
+        b"",
+        b"\0\x03\0\x01\0\0\0\x01\xff\xff\x7f\xff\xff\xff",  # an impossible count
+    ):
+        outcomes = []
+        for address in pair.addresses:
+            pair.tally.replies += 1
+            outcomes.append(_outcome(address, frame))
+        assert outcomes[0] == outcomes[1], frame
+
+
+def _outcome(address: str, frame: bytes) -> bytes | str:
+    from .wire import Closed, Wire
+
+    with Wire(address, timeout=5) as wire:
+        wire.send(len(frame).to_bytes(4, "big") + frame)
+        try:
+            return wire.read_frame()[:6]
+        except Closed:
+            return "closed"
+
+
+def test_the_list_of_what_may_differ_is_short_and_used(tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(ALLOWED) <= 30
+    with capsys.disabled():
+        print(f"\n{tally.replies} replies compared, {len(tally.differences)} differences, {len(tally.used)} of {len(ALLOWED)} allowances used")
+    assert tally.replies > 500
