@@ -75,7 +75,7 @@ class Dispatcher:
             raise Refused(f"API key {key} is not served")
         if not api.low <= version <= api.high:
             if key == API_VERSIONS:
-                self._answer_unsupported(api, correlation_id, send)
+                self._answer_unsupported(api, frame, correlation_id, send)
                 return None
             raise Refused(f"{api.name} has no version {version}")
         if not api.has_records and len(frame) > self.frame_bytes_max:
@@ -148,8 +148,12 @@ class Dispatcher:
         _LENGTH.pack_into(head, 0, reply.size - 4)
         send(reply, False)
 
-    def _answer_unsupported(self, api: Api, correlation_id: int, send: Send) -> None:
+    def _answer_unsupported(self, api: Api, frame: Any, correlation_id: int, send: Send) -> None:
         """A version of ApiVersions that is not known gets version 0 of the reply, with what is known of this key alone."""
+        try:
+            headers.parse_request_header(headers.request_header_version(api.request, api.high), frame)
+        except MalformedMessage as error:
+            raise Refused(f"{api.name}: {error}") from None
         r = messages.ApiVersionsResponse
         own = [r.ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)]
         head = headers.start_response(api.response, 0, correlation_id)

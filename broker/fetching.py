@@ -232,6 +232,7 @@ def read_entry(fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at
 
 def _read(fetch: Fetch, entry: Entry, data: Any, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool) -> None:
     partition = fetch.resolve(entry)
+    data.aborted_transactions = None
     if is_replica:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
     partition.check_epoch(entry.current_leader_epoch)
@@ -244,7 +245,6 @@ def _read(fetch: Fetch, entry: Entry, data: Any, budget: int, isolation_level: i
     data.high_watermark = partition.high_watermark
     data.last_stable_offset = partition.last_stable_offset
     data.log_start_offset = log.start_offset
-    data.aborted_transactions = None
     if isolation_level == READ_COMMITTED:
         data.aborted_transactions = []
         if data.records is not EMPTY:

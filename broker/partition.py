@@ -43,7 +43,7 @@ class Partition:
         self.high_watermark = 0
         self.hw_position: tuple[Segment, int] | None = None
         self.follower = Follower(IMMEDIATE)
-        self.isr_size = 1
+        self.isr_size = self.replica_count = 1
         self.min_insync_replicas = 1
         self.flushing = False
         self.parked: deque[tuple[int, Later[None]]] = deque()

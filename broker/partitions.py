@@ -103,6 +103,7 @@ class Partitions:
                 log = yield from open_log(broker.pool, path, settings, broker.schedule.now_ms(), clean=True)
             if log.topic_id is None:
                 log.set_topic_id(partition.topic_id)
+            log.assign_epoch(partition.leader_epoch, log.end_offset)
         except OSError as error:
             partition.opening = None
             partition.offline = True

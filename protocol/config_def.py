@@ -67,7 +67,9 @@ class ConfigKey:
 
     def _check_range(self, value: Any, low: str | None, high: str | None, also: str | None) -> None:
         number = float if self.type == "DOUBLE" else int
-        if also is not None and value == int(also):
+        if also is not None and value != int(also) and not number(low or 0) <= value <= number(high or 0):
+            raise ConfigInvalid(self.name, value, f"Value must be between {low} and {high} or equal to {also}")
+        if also is not None:
             return
         if low is not None and value < number(low):
             raise ConfigInvalid(self.name, value, f"Value must be at least {low}")

@@ -16,6 +16,9 @@ from ..protocol.records import HEADER_SIZE, MAGIC, NO_SEQUENCE, BatchAt, BatchHe
 from .settings import LogSettings
 
 ZSTD_SINCE = 7
+MAGIC_AT = 16
+ERRORS_SHOWN = 3
+SMALLEST_ENTRY = 26  # offset, size, and the smallest message of any version
 
 
 class InvalidRecords(ApiError):
@@ -27,79 +30,50 @@ class InvalidRecords(ApiError):
 
 
 def single_batch(data: Any, produce_version: int) -> BatchAt:
-    """The one batch that a Produce request has for a partition. ApiError where it is something else."""
-    prefix = f"Produce requests with version {produce_version} "
-    if len(data) < 17:
-        raise ApiError(Errors.INVALID_RECORD, prefix + "must have at least one record batch per partition")
+    """The one batch that a Produce request has for a partition. ApiError where it is something else.
+
+    Kafka gives a reason only where the bytes cannot be a batch at all.
+    """
+    if len(data) < MAGIC_AT + 1:
+        raise ApiError(Errors.INVALID_RECORD)
     size = int.from_bytes(data[8:12], "big", signed=True) + records.LOG_OVERHEAD
-    magic = data[16]
-    if size < 26:
+    magic = int.from_bytes(data[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+    if size < SMALLEST_ENTRY:
         raise ApiError(Errors.CORRUPT_MESSAGE, f"Record size {size - 12} is less than the minimum record overhead (14)")
-    if size > len(data):
-        raise ApiError(Errors.INVALID_RECORD, prefix + "must have at least one record batch per partition")
-    if magic != MAGIC:
-        raise ApiError(Errors.INVALID_RECORD, prefix + "are only allowed to contain record batches with magic version 2")
+    if not 0 <= magic <= MAGIC:
+        raise ApiError(Errors.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    if size > len(data) or magic != MAGIC:
+        raise ApiError(Errors.INVALID_RECORD)
     if size < HEADER_SIZE:
-        raise ApiError(Errors.CORRUPT_MESSAGE, f"Batch size {size} is less than the minimum of {HEADER_SIZE}")
+        raise ApiError(Errors.CORRUPT_MESSAGE)
     header = header_at(data)
     if header.codec == ZSTD and produce_version < ZSTD_SINCE:
-        raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE, prefix + "are not allowed to use ZStandard compression")
+        raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
     if size < len(data):
-        raise ApiError(Errors.INVALID_RECORD, prefix + "are only allowed to contain exactly one record batch per partition")
+        raise ApiError(Errors.INVALID_RECORD)
     return BatchAt(0, header)
 
 
-def check_header(at: BatchAt, data: Any, partition: str, max_message_bytes: int) -> None:
-    """The checks that every batch passes, in Kafka's order. ApiError."""
+def check_header(at: BatchAt, data: Any, max_message_bytes: int) -> None:
+    """The checks that every batch passes, in Kafka's order. ApiError; Kafka tells no reason either."""
     header = at.header
     if header.base_offset != 0:
-        raise ApiError(
-            Errors.INVALID_RECORD,
-            f"The baseOffset of the record batch in the append to {partition} should be 0, but it is {header.base_offset}",
-        )
+        raise ApiError(Errors.INVALID_RECORD)
     if header.size > max_message_bytes:
-        raise ApiError(
-            Errors.MESSAGE_TOO_LARGE,
-            f"The record batch size in the append to {partition} is {header.size} bytes "
-            f"which exceeds the maximum configured value of {max_message_bytes}.",
-        )
-    computed = records.computed_crc(data, at.position, header.size)
-    if computed != header.crc:
-        raise ApiError(
-            Errors.CORRUPT_MESSAGE,
-            f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed}) in topic partition {partition}.",
-        )
+        raise ApiError(Errors.MESSAGE_TOO_LARGE)
+    if records.computed_crc(data, at.position, header.size) != header.crc:
+        raise ApiError(Errors.CORRUPT_MESSAGE)
     if header.codec > ZSTD:
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
-    _check_contents(header, partition)
+    _check_contents(header)
 
 
-def _check_contents(header: BatchHeader, partition: str) -> None:
-    count_by_offsets = header.last_offset_delta + 1
-    if count_by_offsets <= 0:
-        raise ApiError(
-            Errors.INVALID_RECORD,
-            f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}] in partition {partition}",
-        )
-    if header.record_count <= 0:
-        raise ApiError(
-            Errors.INVALID_RECORD,
-            f"Invalid reported count for record batch: {header.record_count} in topic partition {partition}.",
-        )
-    if count_by_offsets != header.record_count:
-        raise ApiError(
-            Errors.INVALID_RECORD,
-            f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {header.record_count} "
-            f"in topic partition {partition}.",
-        )
-    if header.is_control:
-        raise ApiError(Errors.INVALID_RECORD, f"Clients are not allowed to write control records in topic partition {partition}.")
-    if header.producer_id >= 0:
-        if header.base_sequence == NO_SEQUENCE:
-            raise ApiError(
-                Errors.INVALID_RECORD,
-                f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}",
-            )
+def _check_contents(header: BatchHeader) -> None:
+    """What the fields say of each other."""
+    consistent = 0 < header.record_count == header.last_offset_delta + 1
+    sequence_missing = header.producer_id >= 0 and header.base_sequence == NO_SEQUENCE
+    if not consistent or header.is_control or sequence_missing:
+        raise ApiError(Errors.INVALID_RECORD)
 
 
 def must_open(header: BatchHeader, settings: LogSettings, bounds: tuple[int, int]) -> bool:
@@ -128,7 +102,7 @@ def check_records(at: BatchAt, data: Any, partition: str, settings: LogSettings,
     earliest, latest = bounds
     for index, record in enumerate(opened):
         if settings.is_compacted and record.key is None:
-            wrong.append((index, f"Compacted topic cannot accept message without key in topic partition {partition}."))
+            wrong.append((index, f"Compacted topic cannot accept message without key in topic partition {partition}"))
         elif not settings.is_append_time and not earliest <= record.timestamp <= latest and record.timestamp != -1:
             code = Errors.INVALID_TIMESTAMP
             wrong.append(
@@ -144,6 +118,11 @@ def check_records(at: BatchAt, data: Any, partition: str, settings: LogSettings,
         raise InvalidRecords(
             code,
             f"One or more records have been rejected due to {len(wrong)} record errors in total, "
-            "and only showing the first three errors at most: ",
+            "and only showing the first three errors at most: " + _shown(wrong),
             wrong,
         )
+
+
+def _shown(wrong: list[tuple[int, str]]) -> str:
+    """The first records and their errors, as Kafka prints them."""
+    return "[" + ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in wrong[:ERRORS_SHOWN]) + "]"

@@ -107,7 +107,16 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
 
 def _ordered(items: list[Any]) -> list[Any]:
     """Lists of named things are compared by name: Kafka keeps them in hash tables."""
-    for keys in (("api_key",), ("name", "partition_index"), ("name",), ("topic",), ("resource_type", "resource_name"), ("partition_index",), ("index",)):
+    for keys in (
+        ("api_key",),
+        ("name", "partition_index"),
+        ("name",),
+        ("topic",),
+        ("resource_type", "resource_name"),
+        ("partition_index",),
+        ("producer_id",),
+        ("index",),
+    ):
         if items and all(all(hasattr(i, k) for k in keys) for i in items):
             return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, getattr(i, k)) for k in keys))
     return items

@@ -19,9 +19,7 @@ def request_frame(name: str, version: int, message: Any, correlation_id: int = 7
     """A frame with header and message; `name` as in `Metadata`."""
     request = f"{name}Request"
     key = schema.load(request).api_key
-    header = messages.RequestHeader(
-        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
-    )
+    header = messages.RequestHeader(request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id)
     out = codec.build("RequestHeader", headers.request_header_version(request, version), header)
     return framed(codec.build(request, version, message, out))
 
@@ -29,7 +27,7 @@ def request_frame(name: str, version: int, message: Any, correlation_id: int = 7
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap_servers: str, timeout: float = 30.0) -> None:
+    def __init__(self, bootstrap_servers: str, timeout: float = 10.0) -> None:
         host, _, port = bootstrap_servers.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

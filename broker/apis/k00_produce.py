@@ -20,7 +20,9 @@ from ..later import Later
 from ..partition import Partition
 
 TOPIC_IDS_SINCE = 13
-ERRORS_SHOWN = 3
+WITHOUT_START_OFFSET = frozenset(
+    (Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR)
+)
 CODECS = {
     "uncompressed": compression.NONE,
     "gzip": compression.GZIP,
@@ -39,7 +41,7 @@ def handle(context: Context, request: Any) -> Any:
     for topic in request.topic_data:
         out = messages.ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         for wanted in topic.partition_data:
-            answer, partition, end = _one(context, topic, wanted, acks, request)
+            answer, partition, end = _one(context, topic, wanted, acks)
             out.partition_responses.append(answer)
             if answer.error_code:
                 failed = True
@@ -55,32 +57,30 @@ def handle(context: Context, request: Any) -> Any:
     return response
 
 
-def _one(context: Context, topic: Any, wanted: Any, acks: int, request: Any) -> tuple[Any, Partition | None, int]:
+def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Partition | None, int]:
+    """The answer for one partition, and up to where acks=all has to wait. Kafka gives reasons for records, not for batches."""
     answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
-    partition: Partition | None = None
     try:
         partition = _find(context, topic, wanted.index)
-        data = wanted.records if wanted.records is not None else b""
-        at = validation.single_batch(data, context.version)
+        at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
         if acks not in (-1, 0, 1):
             raise ApiError(Errors.INVALID_REQUIRED_ACKS)
-        end = _append(context, partition, data, at, acks, answer)
-        return answer, partition, end
+    except ApiError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+        return answer, None, 0
+    try:
+        return answer, partition, _append(context, partition, wanted.records, at, acks, answer)
     except InvalidRecords as error:
-        answer.error_code = error.code
-        answer.error_message = error.text
+        answer.error_code, answer.error_message = error.code, error.text
+        answer.log_start_offset = partition.start_offset
         answer.record_errors = [
             messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
             for index, text in error.errors
         ]
-        if partition is not None:
-            answer.log_start_offset = partition.start_offset
-        if error.code == Errors.INVALID_RECORD and error.message is not None:
-            shown = ", ".join(f"{index}: {text}" for index, text in error.errors[:ERRORS_SHOWN])
-            answer.error_message = error.message + f"[{shown}]" if error.message.endswith(": ") else error.message
     except ApiError as error:
         answer.error_code = error.code
-        answer.error_message = error.message
+        if error.code not in WITHOUT_START_OFFSET:
+            answer.log_start_offset = partition.start_offset
     return answer, partition, 0
 
 
@@ -96,7 +96,7 @@ def _find(context: Context, topic: Any, index: int) -> Partition:
     if partition is None:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
     if broker.is_internal(name) and context.client_id != ADMIN_CLIENT:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
     return partition
 
 
@@ -104,14 +104,10 @@ def _append(context: Context, partition: Partition, data: Any, at: BatchAt, acks
     """Checks a batch and appends it; returns the offset that acks=all waits for."""
     broker = context.broker
     log = partition.open_log()
-    if acks == -1 and partition.isr_size < partition.min_insync_replicas:
-        raise ApiError(
-            Errors.NOT_ENOUGH_REPLICAS,
-            f"The size of the current ISR : {partition.isr_size} is insufficient to satisfy the min.isr requirement of "
-            f"{partition.min_insync_replicas} for partition {partition.name}",
-        )
+    if acks == -1 and partition.isr_size < min(partition.min_insync_replicas, partition.replica_count):
+        raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
     settings, header = log.settings, at.header
-    validation.check_header(at, data, partition.name, settings.max_message_bytes)
+    validation.check_header(at, data, settings.max_message_bytes)
     now = broker.schedule.now_ms()
     config = broker.topic_config(partition.topic)
     bounds = (now - config["message.timestamp.before.max.ms"], now + config["message.timestamp.after.max.ms"])
@@ -122,7 +118,7 @@ def _append(context: Context, partition: Partition, data: Any, at: BatchAt, acks
         duplicate = log.producers.find_duplicate(header)
         if duplicate is not None:
             answer.base_offset = duplicate.first_offset
-            answer.log_append_time_ms = duplicate.timestamp if settings.is_append_time else -1
+            answer.log_append_time_ms = duplicate.timestamp
             answer.log_start_offset = log.start_offset
             return duplicate.last_offset + 1
         log.producers.check(header, log.end_offset)

@@ -18,7 +18,8 @@ from ..partition import Partition
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NOT_FOUND = FoundOffset(-1, -1, -1)
-CONSUMER, DEBUGGER = -1, -2
+EPOCHS_SINCE = 4
+DEBUGGER = -2
 
 
 def handle(context: Context, request: Any) -> Any:
@@ -28,13 +29,15 @@ def handle(context: Context, request: Any) -> Any:
     response = r()
     for topic in request.topics:
         out = r.ListOffsetsTopicResponse(name=topic.name)
-        for wanted in topic.partitions:
+        for wanted in {p.partition_index: p for p in topic.partitions}.values():
             answer = r.ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
             try:
                 if (topic.name, wanted.partition_index) in repeated:
                     raise ApiError(Errors.INVALID_REQUEST)
                 found = _one(context, request, topic.name, wanted)
-                answer.timestamp, answer.offset, answer.leader_epoch = found
+                answer.timestamp, answer.offset = found.timestamp, found.offset
+                if context.version >= EPOCHS_SINCE:
+                    answer.leader_epoch = found.leader_epoch
             except ApiError as error:
                 answer.error_code = error.code
             out.partitions.append(answer)

@@ -26,12 +26,23 @@ def handle(context: Context, request: Any) -> Any:
     if wanted is None or (context.version == 0 and not wanted):
         names = sorted(context.broker.image.topics)
         return _response(context, request, [_topic(context, request, name) for name in names])
-    if any(t.topic_id != NO_ID for t in wanted) and context.version < 12:
-        raise ApiError(Errors.INVALID_REQUEST, "MetadataRequest version 10 and 11 do not support topic IDs")
+    if context.version < 12 and any(t.topic_id != NO_ID or t.name is None for t in wanted):
+        return messages.MetadataResponse(topics=[_refused(t) for t in wanted], cluster_id=None)
     missing = _to_create(context, request)
     if missing:
         return _create_and_answer(context, request, missing)
-    return _response(context, request, [_one(context, request, t) for t in wanted])
+    return _response(context, request, [_one(context, request, t) for t in _distinct(wanted)])
+
+
+def _distinct(wanted: list[Any]) -> list[Any]:
+    """What is asked for twice is told once."""
+    return list({(t.name, t.topic_id): t for t in wanted}.values())
+
+
+def _refused(wanted: Any) -> Any:
+    """Versions 10 and 11 have a place for ids, and no meaning for them."""
+    name = wanted.name if wanted.name is not None else ""
+    return messages.MetadataResponse.MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=name, topic_id=wanted.topic_id)
 
 
 def _to_create(context: Context, request: Any) -> list[str]:
@@ -59,7 +70,7 @@ def _create_and_answer(context: Context, request: Any, names: list[str]) -> Coro
     broker.metadata.submit(lambda: topic_rules.create_topics(controller, create))
 
     async def answer() -> Any:
-        return _response(context, request, [_one(context, request, t) for t in request.topics])
+        return _response(context, request, [_one(context, request, t) for t in _distinct(request.topics)])
 
     return answer()
 
@@ -71,8 +82,6 @@ def _one(context: Context, request: Any, wanted: Any) -> Any:
         name = image.topic_names.get(wanted.topic_id)
         if name is None:
             return t(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=wanted.topic_id, name=None)
-    if name is None:
-        raise ApiError(Errors.INVALID_REQUEST, "Topic name can not be null for version 10 and 11")
     if name not in image.topics:
         return t(error_code=_absent(context, request, name), name=name, is_internal=context.broker.is_internal(name))
     return _topic(context, request, name)

@@ -12,8 +12,9 @@ from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import Errors
-from ...protocol.features import supported
+from ...protocol.features import KRAFT_VERSION, supported
 from ..context import Context
+from ..metadata_log import KRAFT_LEVEL
 from ..registry import apis
 
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -26,15 +27,17 @@ def handle(context: Context, request: Any) -> Any:
         if not all(SOFTWARE_PATTERN.fullmatch(name) for name in names):
             return r(error_code=Errors.INVALID_REQUEST)
         context.peer.software = names
+    if (request.cluster_id is None) != (request.node_id < 0):  # both or neither
+        return r(error_code=Errors.INVALID_REQUEST)
     if context.version >= 5 and _astray(context, request):
         return r(error_code=Errors.REBOOTSTRAP_REQUIRED)
-    image = context.broker.image
+    finalized = {**dict(context.broker.image.features.items()), KRAFT_VERSION: KRAFT_LEVEL}
     features = supported().items()
     response = r(
         api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in apis().values()],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
         finalized_features=[
-            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in image.features.items()
+            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in finalized.items()
         ],
     )
     response.supported_features = [

@@ -26,6 +26,8 @@ async def handle(context: Context, request: Any) -> Any:
         if error is not None:
             out.error_code, out.error_message, out.configs = error.code, error.text, []
         else:
+            out.error_message = None
+            out.error_message = None
             out.topic_id, out.num_partitions, out.replication_factor = topic_id, partitions, factor
             out.configs = _configs(context, topic) if context.version >= REPLY_CONFIGS_SINCE else []
         response.topics.append(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import Errors
 from ..context import Context
 
 
@@ -28,9 +28,9 @@ class ProducerIds:
 async def handle(context: Context, request: Any) -> Any:
     r = messages.InitProducerIdResponse
     if request.transactional_id == "":
-        raise ApiError(Errors.INVALID_REQUEST)
+        return r(error_code=Errors.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     if request.transactional_id is not None:
-        raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
+        return r(error_code=Errors.COORDINATOR_NOT_AVAILABLE, producer_id=-1, producer_epoch=-1)
     broker = context.broker
     ids: ProducerIds = broker.extensions.setdefault("producer_ids", ProducerIds())
     metadata = broker.metadata

@@ -20,11 +20,7 @@ def handle(context: Context, request: Any) -> Any:
                 partition = context.broker.partition(topic.topic, wanted.partition)
                 partition.check_epoch(wanted.current_leader_epoch)
                 log = partition.open_log()
-                epochs = log.epochs
-                if not epochs.entries and wanted.leader_epoch == partition.leader_epoch:
-                    answer.leader_epoch, answer.end_offset = partition.leader_epoch, log.end_offset
-                else:
-                    answer.leader_epoch, answer.end_offset = epochs.end_offset_for(wanted.leader_epoch, log.end_offset)
+                answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, log.end_offset)
             except ApiError as error:
                 answer.error_code = error.code
             out.partitions.append(answer)

@@ -49,11 +49,13 @@ def _describe(context: Context, resource: Any) -> list[Described]:
     if resource.resource_type == TOPIC:
         topic_rules.check_name(name)
         if name not in broker.image.topics:
-            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
         return describe_topic(broker, broker.image.config_of(TOPIC, name))
     if resource.resource_type == BROKER:
         if name == "":
             return [d for d in describe_broker(broker) if d.source == DYNAMIC_DEFAULT_SOURCE]
+        if not name.lstrip("-").isdigit():
+            raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
         if name != str(context.node_id):
             raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}")
         return describe_broker(broker)
@@ -69,7 +71,7 @@ def describe_topic(broker: Broker, own: dict[str, str]) -> list[Described]:
         synonyms: list[tuple[str, str | None, int]] = []
         if key.name in own:
             synonyms.append((key.name, own[key.name], TOPIC_SOURCE))
-        for name in topic_synonyms().get(key.name, ()):
+        for name in topic_synonyms().get(key.name, ())[:1]:
             synonyms += _broker_values(broker, name)
         if synonyms:
             value, source = synonyms[0][1], synonyms[0][2]

@@ -10,7 +10,7 @@ from typing import Any
 from ...coordinator.metadata import configs
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..altering import answer, check_resource, repeated
+from ..altering import answer, check_resource, check_values, repeated
 from ..context import Context
 
 
@@ -22,6 +22,7 @@ async def handle(context: Context, request: Any) -> Any:
         if key in refused:
             continue
         try:
+            check_values(resource)
             check_resource(context, resource, [c.name for c in resource.configs], [(c.name, c.value) for c in resource.configs])
             wanted.append((*key, {c.name: c.value for c in resource.configs}))
         except ApiError as error:

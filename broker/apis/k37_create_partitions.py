@@ -17,6 +17,6 @@ async def handle(context: Context, request: Any) -> Any:
     for name, error in outcome:
         out = r.CreatePartitionsTopicResult(name=name)
         if error is not None:
-            out.error_code, out.error_message = error.code, error.text
+            out.error_code, out.error_message = error.code, error.message
         response.results.append(out)
     return response

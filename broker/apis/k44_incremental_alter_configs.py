@@ -7,7 +7,7 @@ from typing import Any
 from ...coordinator.metadata import configs
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..altering import answer, check_resource, repeated
+from ..altering import answer, check_resource, check_values, repeated
 from ..context import Context
 
 
@@ -36,9 +36,7 @@ def _check_operations(resource: Any) -> None:
     names = [c.name for c in resource.configs]
     if len(set(names)) < len(names):
         raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
-    null = [c.name for c in resource.configs if c.config_operation != configs.DELETE and c.value is None]
-    if null:
-        raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+    check_values(resource, configs.DELETE)
     for c in resource.configs:
         if not configs.SET <= c.config_operation <= configs.SUBTRACT:
-            raise ApiError(Errors.INVALID_REQUEST, f"Unknown operation type {c.config_operation}")
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)

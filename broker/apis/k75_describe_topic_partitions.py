@@ -14,12 +14,13 @@ from ..partition_info import topic_operations
 def handle(context: Context, request: Any) -> Any:
     r = messages.DescribeTopicPartitionsResponse
     image, broker = context.broker.image, context.broker
-    limit = min(request.response_partition_limit, broker.config["max.request.partition.size.limit"])
+    limit = max(1, min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]))
     names = sorted({t.name for t in request.topics}) if request.topics else sorted(image.topics)
     first_index = 0
     if request.cursor is not None:
         if request.cursor.partition_index < 0:
-            raise ApiError(Errors.INVALID_REQUEST, "DescribeTopicPartitionsRequest cursor partition must be valid")
+            refused = [r.DescribeTopicPartitionsResponseTopic(error_code=Errors.INVALID_REQUEST, name=t.name) for t in request.topics]
+            return r(topics=refused)
         names = [n for n in names if n >= request.cursor.topic_name]
         first_index = request.cursor.partition_index if names and names[0] == request.cursor.topic_name else 0
     response = r()
@@ -29,7 +30,9 @@ def handle(context: Context, request: Any) -> Any:
             break
         topic = image.topics.get(name)
         if topic is None:
-            response.topics.append(r.DescribeTopicPartitionsResponseTopic(error_code=_absent(name), name=name))
+            absent = r.DescribeTopicPartitionsResponseTopic(error_code=_absent(name), name=name)
+            absent.topic_authorized_operations = topic_operations()
+            response.topics.append(absent)
             continue
         out = r.DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, is_internal=broker.is_internal(name))
         out.topic_authorized_operations = topic_operations()

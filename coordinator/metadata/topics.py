@@ -113,7 +113,8 @@ def _check_factor(controller: Controller, factor: int) -> None:
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {len(usable)} broker(s) are registered.",
+            f"cannot be reached because only {len(usable)} broker(s) are registered or some brokers "
+            "have all their log directories cordoned.",
         )
 
 
