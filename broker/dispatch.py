@@ -10,7 +10,7 @@ import logging
 import struct
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import codec, headers, messages
 from ..protocol.errors import ApiError, Errors, MalformedMessage
@@ -19,7 +19,9 @@ from .context import Context, Peer
 from .later import Later, drive
 from .metrics import ApiTimes
 from .registry import Api, apis
-from .request_log import RequestLog
+
+if TYPE_CHECKING:
+    from .request_log import RequestLog
 
 logger = logging.getLogger("ottla")
 _START = struct.Struct(">hhi")

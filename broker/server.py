@@ -20,11 +20,11 @@ from .clock import SystemSchedule
 from .config import Config, Listener
 from .connection import Connection, SharedBuffer
 from .dispatch import Dispatcher
-from .request_log import RequestLog
 
 logger = logging.getLogger("ottla")
 BACKLOG = 1024
 SWEEP_MS = 1000
+FREEZE_SECONDS = 1.0
 
 EXIT_OK = 0
 EXIT_BAD_CONFIG = 2
@@ -56,7 +56,11 @@ class Server:
         self.schedule = SystemSchedule()
         self.broker = Broker(config, self.schedule, OsFiles(), new_id)
         self.broker.fatal = self._fatal
-        self.log = RequestLog(config["ottla.request.log"]) if config["ottla.request.log"] else None
+        self.log = None
+        if config["ottla.request.log"]:
+            from .request_log import RequestLog
+
+            self.log = RequestLog(config["ottla.request.log"])
         self.dispatcher = Dispatcher(self.broker, self.log)
         self.shared = SharedBuffer()
         self.connections: dict[Connection, None] = {}
@@ -90,8 +94,7 @@ class Server:
             await self.lab.start()
         self._loop.call_later(SWEEP_MS / 1000, self._sweep)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
-        gc.collect()
-        gc.freeze()
+        self._loop.call_later(FREEZE_SECONDS, _freeze)
 
     async def _bind(self, listener: Listener) -> asyncio.Server:
         host = listener.host or "127.0.0.1"
@@ -169,6 +172,13 @@ class Server:
         metrics = self.broker.metrics
         metrics.loop_lag_ms_max = max(metrics.loop_lag_ms_max * 0.99, late_ms)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
+
+
+def _freeze() -> None:
+    """What is there now stays: the collector need not look at it again. It was off while the broker started."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def raise_descriptor_limit() -> None:

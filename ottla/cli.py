@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
 import socket
 import sys
-import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +38,7 @@ def serve(file: str | None, verbose: bool, lab_port: int | None, announce: bool,
     Exit codes: 0 stopped in order, 2 bad configuration, 3 port taken, 4 data directory in use, 5 data directory unusable,
     6 every log directory failed while running.
     """
+    gc.disable()  # until the broker serves: imports make much and drop little
     from .broker import config as configuration
     from .broker.server import EXIT_BAD_CONFIG, install_loop
     from .broker.server import serve as run_server
@@ -102,6 +102,9 @@ def ready(bootstrap_server: str, timeout: float) -> None:
 
 
 def _ask(lab: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    import urllib.error
+    import urllib.request
+
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{lab}/v1/{path}", data, {"Content-Type": "application/json"})
     try:
