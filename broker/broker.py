@@ -53,7 +53,7 @@ class Broker:
         self._unflushed: dict[Any, None] = {}  # coordinators with writes of this event
         self._settling = False
         self._topic_defaults = config.topic_defaults()
-        self._settings: dict[str, tuple[dict[str, str], LogSettings, dict[str, Any]]] = {}
+        self._settings: dict[str, tuple[LogSettings, dict[str, Any]]] = {}  # by topic, until a configuration changes
 
     # start and stop
 
@@ -147,16 +147,16 @@ class Broker:
 
     def topic_config(self, name: str) -> dict[str, Any]:
         """The parsed values of all of a topic's keys."""
-        return self._parsed(name)[2]
-
-    def settings(self, name: str) -> LogSettings:
         return self._parsed(name)[1]
 
-    def _parsed(self, name: str) -> tuple[dict[str, str], LogSettings, dict[str, Any]]:
-        own = self.image.config_of(2, name)
+    def settings(self, name: str) -> LogSettings:
+        return self._parsed(name)[0]
+
+    def _parsed(self, name: str) -> tuple[LogSettings, dict[str, Any]]:
         cached = self._settings.get(name)
-        if cached is not None and cached[0] is own:
+        if cached is not None:
             return cached
+        own = self.image.config_of(2, name)
         values = {}
         dynamic = self.dynamic_topic_defaults()
         for key in keys("topic").values():
@@ -165,7 +165,7 @@ class Broker:
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
         values["cleanup.policy"] = tuple(values["cleanup.policy"])
-        made = self._settings[name] = (own, LogSettings.of(values), values)
+        made = self._settings[name] = (LogSettings.of(values), values)
         return made
 
     def dynamic_topic_defaults(self) -> dict[str, str]:
@@ -176,6 +176,10 @@ class Broker:
         if not dynamic:
             return {}
         return {key: dynamic[name] for key, names in topic_synonyms().items() for name in names if name in dynamic}
+
+    def forget_settings(self, topic: str) -> None:
+        """The topic is another one now."""
+        self._settings.pop(topic, None)
 
     def configs_changed(self) -> None:
         """A configuration changed: what follows from it is computed anew."""

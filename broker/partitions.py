@@ -149,6 +149,7 @@ class Partitions:
             if (name, record.partition_id) not in self.by_name and self.broker.config.node_id in state.replicas:
                 self._add(name, state, created=True)
         elif kind == "RemoveTopicRecord" and topic_before is not None:
+            self.broker.forget_settings(topic_before)
             for key in [k for k in self.by_name if k[0] == topic_before]:
                 self._remove(self.by_name[key])
         elif kind == "PartitionChangeRecord":

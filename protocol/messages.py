@@ -67,4 +67,5 @@ def __getattr__(name: str) -> Any:
         loaded = _schema.load(name)
     except KeyError:
         raise AttributeError(f"no message or record is called {name}") from None
-    return struct_class(loaded, loaded.root)
+    found = globals()[name] = struct_class(loaded, loaded.root)
+    return found
