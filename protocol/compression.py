@@ -17,6 +17,7 @@ NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_BYTES = 32 * 1024
+ZSTD_STEP_BYTES = 1024
 DECOMPRESSED_BYTES_MAX = 2147483639  # Kafka's default of max.decompressed.message.bytes
 
 
@@ -137,12 +138,18 @@ def _unlz4(data: Any, limit: int) -> bytes:
 def _unzstd(data: Any, limit: int) -> bytes:
     import zstandard
 
-    out = bytearray()
-    with zstandard.ZstdDecompressor().stream_reader(bytes(data), read_across_frames=True) as reader:
-        while chunk := reader.read(min(1 << 20, limit + 1 - len(out))):
-            out += chunk
+    out, rest = bytearray(), bytes(data)
+    while rest:  # there may be several frames
+        unpacker = zstandard.ZstdDecompressor().decompressobj()
+        for start in range(0, len(rest), ZSTD_STEP_BYTES):  # a step cannot make more than some megabytes
+            out += unpacker.decompress(rest[start : start + ZSTD_STEP_BYTES])
             if len(out) > limit:
                 raise DecompressedTooLarge(limit)
+            if unpacker.eof:
+                rest = unpacker.unused_data + rest[start + ZSTD_STEP_BYTES :]
+                break
+        else:
+            raise MalformedMessage("records", "zstd frame ends early")
     return bytes(out)
 
 

@@ -144,7 +144,7 @@ def _schema(source: dict[str, Any]) -> Schema:
             name=snake_case(f["name"]),
             kafka_name=f["name"],
             type=f["type"],
-            versions=Versions.parse(f["versions"]),
+            versions=Versions.parse(f.get("versions") or f["taggedVersions"]),
             nullable=nullable,
             tagged=Versions.parse(f.get("taggedVersions", "none")),
             flexible=Versions.parse(f["flexibleVersions"]) if "flexibleVersions" in f else None,
@@ -155,7 +155,7 @@ def _schema(source: dict[str, Any]) -> Schema:
             key=f.get("mapKey", False),
         )
 
-    root = struct(source["name"], source["fields"])
+    root = struct(source["name"], source.get("fields", []))
     return Schema(
         name=source["name"],
         kind=source["type"],
@@ -237,4 +237,4 @@ def _scalar(schema: Schema, f: FieldSchema, version: int, flexible: bool, nullab
         return Records(flexible, nullable)
     assert f.struct is not None, kind
     item = _message(schema, f.struct, version)
-    return Nullable(item) if nullable else item
+    return Nullable(item, version in f.tagged) if nullable else item

@@ -21,7 +21,7 @@ from construct import Construct
 from .emit import Emitter, compile_function
 from .errors import MalformedMessage
 
-INT_BOUNDS = {"b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8}
+NO_STRUCT = b"\0"
 
 
 def _take(stream: io.BytesIO, length: int, path: str) -> bytes:
@@ -367,31 +367,33 @@ class Array(_Sized):
 
 
 class Nullable(Wire):
-    """A struct that may be null: a byte, -1 for null and else 1, before it."""
+    """A struct that may be null: a byte before it, 1 where it is there, else -1, or 0 in a tagged field."""
 
     head = "b"
 
-    def __init__(self, item: Message) -> None:
+    def __init__(self, item: Message, tagged: bool) -> None:
         super().__init__()
         self.item = item
+        self.null = NO_STRUCT if tagged else b"\xff"
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        mark = _take(stream, 1, path)[0]
-        return None if mark > 127 else self.item._parse(stream, context, path)
+        mark = _take(stream, 1, path)
+        absent = mark == NO_STRUCT if self.null == NO_STRUCT else mark[0] > 127
+        return None if absent else self.item._parse(stream, context, path)
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        stream.write(b"\xff" if obj is None else b"\x01")
+        stream.write(self.null if obj is None else b"\x01")
         if obj is not None:
             self.item._build(obj, stream, context, path)
         return obj
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
-        e.line(depth, f"if {head} < 0: {target} = None")
+        e.line(depth, f"if {head} {'== 0' if self.null == NO_STRUCT else '< 0'}: {target} = None")
         e.line(depth, "else:")
         self.item.emit_read(e, depth + 1, target, "")
 
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
-        e.line(depth, f"if {value} is None: out.append(255)")
+        e.line(depth, f"if {value} is None: out.append({self.null[0]})")
         e.line(depth, "else:")
         e.line(depth + 1, "out.append(1)")
         self.item.emit_write(e, depth + 1, value)

@@ -20,10 +20,10 @@ from typing import Any
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record
+
 from ottla.testing import Broker
 
 from .oracle import jars
@@ -253,7 +253,11 @@ def latency(side: str) -> Figures:
                     through.append((time.perf_counter() - began) * 1e6)
                 wire.read_frame()
     dispose(server)
-    return {"one at a time p50, us": quantile(times, 0.5), "p99, us": quantile(times, 0.99), "produce to consumer p50, us": quantile(through, 0.5)}
+    return {
+        "one at a time p50, us": quantile(times, 0.5),
+        "p99, us": quantile(times, 0.99),
+        "produce to consumer p50, us": quantile(through, 0.5),
+    }
 
 
 def quantile(values: list[float], q: float) -> float:

@@ -30,7 +30,10 @@ def handle(context: Context, request: Any) -> Any:
                     for pid, p in log.producers.by_id.items()
                 ]
             except ApiError as error:
-                answer.error_code, answer.error_message = error.code, error.text if topic.name not in context.broker.image.topics else error.message
+                answer.error_code, answer.error_message = (
+                    error.code,
+                    error.text if topic.name not in context.broker.image.topics else error.message,
+                )
             out.partitions.append(answer)
         response.topics.append(out)
     return response

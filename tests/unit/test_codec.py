@@ -1,0 +1,178 @@
+"""The codec: compiled equals checked, errors have paths, nothing believes a length."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from typing import Any
+
+import pytest
+from ottla.protocol import codec, messages, schema
+from ottla.protocol.errors import MalformedMessage, UnsupportedVersion
+
+from ..generate import Generator, all_schemas
+
+SEED = 20261121
+EACH = 3
+
+
+def generated(name: str, version: int, count: int) -> list[Any]:
+    chance = random.Random(f"{SEED} {name} {version}")
+    generator = Generator(schema.load(name), version, chance)
+    return [generator.message() for _ in range(count)]
+
+
+def test_compiled_and_checked_are_the_same_for_every_schema_and_version() -> None:
+    pairs = all_schemas()
+    for name, version in pairs:
+        for message in generated(name, version, EACH):
+            data = bytes(codec.build(name, version, message))
+            assert data == codec.build_checked(name, version, message), (name, version)
+            for view in (data, memoryview(data)):
+                fast, end = codec.reader(name, version)(view, 0)
+                assert end == len(data)
+                assert fast == message, (name, version)
+            assert codec.parse_checked(name, version, data) == (message, len(data))
+    assert len(pairs) > 600
+
+
+def test_every_truncation_is_an_error_and_never_a_value() -> None:
+    for name, version in all_schemas():
+        if name in ("ResponseHeader",) or not schema.load(name).root.fields:
+            continue
+        message = generated(name, version, 1)[0]
+        data = bytes(codec.build(name, version, message))
+        cuts = range(len(data)) if len(data) < 60 else sorted(random.Random(SEED).sample(range(len(data)), 40))
+        for cut in cuts:
+            with pytest.raises(MalformedMessage):
+                codec.parse(name, version, data[:cut])
+
+
+def test_flipped_bytes_give_a_value_or_an_error_in_bounded_memory() -> None:
+    chance = random.Random(SEED)
+    tracemalloc.start()
+    for name, version in chance.sample(all_schemas(), 150):
+        data = bytearray(codec.build(name, version, generated(name, version, 1)[0]))
+        for _ in range(20):
+            changed = bytearray(data)
+            for _ in range(chance.randint(1, 4)):
+                if changed:
+                    changed[chance.randrange(len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+            try:
+                fast: Any = codec.parse(name, version, bytes(changed))
+            except MalformedMessage:
+                fast = None
+            try:
+                checked: Any = codec.parse_checked(name, version, bytes(changed))[0]
+            except MalformedMessage:
+                checked = None
+            assert repr(fast) == repr(checked), (name, version, bytes(changed))  # repr: NaN is not equal to itself
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+def test_an_error_names_the_field() -> None:
+    request = messages.OffsetCommitRequest(group_id="g", member_id="m")
+    topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic(name="t")
+    topic.partitions = [messages.OffsetCommitRequest.OffsetCommitRequestPartition(committed_metadata="x")] * 2
+    request.topics = [topic]
+    data = bytes(codec.build("OffsetCommitRequest", 9, request))
+    with pytest.raises(MalformedMessage, match=r"topics\[0\]\.partitions\[1\]\.committed_metadata"):
+        codec.parse("OffsetCommitRequest", 9, data[:-4])
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x7f\xff\xff\xff", "array of 2147483647 elements in 0 bytes"),
+        (b"\xff\xff\xff\xfe", "array of length -2"),
+        (b"\0\0\0\1\xff\xff", "string of length -1"),
+        (b"\0\0\0\1\0\5abc", "needs 5 bytes where 3 are left"),
+    ],
+)
+def test_lengths_are_held_against_what_is_there(data: bytes, why: str) -> None:
+    with pytest.raises(MalformedMessage, match=why):
+        codec.parse("MetadataRequest", 1, data)
+
+
+def test_a_varint_that_never_ends_is_an_error() -> None:
+    with pytest.raises(MalformedMessage):
+        codec.parse("MetadataRequest", 9, b"\xff" * 30)
+
+
+def test_a_field_that_a_version_lacks_may_only_hold_its_default() -> None:
+    fetch = messages.FetchRequest(max_wait_ms=1, session_id=7)
+    codec.build("FetchRequest", 4, fetch)  # the session id is ignorable
+    forgotten = messages.FetchRequest(forgotten_topics_data=[messages.FetchRequest.ForgottenTopic()])
+    with pytest.raises(MalformedMessage, match="forgotten_topics_data"):
+        codec.build("FetchRequest", 4, forgotten)
+
+
+@pytest.mark.parametrize(
+    ("version", "change"),
+    [(9, {"name": 5}), (9, {"name": None}), (12, {"topic_id": b"short"}), (12, {"name": "x" * 40_000})],
+)
+def test_values_that_do_not_fit_are_refused_with_their_path(version: int, change: dict[str, Any]) -> None:
+    topic = messages.MetadataRequest.MetadataRequestTopic(**{"name": "t", **change})
+    with pytest.raises(MalformedMessage, match=r"topics\[0\]\."):
+        codec.build("MetadataRequest", version, messages.MetadataRequest(topics=[topic]))
+
+
+def test_unknown_tags_are_kept_and_written_back_in_order() -> None:
+    request = messages.ApiVersionsRequest(client_software_name="a", client_software_version="b")
+    request.unknown_tags = [(900, b"later"), (7, b"early")]
+    data = bytes(codec.build("ApiVersionsRequest", 3, request))
+    read = codec.parse("ApiVersionsRequest", 3, data)
+    assert read.unknown_tags == [(7, b"early"), (900, b"later")]
+    assert bytes(codec.build("ApiVersionsRequest", 3, read)) == data
+
+
+def test_tags_in_any_order_are_read_as_kafka_reads_them() -> None:
+    data = b"\x02a\x02b" + b"\x02" + b"\x09\x01x" + b"\x05\x01y"
+    assert codec.parse("ApiVersionsRequest", 3, data).unknown_tags == [(9, b"x"), (5, b"y")]
+
+
+def test_records_are_views_of_the_message_and_everything_else_is_copied() -> None:
+    data = bytearray(b"\xff\xff\0\1\0\0\0\1" + b"\0\0\0\1\0\1t" + b"\0\0\0\1\0\0\0\0" + b"\0\0\0\4abcd")
+    request = codec.parse("ProduceRequest", 3, memoryview(data))
+    records = request.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    data[-1] = ord("!")
+    assert bytes(records) == b"abc!"
+
+
+def test_parts_that_are_no_bytes_are_noted_with_their_place() -> None:
+    class Slice:
+        def __len__(self) -> int:
+            return 1000
+
+    part = Slice()
+    data = messages.FetchResponse.PartitionData(records=part)
+    response = messages.FetchResponse(responses=[messages.FetchResponse.FetchableTopicResponse(topic="t", partitions=[data])])
+    out = bytearray()
+    ((place, found),) = codec.build_parts("FetchResponse", 11, response, out)
+    assert found is part
+    assert out[place - 4 : place] == (1000).to_bytes(4, "big")
+
+
+def test_a_version_that_a_schema_lacks_is_refused() -> None:
+    with pytest.raises(UnsupportedVersion):
+        codec.parse("MetadataRequest", 99, b"")
+
+
+def test_construct_compiles_a_message_to_the_same_functions() -> None:
+    message = messages.ApiVersionsRequest(client_software_name="a", client_software_version="b")
+    data = bytes(codec.build("ApiVersionsRequest", 3, message))
+    compiled = schema.tree("ApiVersionsRequest", 3).compile()
+    assert compiled.parse(data) == message
+    assert compiled.build(message) == data
+
+
+def test_messages_are_described_for_people() -> None:
+    request = messages.MetadataRequest(topics=[messages.MetadataRequest.MetadataRequestTopic(name="orders", topic_id=b"\1" * 16)])
+    data = bytes(codec.build("MetadataRequest", 12, request))
+    text = codec.explain("MetadataRequest", 12, data)
+    assert '"name": "orders"' in text
+    assert '"topic_id": "01010101010101010101010101010101"' in text
+    assert repr(request) == "MetadataRequest(topics=[MetadataRequestTopic(topic_id=" + repr(b"\1" * 16) + ", name='orders')])"

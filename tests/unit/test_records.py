@@ -1,0 +1,115 @@
+"""Record batches, message sets and compression."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ottla.protocol import compression, legacy, records
+from ottla.protocol.compression import DecompressedTooLarge
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import Record, Template
+
+optional_bytes = st.none() | st.binary(max_size=40)
+some_records = st.lists(
+    st.builds(
+        Record,
+        key=optional_bytes,
+        value=optional_bytes,
+        timestamp=st.integers(0, 2**45),
+        headers=st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=2),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(some_records, st.integers(0, 4), st.integers(0, 2**40))
+def test_a_batch_reads_back_as_it_was_written(rows: list[Record], codec: int, base_offset: int) -> None:
+    data = records.encode(rows, Template(codec=codec))
+    records.set_offset_and_epoch(data, 0, base_offset, 3)
+    (at,) = records.batches(data)
+    assert at.header.crc == records.computed_crc(data, 0, len(data))
+    assert at.header.max_timestamp == max(r.timestamp for r in rows)
+    read = records.decode(data, at)
+    assert [r.offset for r in read] == list(range(base_offset, base_offset + len(rows)))
+    assert [(r.key, r.value, r.timestamp, list(r.headers)) for r in read] == [(r.key, r.value, r.timestamp, list(r.headers)) for r in rows]
+
+
+@given(st.binary(max_size=200), st.integers(0, 4), st.integers(0, 5))
+def test_arbitrary_bytes_as_records_are_an_error_and_nothing_else(body: bytes, codec: int, count: int) -> None:
+    header = struct.pack(">qiibIhiqqqhii", 0, 49 + len(body), 0, 2, 0, codec, max(0, count - 1), 0, 0, -1, -1, -1, count)
+    (at,) = records.batches(header + body)
+    try:
+        records.decode(header + body, at, limit=10_000)
+    except MalformedMessage:
+        return
+    assert codec == 0 or count == 0 or body
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_bomb_is_refused_before_it_is_made(codec: int) -> None:
+    bomb = compression.compress(codec, bytes(50 << 20))
+    with pytest.raises(DecompressedTooLarge):
+        compression.decompress(codec, bomb, 1 << 20)
+    assert len(compression.decompress(codec, bomb, 50 << 20)) == 50 << 20
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_torn_data_is_an_error(codec: int) -> None:
+    packed = compression.compress(codec, random.Random(1).randbytes(5000))
+    with pytest.raises(MalformedMessage):
+        compression.decompress(codec, packed[:-20])
+
+
+def test_snappy_is_read_with_and_without_javas_framing() -> None:
+    import snappy
+
+    data = b"abc" * 40_000
+    framed = compression.compress(compression.SNAPPY, data)
+    assert framed.startswith(compression.XERIAL_MAGIC)
+    assert compression.decompress(compression.SNAPPY, framed) == data
+    assert compression.decompress(compression.SNAPPY, snappy.compress(data)) == data
+
+
+def test_the_time_of_append_is_every_records_time() -> None:
+    data = records.encode([Record(None, b"a", 5), Record(None, b"b", 9)])
+    (at,) = records.batches(data)
+    records.set_max_timestamp(data, 0, at.header, True, 777)
+    (at,) = records.batches(data)
+    assert at.header.crc == records.computed_crc(data, 0, len(data))
+    assert [r.timestamp for r in records.decode(data, at)] == [777, 777]
+
+
+def test_sequences_wrap_to_zero() -> None:
+    assert records.increment_sequence(2**31 - 1, 1) == 0
+    assert records.increment_sequence(2**31 - 2, 3) == 1
+
+
+messages = st.lists(st.tuples(optional_bytes, optional_bytes, st.integers(0, 2**40)), min_size=1, max_size=5)
+
+
+@given(messages, st.integers(0, 1), st.integers(0, 3), st.integers(0, 1000))
+def test_message_sets_read_back_as_they_were_written(
+    rows: list[tuple[bytes | None, bytes | None, int]], magic: int, codec: int, base: int
+) -> None:
+    wanted = [legacy.Message(base + n, key, value, magic, timestamp if magic else -1) for n, (key, value, timestamp) in enumerate(rows)]
+    assert legacy.decode(legacy.encode(wanted, codec)) == wanted
+
+
+def test_a_message_with_a_wrong_crc_is_an_error() -> None:
+    data = bytearray(legacy.encode([legacy.Message(0, b"k", b"v")]))
+    data[-1] ^= 1
+    with pytest.raises(MalformedMessage, match="wrong CRC"):
+        legacy.decode(bytes(data))
+
+
+def test_relative_offsets_inside_a_compressed_set_count_from_its_wrapper() -> None:
+    """Version 1: the wrapper has the offset of the last message (seed 001)."""
+    data = legacy.encode([legacy.Message(n, None, b"%d" % n, 1, 5) for n in (10, 11, 12)], compression.GZIP)
+    (entry,) = legacy.entries(data)
+    assert entry.offset == 12
+    assert [m.offset for m in legacy.decode(data)] == [10, 11, 12]
