@@ -171,9 +171,7 @@ class MetadataController:
         log = self.partition.open_log()
         self.broker_epoch = log.end_offset + 1
         endpoints = tuple(Endpoint(one.name, one.host, one.port) for one in config.advertised.values())
-        request = BrokerState(
-            config.node_id, self.broker_epoch, self.broker.new_id(), endpoints, config["broker.rack"], False, False, directory_ids
-        )
+        request = BrokerState(config.node_id, self.broker_epoch, self.broker.new_id(), endpoints, config["broker.rack"], False, False, directory_ids)
         self.submit(lambda: self.controller.register_broker(request, self._controller_record()))
         self.runtime.flush(self.broker.schedule.now_ms())
         log.flush_now()
@@ -187,8 +185,7 @@ class MetadataController:
             incarnation_id=self.broker.new_id(),
             end_points=[r.ControllerEndpoint(name=listener.name, host=listener.host, port=listener.port)],
             features=[
-                r.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in supported().items()
+                r.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in supported().items()
             ],
         )
 

@@ -31,9 +31,7 @@ class Broker:
     `directory` is where the data goes; without it a temporary one is made, and removed at the end.
     """
 
-    def __init__(
-        self, settings: dict[str, object] | None = None, *, directory: str | os.PathLike[str] | None = None, lab: bool = True
-    ) -> None:
+    def __init__(self, settings: dict[str, object] | None = None, *, directory: str | os.PathLike[str] | None = None, lab: bool = True) -> None:
         self.settings = dict(settings or {})
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="ottla-")) if directory is None else Path(directory)

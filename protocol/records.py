@@ -287,9 +287,7 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
         last_delta = t.last_offset_delta
     largest = max((r.timestamp for r in records), default=NO_TIMESTAMP) if t.append_time is None else t.append_time
     packed = compression.compress(t.codec, bytes(body), t.level)
-    tail = _ATTRIBUTES_ETC.pack(
-        attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, len(records)
-    )
+    tail = _ATTRIBUTES_ETC.pack(attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, len(records))
     out = bytearray(_OFFSET_AND_LENGTH.pack(t.base_offset, HEADER_SIZE - LOG_OVERHEAD + len(packed)))
     out += struct.pack(">ibI", t.leader_epoch, MAGIC, 0)
     out += tail

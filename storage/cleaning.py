@@ -185,9 +185,7 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
                 info = (
                     batch
                     if at is None
-                    else BatchInfo(
-                        cleaned.size, len(kept), at.header.base_offset, at.header.last_offset, at.header.max_timestamp, 2, at.header
-                    )
+                    else BatchInfo(cleaned.size, len(kept), at.header.base_offset, at.header.last_offset, at.header.max_timestamp, 2, at.header)
                 )
                 if at is None:
                     info = batch._replace(position=cleaned.size, size=len(kept))

@@ -56,9 +56,7 @@ class OffsetIndex:
             if relative < 0 or position >= size or position < last:
                 return False
             last = position
-        return all(
-            a[0] < b[0] for a, b in zip(INDEX_ENTRY.iter_unpack(self.data), list(INDEX_ENTRY.iter_unpack(self.data))[1:], strict=False)
-        )
+        return all(a[0] < b[0] for a, b in zip(INDEX_ENTRY.iter_unpack(self.data), list(INDEX_ENTRY.iter_unpack(self.data))[1:], strict=False))
 
     def is_full(self, limit_bytes: int) -> bool:
         return len(self.data) + INDEX_ENTRY.size > limit_bytes

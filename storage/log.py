@@ -21,10 +21,12 @@ from .files import HandlePool
 from .index import AbortedTransaction, decode_aborted, encode_aborted
 from .layout import (
     DELETED,
+    INDEX,
     LEADER_EPOCHS,
     LOG,
     PARTITION_METADATA,
     SNAPSHOT,
+    TIME_INDEX,
     TXN_INDEX,
     file_name,
     offset_of,
@@ -456,12 +458,14 @@ class Log:
 
     def flush_paths(self) -> tuple[int, list[str]]:
         """The offset up to which the log is durable once these files are synced. Call `flushed` with it then."""
-        first = max(self.floor(self.recovery_point), 0)
+        first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
         paths = []
         for segment in self.segments[first:]:
             if segment.size:
                 segment.save_indexes()
                 paths.append(segment.path(LOG))
+                if segment is not self.active:  # what is below the recovery point is believed, indexes too
+                    paths += [segment.path(INDEX), segment.path(TIME_INDEX)]
         return self.end_offset, paths
 
     def flushed(self, offset: int, now_ms: int) -> None:

@@ -59,7 +59,7 @@ def open_log(
         segment.create()
         log.set_segments([segment])
     elif not clean:
-        yield from _recover(log, now_ms)
+        yield from _recover(log)
     log.start_offset = max(start_offset, log.segments[0].base_offset)
     _find_end(log)
     if log.start_offset > log.end_offset:
@@ -174,25 +174,29 @@ def _find_end(log: Log) -> None:
         log.end_offset = batch.last_offset + 1
 
 
-def _recover(log: Log, now_ms: int) -> Generator[None, None, None]:
+def _recover(log: Log) -> Generator[None, None, None]:
     """Checks every segment that the recovery point does not vouch for; cuts the log at the first wrong byte."""
-    first = max(log.floor(log.recovery_point), 0)
+    first = max(log.floor(log.recovery_point - 1), 0)  # the indexes of what was active are not vouched for
     log.producers = Producers(log.name)
     known_end = log.segments[first].base_offset
     for slot in range(first, len(log.segments)):
         segment = log.segments[slot]
-        if segment.base_offset < known_end and slot > first:
+        hole = segment.base_offset > known_end and segment.base_offset > log.recovery_point  # compaction makes holes, but durable ones
+        if slot > first and (segment.base_offset < known_end or hole):
             valid = 0
         else:
             valid, known_end = yield from _check_segment(log, segment)
+        if valid == 0 and slot > first:
+            _drop_behind(log, slot - 1)
+            return
         if valid < segment.size:
             segment.handle.truncate(valid)
             segment.size = valid
-            _drop_behind(log, slot, now_ms)
+            _drop_behind(log, slot)
             return
 
 
-def _drop_behind(log: Log, slot: int, now_ms: int) -> None:
+def _drop_behind(log: Log, slot: int) -> None:
     gone = log.segments[slot + 1 :]
     log.set_segments(log.segments[: slot + 1])
     for segment in gone:

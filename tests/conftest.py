@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,10 +13,15 @@ from ottla.testing import Broker
 from .oracle import jars
 from .oracle.kafka import Kafka
 
-NEEDS = {
+
+def _without(command: str, name: str) -> str | None:
+    return None if shutil.which(command) else f"needs {name}"
+
+
+NEEDS: dict[str, Callable[[], str | None]] = {
     "oracle": jars.missing,
-    "go": lambda: None if shutil.which("go") else "needs Go",
-    "node": lambda: None if shutil.which("npm") else "needs Node.js and npm",
+    "go": lambda: _without("go", "Go"),
+    "node": lambda: _without("npm", "Node.js and npm"),
 }
 
 

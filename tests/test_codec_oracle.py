@@ -46,9 +46,7 @@ def as_json(loaded: Schema, struct: StructSchema, version: int, message: Any) ->
             continue
         value = getattr(message, f.name)
         name = f.kafka_name[0].lower() + f.kafka_name[1:]
-        found[name] = (
-            [_json(loaded, f, version, v) for v in value] if f.is_array and value is not None else _json(loaded, f, version, value)
-        )
+        found[name] = [_json(loaded, f, version, v) for v in value] if f.is_array and value is not None else _json(loaded, f, version, value)
     return found
 
 

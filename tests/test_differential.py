@@ -114,7 +114,7 @@ def produce(pair: Pair, name: str, ids: tuple[bytes, bytes], data: Any, version:
 
 
 def topic(pair: Pair, name: str, partitions: int = 1, **configs: str) -> tuple[bytes, bytes]:
-    create(pair, creatable(name, partitions, **configs))
+    create(pair, creatable(name, partitions, 1, **configs))
     return topic_ids(pair, name)
 
 
@@ -413,8 +413,7 @@ def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
         fetched = [
             next(records.batches(data)).header.codec
             for data in (
-                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_ID, 0)).responses[0].partitions[0].records
-                for w in (pair.ours, pair.theirs)
+                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_ID, 0)).responses[0].partitions[0].records for w in (pair.ours, pair.theirs)
             )
         ]
         assert fetched[0] == fetched[1]
@@ -714,7 +713,5 @@ def _outcome(address: str, frame: bytes) -> bytes | str:
 def test_the_list_of_what_may_differ_is_short_and_used(tally: Tally, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(ALLOWED) <= 30
     with capsys.disabled():
-        print(
-            f"\n{tally.replies} replies compared, {len(tally.differences)} differences, {len(tally.used)} of {len(ALLOWED)} allowances used"
-        )
+        print(f"\n{tally.replies} replies compared, {len(tally.differences)} differences, {len(tally.used)} of {len(ALLOWED)} allowances used")
     assert tally.replies > 500

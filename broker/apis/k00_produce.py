@@ -20,9 +20,7 @@ from ..later import Later
 from ..partition import Partition
 
 TOPIC_IDS_SINCE = 13
-WITHOUT_START_OFFSET = frozenset(
-    (Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR)
-)
+WITHOUT_START_OFFSET = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR))
 CODECS = {
     "uncompressed": compression.NONE,
     "gzip": compression.GZIP,
@@ -74,8 +72,7 @@ def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Par
         answer.error_code, answer.error_message = error.code, error.text
         answer.log_start_offset = partition.start_offset
         answer.record_errors = [
-            messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-            for index, text in error.errors
+            messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.errors
         ]
     except ApiError as error:
         answer.error_code = error.code

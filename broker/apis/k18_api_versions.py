@@ -36,14 +36,10 @@ def handle(context: Context, request: Any) -> Any:
     response = r(
         api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in apis().values()],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
-        finalized_features=[
-            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in finalized.items()
-        ],
+        finalized_features=[r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in finalized.items()],
     )
     response.supported_features = [
-        r.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-        for name, (low, high) in features
-        if low > 0 or context.version >= 4
+        r.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in features if low > 0 or context.version >= 4
     ]
     return response
 

@@ -95,13 +95,13 @@ def index(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
     apis: dict[int, dict[str, Any]] = {}
     records: dict[str, dict[str, Any]] = {}
     for schema in schemas.values():
-        kind, key, name = schema["type"], schema.get("apiKey"), schema["name"]
+        kind, key, name = schema["type"], schema.get("apiKey", -1), schema["name"]
         if kind in ("request", "response"):
             apis.setdefault(key, {})[kind] = name
             if kind == "request":
                 apis[key] |= {"versions": schema["validVersions"], "unstable": schema.get("latestVersionUnstable", False)}
         elif kind != "header":
-            records.setdefault(kind, {})[name] = key
+            records.setdefault(kind, {})[name] = None if key == -1 else key
     names = {kind: dict(sorted(found.items())) for kind, found in sorted(records.items())}
     return {"apis": {str(key): apis[key] for key in sorted(apis)}, "records": names}
 

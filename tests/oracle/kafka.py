@@ -33,7 +33,7 @@ def java(part: str, *arguments: str, heap: str = "-Xmx512M") -> list[str]:
 
 def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Runs one of Kafka's command-line tools, by class name below `org.apache.kafka.tools` or in full."""
-    full = name if "." in name and name[0].islower() else f"org.apache.kafka.tools.{name}"
+    full = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
     return subprocess.run(java("tools", full, *arguments), input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
 
 

@@ -183,7 +183,11 @@ def test_reads_see_only_what_is_committed() -> None:
     world = World()
     world.write(("a", 1))
     world.runtime.flush(0)
-    read = lambda offset: world.shard.values.get("a", as_of=offset)  # noqa: E731
+
+    def read(offset: int) -> int | None:
+        found: int | None = world.shard.values.get("a", as_of=offset)
+        return found
+
     assert world.runtime.read(read) is None
     world.runtime.advance(1)
     assert world.runtime.read(read) == 1
@@ -329,7 +333,7 @@ def test_loading_replays_and_answers_who_comes_too_early() -> None:
     steps = runtime.load(iter(entries), 1, 0, 602)
     next(steps)
     assert runtime.state is State.LOADING
-    runtime.write(lambda: Result(), answered, 0)
+    runtime.write(Result, answered, 0)
     with pytest.raises(ApiError, match="coordinator"):
         runtime.read(lambda offset: None)
     for _ in steps:

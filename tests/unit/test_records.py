@@ -93,9 +93,7 @@ messages = st.lists(st.tuples(optional_bytes, optional_bytes, st.integers(0, 2**
 
 
 @given(messages, st.integers(0, 1), st.integers(0, 3), st.integers(0, 1000))
-def test_message_sets_read_back_as_they_were_written(
-    rows: list[tuple[bytes | None, bytes | None, int]], magic: int, codec: int, base: int
-) -> None:
+def test_message_sets_read_back_as_they_were_written(rows: list[tuple[bytes | None, bytes | None, int]], magic: int, codec: int, base: int) -> None:
     wanted = [legacy.Message(base + n, key, value, magic, timestamp if magic else -1) for n, (key, value, timestamp) in enumerate(rows)]
     assert legacy.decode(legacy.encode(wanted, codec)) == wanted
 

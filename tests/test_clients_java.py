@@ -1,0 +1,111 @@
+"""Kafka's own command-line tools, which are its Java clients."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import Broker
+
+from .oracle.kafka import tool
+
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+
+
+def ran(name: str, *arguments: str, stdin: str | None = None) -> str:
+    done = tool(name, *arguments, stdin=stdin)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture
+def at(broker: Broker) -> list[str]:
+    return ["--bootstrap-server", broker.bootstrap_servers]
+
+
+def test_topics_records_and_offsets(at: list[str], tmp_path: Path) -> None:
+    topic = f"java-{uuid.uuid4().hex[:8]}"
+    assert f"Created topic {topic}" in ran("TopicCommand", *at, "--create", "--topic", topic, "--partitions", "3", "--config", "retention.ms=600000")
+    assert "already exists" in tool("TopicCommand", *at, "--create", "--topic", topic).stdout
+    ran("TopicCommand", *at, "--alter", "--topic", topic, "--partitions", "4")
+    described = ran("TopicCommand", *at, "--describe", "--topic", topic)
+    assert "PartitionCount: 4" in described
+    assert "retention.ms=600000" in described
+    assert topic in ran("TopicCommand", *at, "--list").split()
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        lines = "".join(f"{codec}-{n}\n" for n in range(100))
+        ran(
+            "ConsoleProducer",
+            *at,
+            "--topic",
+            topic,
+            "--compression-codec",
+            codec,
+            "--command-property",
+            "enable.idempotence=true",
+            stdin=lines,
+        )
+    offsets = dict(line.rsplit(":", 1) for line in ran("GetOffsetShell", *at, "--topic", topic).split())
+    assert sum(map(int, offsets.values())) == 500
+    seen = []
+    for partition in range(4):
+        count = int(offsets[f"{topic}:{partition}"])
+        if count:
+            out = ran(
+                "consumer.ConsoleConsumer",
+                *at,
+                "--topic",
+                topic,
+                "--partition",
+                str(partition),
+                "--offset",
+                "0",
+                "--max-messages",
+                str(count),
+            )
+            seen += out.split()
+    assert sorted(seen) == sorted(f"{codec}-{n}" for codec in ("none", "gzip", "snappy", "lz4", "zstd") for n in range(100))
+    filled = max(offsets, key=lambda tp: int(offsets[tp]))
+    request = tmp_path / "delete.json"
+    partition = int(filled.rpartition(":")[2])
+    request.write_text(f'{{"partitions": [{{"topic": "{topic}", "partition": {partition}, "offset": 5}}], "version": 1}}')
+    assert "low_watermark: 5" in ran("DeleteRecordsCommand", *at, "--offset-json-file", str(request))
+    assert f"{topic}:{partition}:5" in ran("GetOffsetShell", *at, "--topic", topic, "--time", "earliest").split()
+    ran("TopicCommand", *at, "--delete", "--topic", topic)
+    assert topic not in ran("TopicCommand", *at, "--list").split()
+
+
+def test_configs(at: list[str]) -> None:
+    topic = f"java-{uuid.uuid4().hex[:8]}"
+    ran("TopicCommand", *at, "--create", "--topic", topic)
+    entity = ["--entity-type", "topics", "--entity-name", topic]
+    ran("kafka.admin.ConfigCommand", *at, "--alter", *entity, "--add-config", "segment.bytes=2000000,cleanup.policy=[compact,delete]")
+    described = ran("kafka.admin.ConfigCommand", *at, "--describe", *entity)
+    assert "segment.bytes=2000000" in described
+    assert "cleanup.policy=compact,delete" in described
+    ran("kafka.admin.ConfigCommand", *at, "--alter", *entity, "--delete-config", "segment.bytes")
+    assert "segment.bytes=2000000" not in ran("kafka.admin.ConfigCommand", *at, "--describe", *entity)
+    refused = tool("kafka.admin.ConfigCommand", *at, "--alter", *entity, "--add-config", "retention.ms=soon")
+    assert "Not a number of type LONG" in refused.stdout + refused.stderr
+    assert "log.segment.bytes" in ran("kafka.admin.ConfigCommand", *at, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")
+
+
+def test_the_cluster_and_its_versions(at: list[str]) -> None:
+    assert "Cluster ID:" in ran("ClusterTool", "cluster-id", *at)
+    versions = ran("BrokerApiVersionsCommand", *at)
+    assert "Produce(0): 0 to 13" in versions
+    assert "UNSUPPORTED" not in versions.partition("Fetch(1)")[0]
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_performance_tools(at: list[str], acks: str) -> None:
+    topic = f"perf-{uuid.uuid4().hex[:8]}"
+    ran("TopicCommand", *at, "--create", "--topic", topic)
+    out = ran(
+        "ProducerPerformance", *at, "--topic", topic, "--num-records", "20000", "--record-size", "300", "--throughput", "-1",
+        "--command-property", f"acks={acks}", f"enable.idempotence={str(acks == 'all').lower()}", "compression.type=lz4",
+    )  # fmt: skip
+    assert "20000 records sent" in out
+    assert f"{topic}:0:20000" in ran("GetOffsetShell", *at, "--topic", topic).split()
