@@ -151,10 +151,10 @@ def from_file(path: str) -> Iterable[tuple[str, str, str]]:
     except OSError as error:
         raise ConfigError(path, error.strerror or str(error)) from None
     line = 1
-    for key, value, source in javaproperties.parse(text):
-        if key is not None:
-            yield key, value, f"{path}, line {line}"
-        line += source.count("\n")
+    for element in javaproperties.parse(text):
+        if isinstance(element, javaproperties.KeyValue):
+            yield element.key, element.value, f"{path}, line {line}"
+        line += element.source.count("\n")
 
 
 def from_arguments(arguments: Iterable[str]) -> Iterable[tuple[str, str, str]]:

@@ -145,7 +145,13 @@ class Dispatcher:
         if self.log is not None:
             self.log.reply(context, outcome)
         head = headers.start_response(api.response, context.version, context.correlation_id)
-        parts = codec.build_parts(api.response, context.version, outcome, head)
+        try:
+            parts = codec.build_parts(api.response, context.version, outcome, head)
+        except MalformedMessage:
+            self.broker.metrics.bugs += 1
+            logger.exception("%s v%d has a reply that its version cannot hold", api.name, context.version)
+            send(None, True)
+            return
         reply = Reply(head, parts)
         _LENGTH.pack_into(head, 0, reply.size - 4)
         send(reply, False)

@@ -55,6 +55,7 @@ class Fetch:
     def __init__(self, broker: Broker, by_id: bool) -> None:
         self.broker = broker
         self.by_id = by_id
+        self.tells_leaders = False  # the version of the reply has a place for it
         self.id = NO_SESSION
         self.epoch = INITIAL_EPOCH
         self.created_ms = self.used_ms = broker.schedule.monotonic_ms()
@@ -224,7 +225,7 @@ def read_entry(fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at
         data.error_code = error.code
         data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         partition = entry.partition
-        if error.code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH) and partition is not None:
+        if error.code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH) and partition is not None and fetch.tells_leaders:
             data.current_leader.leader_id = fetch.broker.config.node_id
             data.current_leader.leader_epoch = partition.leader_epoch
     return data

@@ -16,17 +16,26 @@ Errors are {"error": text} with 400 or 404. Peers that are not loopback are refu
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+import json
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
+from .http import HttpConnection, Request, Response
 from .partition import Partition
 from .replication import IMMEDIATE, parse_policy
 
 if TYPE_CHECKING:
     from .server import Server
+
+
+logger = logging.getLogger("ottla")
+
+
+def as_json(value: Any, status: int = 200) -> Response:
+    return Response(status, "application/json", json.dumps(value).encode() + b"\n")
 
 
 class Lab:
@@ -36,59 +45,73 @@ class Lab:
         self.server = server
         self.broker = server.broker
         self.port = 0
-        self._runner: web.AppRunner | None = None
+        self._http: asyncio.Server | None = None
+        self._gets: dict[str, Callable[[], Response]] = {
+            "/metrics": self.metrics,
+            "/live": self.live,
+            "/ready": self.ready,
+            "/v1/state": self.state,
+            "/v1/topics": self.topics,
+        }
+        verbs = (self.hold, self.release, self.policy, self.step, self.retention, self.compact)
+        self._posts: dict[str, Callable[[dict[str, Any]], Response]] = {f"/v1/{verb.__name__}": verb for verb in verbs}
 
     async def start(self) -> None:
-        app = web.Application(middlewares=[self._guard])
-        app.router.add_get("/metrics", self.metrics)
-        app.router.add_get("/live", self.live)
-        app.router.add_get("/ready", self.ready)
-        app.router.add_get("/v1/state", self.state)
-        app.router.add_get("/v1/topics", self.topics)
-        app.router.add_get("/v1/topics/{topic}", self.topic)
-        for verb in ("hold", "release", "policy", "step", "retention", "compact"):
-            app.router.add_post(f"/v1/{verb}", getattr(self, verb))
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
         host = "0.0.0.0" if self.server.config["ottla.lab.open"] else "127.0.0.1"
-        site = web.TCPSite(self._runner, host, self.server.config["ottla.lab.port"])
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        loop = asyncio.get_running_loop()
+        self._http = await loop.create_server(lambda: HttpConnection(self.answer), host, self.server.config["ottla.lab.port"])
+        self.port = self._http.sockets[0].getsockname()[1]
 
-    async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def stop(self) -> None:
+        if self._http is not None:
+            self._http.close()
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
-        if not self.server.config["ottla.lab.open"] and not ipaddress.ip_address(request.remote or "0.0.0.0").is_loopback:
-            return web.json_response({"error": "the lab answers loopback peers only"}, status=403)
+    def answer(self, request: Request) -> Response:
+        """Finds who answers, and turns what they raise into an error reply."""
+        if not self.server.config["ottla.lab.open"] and not ipaddress.ip_address(request.peer).is_loopback:
+            return as_json({"error": "the lab answers loopback peers only"}, 403)
         try:
-            return await handler(request)
+            return self._route(request)
         except LookupError as error:
-            return web.json_response({"error": str(error.args[0])}, status=404)
+            return as_json({"error": str(error.args[0])}, 404)
         except (ValueError, TypeError) as error:
-            return web.json_response({"error": str(error)}, status=400)
+            return as_json({"error": str(error)}, 400)
+        except Exception:
+            logger.exception("%s %s failed", request.method, request.path)
+            return as_json({"error": "a bug; the broker's log says more"}, 500)
+
+    def _route(self, request: Request) -> Response:
+        if request.method == "GET":
+            if request.path.startswith("/v1/topics/"):
+                return as_json(self._describe_topic(request.path.removeprefix("/v1/topics/")))
+            if request.path in self._gets:
+                return self._gets[request.path]()
+        elif request.method == "POST" and request.path in self._posts:
+            body = json.loads(request.body) if request.body else {}
+            if not isinstance(body, dict):
+                raise ValueError("the body must be a JSON object")
+            return self._posts[request.path](body)
+        raise LookupError(f"nothing answers {request.method} {request.path}")
 
     # health and metrics
 
-    async def live(self, request: web.Request) -> web.Response:
-        return web.json_response({"live": True})
+    def live(self) -> Response:
+        return as_json({"live": True})
 
-    async def ready(self, request: web.Request) -> web.Response:
+    def ready(self) -> Response:
         ready = self.broker.partitions.ready
-        return web.json_response({"ready": ready}, status=200 if ready else 503)
+        return as_json({"ready": ready}, 200 if ready else 503)
 
-    async def metrics(self, request: web.Request) -> web.Response:
+    def metrics(self) -> Response:
         from .exposition import render
 
-        return web.Response(body=render(self.server), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return Response(200, "text/plain; version=0.0.4; charset=utf-8", render(self.server))
 
     # state
 
-    async def state(self, request: web.Request) -> web.Response:
+    def state(self) -> Response:
         broker, now = self.broker, self.broker.schedule.monotonic_ms()
-        return web.json_response(
+        return as_json(
             {
                 "cluster_id": broker.cluster_id,
                 "node_id": broker.config.node_id,
@@ -122,19 +145,13 @@ class Lab:
             raise LookupError(f"there is no topic {name}")
         return {"topic": name, "topic_id": found[0].topic_id.hex(), "partitions": [self._describe(p) for p in found]}
 
-    async def topics(self, request: web.Request) -> web.Response:
+    def topics(self) -> Response:
         names = sorted({topic for topic, _ in self.broker.partitions.by_name})
-        return web.json_response({"topics": [self._describe_topic(name) for name in names]})
-
-    async def topic(self, request: web.Request) -> web.Response:
-        return web.json_response(self._describe_topic(request.match_info["topic"]))
+        return as_json({"topics": [self._describe_topic(name) for name in names]})
 
     # control
 
-    async def _target(self, request: web.Request) -> tuple[dict[str, Any], list[Partition]]:
-        body = await request.json() if request.can_read_body else {}
-        if not isinstance(body, dict):
-            raise ValueError("the body must be a JSON object")
+    def _target(self, body: dict[str, Any]) -> list[Partition]:
         topic, index = body.get("topic"), body.get("partition")
         found = [
             p
@@ -143,27 +160,24 @@ class Lab:
         ]
         if topic is not None and not found:
             raise LookupError(f"there is no partition {topic}" + (f"-{index}" if index is not None else ""))
-        return body, found
+        return found
 
-    async def hold(self, request: web.Request) -> web.Response:
-        body, found = await self._target(request)
-        return self._set(body, found, "held")
+    def hold(self, body: dict[str, Any]) -> Response:
+        return self._set(body, self._target(body), "held")
 
-    async def release(self, request: web.Request) -> web.Response:
-        body, found = await self._target(request)
-        return self._set(body, found, str(IMMEDIATE))
+    def release(self, body: dict[str, Any]) -> Response:
+        return self._set(body, self._target(body), str(IMMEDIATE))
 
-    async def policy(self, request: web.Request) -> web.Response:
-        body, found = await self._target(request)
-        return self._set(body, found, str(body.get("policy", "")))
+    def policy(self, body: dict[str, Any]) -> Response:
+        return self._set(body, self._target(body), str(body.get("policy", "")))
 
-    def _set(self, body: dict[str, Any], found: list[Partition], text: str) -> web.Response:
+    def _set(self, body: dict[str, Any], found: list[Partition], text: str) -> Response:
         self.broker.policies.set(body.get("topic"), body.get("partition"), parse_policy(text))
         self.broker.event(self.broker.partitions.configure)
-        return web.json_response({"partitions": [{"topic": p.topic, **self._describe(p)} for p in found]})
+        return as_json({"partitions": [{"topic": p.topic, **self._describe(p)} for p in found]})
 
-    async def step(self, request: web.Request) -> web.Response:
-        body, found = await self._target(request)
+    def step(self, body: dict[str, Any]) -> Response:
+        found = self._target(body)
         batches = int(body.get("batches", 1))
         for _ in range(batches):
             for partition in found:
@@ -171,11 +185,11 @@ class Lab:
                 if end is not None:
                     partition.follower.replicated = max(partition.follower.replicated, end)
                     self.broker.event(lambda partition=partition: self.broker.moved(partition))  # type: ignore[misc]
-        return web.json_response({"partitions": [{"topic": p.topic, **self._describe(p)} for p in found]})
+        return as_json({"partitions": [{"topic": p.topic, **self._describe(p)} for p in found]})
 
-    async def retention(self, request: web.Request) -> web.Response:
+    def retention(self, body: dict[str, Any]) -> Response:
         self.broker.event(self.broker.partitions.apply_retention)
-        return web.json_response({"done": True})
+        return as_json({"done": True})
 
-    async def compact(self, request: web.Request) -> web.Response:
-        return web.json_response({"begun": self.broker.partitions.cleaner.clean_one()})
+    def compact(self, body: dict[str, Any]) -> Response:
+        return as_json({"begun": self.broker.partitions.cleaner.clean_one()})

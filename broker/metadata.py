@@ -20,7 +20,7 @@ from ..coordinator.shard import Result
 from ..coordinator.timeline import Timeline
 from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors
-from ..protocol.features import supported
+from ..protocol.features import defaults, supported
 from ..protocol.records import Record
 from ..storage.recovery import open_now
 from ..storage.settings import LogSettings
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla")
 TOPIC_NAME = "__cluster_metadata"
+
+
+def _bootstrap_records() -> list[Any]:
+    """What a new cluster's log begins with. Kafka reads the feature levels from here, not from the first snapshot."""
+    features = [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in defaults().items()]
+    isr = messages.ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1")
+    return [messages.BeginTransactionRecord(name="Bootstrap records"), *features, isr, messages.EndTransactionRecord()]
 
 
 @dataclass(slots=True)
@@ -152,8 +159,7 @@ class MetadataController:
         metadata_log.append_control(log, control, epoch, now)
         self._resume_at_end()
         if fresh:
-            record = messages.ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1")
-            self.submit(lambda: Result([record]))
+            self.submit(lambda: Result(_bootstrap_records(), atomic=True))
             self.runtime.flush(now)
 
     def _resume_at_end(self) -> None:

@@ -125,7 +125,7 @@ class Server:
         for server in self._servers:
             server.close()
         if self.lab is not None:
-            await self.lab.stop()
+            self.lab.stop()
         for connection in list(self.connections):
             connection.close()
         await asyncio.sleep(0)
@@ -197,7 +197,8 @@ def install_loop() -> Callable[..., Any]:
         except ImportError:
             logger.info("uvloop is not installed, asyncio serves")
         else:
-            return uvloop.run
+            runner: Callable[..., Any] = uvloop.run
+            return runner
     return asyncio.run
 
 
@@ -219,11 +220,15 @@ async def serve(config: Config, announce: Callable[[Server], None]) -> int:
         return _refuse(server, EXIT_LOCKED, str(error))
     except (DirectoryError, OSError) as error:
         return _refuse(server, EXIT_DIRECTORY, f"cannot use the data directory: {error}")
-    announce(server)
     if config["ottla.seed.file"]:
-        from .seed import plant
+        from .seed import SeedError, plant
 
-        await plant(server.broker, config["ottla.seed.file"])
+        try:
+            await plant(server.broker, config["ottla.seed.file"])
+        except SeedError as error:
+            await server.stop()
+            return _refuse(server, EXIT_BAD_CONFIG, str(error))
+    announce(server)
     await server.stopping.wait()
     if server.failure is not None:
         print(f"ottla: {server.failure}", file=sys.stderr)

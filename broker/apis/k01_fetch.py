@@ -17,6 +17,7 @@ from ..fetching import EMPTY, FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Entry, Fet
 from ..later import Later
 
 TOPIC_IDS_SINCE = 13
+LEADERS_SINCE = 12
 DEBUGGING_REPLICA = -2
 
 
@@ -35,6 +36,7 @@ def handle(context: Context, request: Any) -> Any:
     fetch = _context_of(context, request)
     if isinstance(fetch, int):
         return messages.FetchResponse(error_code=fetch)
+    fetch.tells_leaders = context.version >= LEADERS_SINCE
     return _serve(context, request, fetch)
 
 
