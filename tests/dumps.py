@@ -20,5 +20,6 @@ def check_directory(directory: Path) -> int:
         for arguments in (["--deep-iteration"], ["--index-sanity-check"]):
             done = tool("DumpLogSegments", *arguments, "--files", some, timeout=600)
             wrong = [line for line in (done.stdout + done.stderr).splitlines() if COMPLAINTS.search(line)]
-            assert done.returncode == 0 and not wrong, "\n".join(wrong[:20]) or done.stderr[-2000:]
+            assert not wrong, "\n".join(wrong[:20])
+            assert done.returncode == 0, done.stderr[-2000:]
     return len(files)

@@ -18,7 +18,7 @@ class Closed(Exception):
 def request_frame(name: str, version: int, message: Any, correlation_id: int = 7, client_id: str | None = "wire") -> bytes:
     """A frame with header and message; `name` as in `Metadata`."""
     request = f"{name}Request"
-    key = schema.load(request).api_key
+    key = schema.load(request).api_key or 0
     header = messages.RequestHeader(request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id)
     out = codec.build("RequestHeader", headers.request_header_version(request, version), header)
     return framed(codec.build(request, version, message, out))

@@ -1,0 +1,74 @@
+"""The wheel and the sdist, installed where nothing else is: they run, and only `ottla` appears."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[1]
+CHECK = """
+import importlib, ottla.protocol.records, ottla.schemas, os, sys
+for name in ("protocol", "storage", "coordinator", "broker", "schemas"):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        continue
+    sys.exit(f"{name} is at the top level")
+assert os.path.exists(os.path.join(os.path.dirname(ottla.__file__), "py.typed"))
+from ottla.testing import Broker
+with Broker() as broker:
+    print(broker.bootstrap_servers)
+"""
+PLUGIN = """
+def test_a_broker_is_there(ottla_broker, ottla_topic):
+    import socket
+    host, port = ottla_broker.bootstrap_servers.split(":")
+    socket.create_connection((host, int(port))).close()
+    assert ottla_topic.startswith("topic-")
+"""
+
+
+def ran(*command: str, cwd: Path = ROOT) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    ran(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT))
+    return out
+
+
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_it_runs_in_an_empty_environment(built: Path, kind: str, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    (package,) = built.glob(kind)
+    constraints = tmp_path / "constraints.txt"
+    pins = [line.split(" \\")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1].isalpha()]
+    constraints.write_text("\n".join(pins))
+    ran(python, "-m", "pip", "install", "--quiet", "-c", str(constraints), str(package), "pytest")
+    assert ran(python, "-c", CHECK, cwd=tmp_path).startswith("127.0.0.1:")
+    assert "ottla" in ran(str(tmp_path / "env" / "bin" / "ottla"), "--version", cwd=tmp_path)
+    (tmp_path / "test_plugin.py").write_text(PLUGIN)
+    assert "1 passed" in ran(python, "-m", "pytest", "-q", "test_plugin.py", cwd=tmp_path)
+
+
+def test_the_stubs_are_those_of_the_schemas() -> None:
+    assert "are those" in ran(sys.executable, "-m", "tests.tools.make_stubs", "--check")
+
+
+@pytest.mark.oracle
+def test_the_schemas_are_those_of_kafkas_jars() -> None:
+    assert " 0 differ" in ran(sys.executable, "-m", "tests.oracle.derive_schemas", "--check")
+
+
+def test_the_dockerfile_has_no_faults() -> None:
+    ran(str(Path(sys.executable).parent / "hadolint"), "docker/Dockerfile")
