@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..storage import cleaning
+from ..storage.files import time_ns
 from ..storage.log import Log
 from .partition import Partition
 
@@ -61,10 +62,12 @@ class Cleaner:
         log = partition.log
         assert log is not None
         self.busy = partition
+        began = time_ns()
         small = sum(s.size for s in plan.segments) <= IN_PROCESS_BYTES
 
         def done(outcome: Any, error: BaseException | None) -> None:
             self.busy = None
+            self.broker.metrics.cleaning_ns += time_ns() - began
             if not self._stopped:
                 self.broker.event(lambda: self._finish(partition, log, plan, outcome, error))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import codec, headers, messages
 from ..protocol.errors import ApiError, Errors, MalformedMessage
+from . import error_counts
 from .broker import Broker
 from .context import Context, Peer
 from .later import Later, drive
@@ -144,6 +145,9 @@ class Dispatcher:
             return
         if self.log is not None:
             self.log.reply(context, outcome)
+        began = time.perf_counter_ns()
+        metrics = self.broker.metrics
+        error_counts.count(outcome, error_counts.plan_of(api.response), api.key, metrics.errors)
         head = headers.start_response(api.response, context.version, context.correlation_id)
         try:
             parts = codec.build_parts(api.response, context.version, outcome, head)
@@ -155,6 +159,7 @@ class Dispatcher:
         reply = Reply(head, parts)
         _LENGTH.pack_into(head, 0, reply.size - 4)
         send(reply, False)
+        metrics.api(api.key, context.version).send_ns += time.perf_counter_ns() - began
 
     def _answer_unsupported(self, api: Api, frame: Any, correlation_id: int, send: Send) -> None:
         """A version of ApiVersions that is not known gets version 0 of the reply, with what is known of this key alone."""

@@ -228,20 +228,13 @@ class MetadataController:
             return
         self._syncing = True
         log = self.partition.open_log()
-        end, paths = log.flush_paths()
-        files = self.broker.files
-
-        def work() -> None:
-            for path in paths:
-                handle = files.open(path)
-                handle.sync()
-                handle.close()
+        job = log.flush_job()
 
         def done(_: Any, error: BaseException | None) -> None:
             self._syncing = False
-            self.broker.event(lambda: self._synced(end, error))
+            self.broker.event(lambda: self._synced(job.end_offset, error))
 
-        self.broker.schedule.in_thread(work, done)
+        self.broker.schedule.in_thread(job.run, done)
 
     def _synced(self, end: int, error: BaseException | None) -> None:
         if error is not None:

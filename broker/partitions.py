@@ -216,30 +216,23 @@ class Partitions:
         if partition.flushing or log is None:
             return
         partition.flushing = True
-        end, paths = log.flush_paths()
-        files, schedule, metrics = self.broker.files, self.broker.schedule, self.broker.metrics
+        job = log.flush_job()
+        schedule, metrics = self.broker.schedule, self.broker.metrics
 
-        def work() -> None:
-            for path in paths:
-                handle = files.open(path)
-                handle.sync()
-                handle.close()
-
-        def done(_: Any, error: BaseException | None) -> None:
+        def done(took_ns: Any, error: BaseException | None) -> None:
             partition.flushing = False
             if partition.log is not log:
                 return
-            if isinstance(error, FileNotFoundError):  # the segment went meanwhile
-                error = None
             if error is not None:
                 failure = error if isinstance(error, OSError) else OSError(str(error))
                 self.broker.event(lambda: self.broker.directory_failed(self.directory_of[partition], failure))
                 return
             metrics.fsyncs += 1
-            log.flushed(end, schedule.monotonic_ms())
+            metrics.fsync_ns += took_ns
+            log.flushed(job.end_offset, schedule.monotonic_ms())
             self.broker.event(lambda: self.broker.moved(partition))
 
-        schedule.in_thread(work, done)
+        schedule.in_thread(job.run, done)
 
     def _opened(self) -> Iterator[tuple[Partition, Log]]:
         for partition in list(self.by_name.values()):

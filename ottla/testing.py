@@ -78,8 +78,9 @@ class Broker:
         ready, _, _ = select.select([out], [], [], START_SECONDS_MAX)
         line = out.readline().decode().split() if ready else []
         if not line:
-            code = self._process.poll()
-            self.kill()
+            if not ready:
+                self._process.kill()
+            code = self._reap()
             raise BrokerFailed(f"the broker did not start (exit code {code}):\n{self.log}")
         self.bootstrap_servers = line[0]
         self.lab_url = line[1] if len(line) > 1 else ""

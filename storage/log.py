@@ -1,6 +1,6 @@
 """The log of one partition: segments, indexes, leader epochs and producers, in Kafka's files.
 
-Nothing here waits: fsync is the caller's, off its loop (`flush_paths` says what, `flushed` that it is done). The list of segments
+Nothing here waits: fsync is the caller's, off its loop (`flush_job` says what, `flushed` that it is done). The list of segments
 is replaced and never changed, so a reader keeps what it began with; a `FileSlice` keeps its segment's file.
 Checks of what clients send are in `validation`, what a log does when it is opened in `recovery`.
 """
@@ -17,7 +17,7 @@ from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offset_and_epoch
 from . import checkpoints, legacy_read
 from .epochs import LeaderEpochs
-from .files import HandlePool
+from .files import Files, HandlePool, time_ns
 from .index import AbortedTransaction, decode_aborted, encode_aborted
 from .layout import (
     DELETED,
@@ -48,6 +48,31 @@ class Appended(NamedTuple):
     base_offset: int
     next_offset: int
     append_time: int
+
+
+class FlushJob(NamedTuple):
+    """Files and names to make durable; needs nothing of the log while it runs."""
+
+    files: Files
+    end_offset: int
+    paths: list[str]
+    directories: list[str]
+
+    def run(self) -> int:
+        """Syncs; returns how many nanoseconds it took. OSError; a file that went meanwhile is passed over."""
+        began = time_ns()
+        for path in self.paths:
+            try:
+                handle = self.files.open(path)
+            except FileNotFoundError:
+                continue
+            try:
+                handle.sync()
+            finally:
+                handle.close()
+        for directory in self.directories:
+            self.files.sync_directory(directory)
+        return time_ns() - began
 
 
 class FoundOffset(NamedTuple):
@@ -87,6 +112,7 @@ class Log:
         self.producers = Producers(name)
         self.topic_id: bytes | None = None
         self.unflushed_since_ms: int | None = None
+        self.has_new_names = True  # a file was made, and its name may not be durable
         self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
         self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
         self.first_dirty_offset = 0  # compaction has seen everything below
@@ -223,6 +249,7 @@ class Log:
         old.save_indexes()
         segment = Segment(self.pool, self.directory, self.end_offset, now_ms)
         segment.create()
+        self.has_new_names = True
         self.set_segments([*self.segments, segment])
         self.save_producers()
         self.wants_flush_to = self.end_offset
@@ -456,8 +483,8 @@ class Log:
 
     # durability
 
-    def flush_paths(self) -> tuple[int, list[str]]:
-        """The offset up to which the log is durable once these files are synced. Call `flushed` with it then."""
+    def flush_job(self) -> FlushJob:
+        """What makes the log durable as it is now. Run it, in a thread if need be, and call `flushed` with its end then."""
         first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
         paths = []
         for segment in self.segments[first:]:
@@ -466,7 +493,9 @@ class Log:
                 paths.append(segment.path(LOG))
                 if segment is not self.active:  # what is below the recovery point is believed, indexes too
                     paths += [segment.path(INDEX), segment.path(TIME_INDEX)]
-        return self.end_offset, paths
+        directories = [self.directory, self.directory.rpartition("/")[0]] if self.has_new_names else []
+        self.has_new_names = False
+        return FlushJob(self.files, self.end_offset, paths, directories)
 
     def flushed(self, offset: int, now_ms: int) -> None:
         self.recovery_point = max(self.recovery_point, offset)
@@ -474,11 +503,9 @@ class Log:
 
     def flush_now(self) -> None:
         """Makes everything durable before it returns."""
-        offset, paths = self.flush_paths()
-        for path in paths:
-            self.pool.open(path).sync()
-        self.files.sync_directory(self.directory)
-        self.flushed(offset, 0)
+        job = self.flush_job()
+        job.run()
+        self.flushed(job.end_offset, 0)
 
     def close(self) -> None:
         """A clean end: everything on disk, with a producer snapshot."""

@@ -95,6 +95,9 @@ def test_the_lab_says_what_is_wrong(broker: Broker, path: str, body: Any, status
 def test_the_lab_shows_state_and_metrics(broker: Broker, wire: Wire) -> None:
     create(wire, "shown")
     produce(wire, "shown", b"x")
+    before = lab(broker, "/v1/state")
+    assert before["connections"] >= 1
+    produce(wire, "shown", b"x", partition=77)
     state = lab(broker, "/v1/state")
     assert state["coordinators"]["__cluster_metadata-0"]["state"] == "active"
     assert lab(broker, "/ready") == {"ready": True}
@@ -106,6 +109,11 @@ def test_the_lab_shows_state_and_metrics(broker: Broker, wire: Wire) -> None:
             text += chunk
     assert b'kafka_log_Log_LogEndOffset{partition="0",topic="shown"} 1.0' in text
     assert b'kafka_network_RequestMetrics_Requests_total{request="Produce",version="9"}' in text
+    errors = [x for x in text.splitlines() if x.startswith(b'kafka_network_RequestMetrics_Errors_total{error="3",request="Produce"}')]
+    assert float(errors[0].split()[-1]) >= 1
+    for phase in (b"parse", b"handle", b"send"):
+        line = next(x for x in text.splitlines() if x.startswith(b'ottla_request_seconds_total{phase="%s",request="Produce"}' % phase))
+        assert float(line.split()[-1]) > 0
     with socket.create_connection((host, int(port))) as plain:
         plain.sendall(b"\x16\x03\x01 not http\r\n\r\n")
         assert plain.recv(100).startswith(b"HTTP/1.1 4")

@@ -1,0 +1,184 @@
+"""The broker under virtual time: the high watermark, deadlines, power failures and failing disks, the same in every run."""
+
+from __future__ import annotations
+
+import errno
+import random
+from typing import Any
+
+import pytest
+from ottla.broker.replication import parse_policy
+from ottla.protocol import messages as m
+from ottla.protocol import records
+from ottla.protocol.errors import Errors
+
+from ..ask import batch, fetch_message, produce_message, values
+from ..world import World
+
+
+def create(world: World, name: str, partitions: int = 1, timeout_ms: int = 10_000, **configs: str) -> int:
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    topic.configs = [r.CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
+    answer = world.ask("CreateTopics", 5, r(topics=[topic], timeout_ms=timeout_ms))
+    code: int = answer.error_code if hasattr(answer, "error_code") else answer.topics[0].error_code
+    return code
+
+
+def produced(answer: Any) -> Any:
+    return answer.responses[0].partition_responses[0]
+
+
+def read(world: World, name: str, offset: int = 0) -> list[bytes | None]:
+    return values(world.ask("Fetch", 11, fetch_message(name, offset)).responses[0].partitions[0].records)
+
+
+def set_policy(world: World, topic: str, text: str) -> None:
+    world.broker.policies.set(topic, None, parse_policy(text))
+    world.broker.event(world.broker.partitions.configure)
+
+
+@pytest.mark.parametrize("policy", ["immediate", "lag=30ms", "lag=30ms±20ms", "held"])
+def test_the_same_records_and_replies_under_every_policy(policy: str) -> None:
+    world = World()
+    assert create(world, "t") == 0
+    set_policy(world, "t", policy)
+    answers = [world.send("Produce", 9, produce_message("t", batch(b"%d" % n))) for n in range(5)]
+    assert all(a.done for a in answers) is (policy == "immediate")
+    world.pass_ms(100)
+    if policy == "held":
+        assert not any(a.done for a in answers)
+        set_policy(world, "t", "immediate")
+    assert [produced(a.reply).base_offset for a in answers] == list(range(5))
+    assert read(world, "t") == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_acks_all_waits_exactly_as_long_as_the_lag() -> None:
+    world = World()
+    create(world, "t")
+    set_policy(world, "t", "lag=40ms")
+    answer = world.send("Produce", 9, produce_message("t", batch(b"x")))
+    world.pass_ms(39)
+    assert not answer.done
+    world.pass_ms(1)
+    assert answer.done
+
+
+def test_a_produce_that_times_out_leaves_its_records() -> None:
+    world = World()
+    create(world, "t")
+    set_policy(world, "t", "held")
+    answer = world.send("Produce", 9, produce_message("t", batch(b"x"), timeout_ms=500))
+    world.pass_ms(499)
+    assert not answer.done
+    world.pass_ms(1)
+    assert produced(answer.reply).error_code == Errors.REQUEST_TIMED_OUT
+    set_policy(world, "t", "immediate")
+    assert read(world, "t") == [b"x"]
+
+
+def test_a_fetch_waits_its_time_and_no_longer() -> None:
+    world = World()
+    create(world, "t")
+    answer = world.send("Fetch", 11, fetch_message("t", 0, wait_ms=300))
+    world.pass_ms(299)
+    assert not answer.done
+    world.pass_ms(1)
+    assert answer.done
+    assert len(answer.reply.responses[0].partitions[0].records) == 0
+    partition = world.broker.partition("t", 0)
+    assert not partition.waiters, "nobody listens any more"
+
+
+def test_a_lagging_metadata_log_delays_the_reply_and_times_out() -> None:
+    world = World()
+    world.broker.policies.set("__cluster_metadata", None, parse_policy("lag=200ms"))
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    slow = world.send("CreateTopics", 5, r(topics=[topic], timeout_ms=10_000))
+    world.pass_ms(150)
+    assert not slow.done
+    assert "t" not in world.broker.image.topics
+    world.pass_ms(60)
+    assert slow.done
+    assert "t" in world.broker.image.topics
+
+
+def test_the_metadata_log_cannot_be_held() -> None:
+    with pytest.raises(ValueError, match="not be held"):
+        World().broker.policies.set("__cluster_metadata", None, parse_policy("held"))
+
+
+def test_a_failing_disk_ends_the_broker_as_it_ends_kafka() -> None:
+    world = World()
+    create(world, "t")
+    world.files.fail_writes = OSError(errno.ENOSPC, "No space left on device")
+    answer = produced(world.ask("Produce", 9, produce_message("t", batch(b"x"))))
+    assert answer.error_code == Errors.KAFKA_STORAGE_ERROR
+    assert world.fatal
+    assert "No space left" in world.fatal[0]
+
+
+def test_a_failed_fsync_is_not_tried_again() -> None:
+    world = World()
+    create(world, "t", flush_messages="1")
+    world.files.fail_syncs = OSError(errno.EIO, "Input/output error")
+    answer = produced(world.ask("Produce", 9, produce_message("t", batch(b"x"))))
+    assert answer.error_code == Errors.KAFKA_STORAGE_ERROR
+    assert world.fatal
+
+
+def test_retention_and_compaction_run_by_themselves() -> None:
+    world = World(log_retention_check_interval_ms="1000", log_cleaner_backoff_ms="1000")
+    create(world, "short", retention_ms="5000", internal_segment_bytes="200")
+    create(world, "keys", cleanup_policy="compact", internal_segment_bytes="200", min_cleanable_dirty_ratio="0.1")
+    for n in range(20):
+        world.ask("Produce", 9, produce_message("short", batch(b"x" * 50, now=world.schedule.now_ms())))
+        data = records.encode([records.Record(b"k", b"%d" % n * 20, world.schedule.now_ms())])
+        world.ask("Produce", 9, produce_message("keys", bytes(data)))
+    world.pass_ms(20_000)
+    assert world.broker.partition("short", 0).start_offset > 15
+    log = world.broker.partition("keys", 0).log
+    assert log is not None
+    assert log.first_dirty_offset > 15
+    assert log.segments[0].size < 300
+
+
+def test_a_snapshot_of_the_metadata_replaces_the_log_before_it() -> None:
+    world = World()
+    for n in range(20):
+        create(world, f"t{n}", 3, retention_ms="1000")
+    world.broker.metadata.take_snapshot()
+    world.broker.stop()
+    again = World(world.files)
+    assert sorted(again.broker.image.topics) == sorted(f"t{n}" for n in range(20))
+    assert again.broker.metadata.snapshot_offset > 60
+    assert again.broker.image.config_of(2, "t7") == {"retention.ms": "1000"}
+    assert create(again, "one-more") == 0
+
+
+@pytest.mark.parametrize("group", range(10))
+def test_what_was_acknowledged_of_the_metadata_survives_power_failures(group: int) -> None:
+    """Topics are made durable before they are acknowledged; records as `flush.messages` says."""
+    for seed in range(group * 10, group * 10 + 10):
+        chance = random.Random(seed)
+        files = None
+        topics: dict[str, bytes] = {}
+        durable: dict[str, list[bytes]] = {}
+        for life in range(3):
+            world = World(files, seed=seed * 10 + life)
+            assert set(topics) <= set(world.broker.image.topics), f"seed {seed}"
+            world.pass_ms(10)  # what was recovered is made durable, and then shown
+            for name, rows in durable.items():
+                found = read(world, name)
+                assert found[: len(rows)] == rows, f"seed {seed}: {name}"
+            for n in range(chance.randint(1, 4)):
+                name = f"t{life}-{n}"
+                assert create(world, name, flush_messages="1") == 0
+                topics[name] = world.broker.image.topics[name].id
+                durable[name] = []
+                for _ in range(chance.randint(0, 5)):
+                    value = chance.randbytes(10)
+                    assert produced(world.ask("Produce", 9, produce_message(name, batch(value)))).error_code == 0
+                    durable[name].append(value)
+            files = world.lose_power()

@@ -1,0 +1,80 @@
+"""A whole broker without sockets, threads or a clock: virtual time, files in memory, ids from a seed.
+
+Everything but the connection is the real thing: dispatch, handlers, partitions, the controller, logs. So a run is determined by its
+seed, and time passes when it is told to.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from ottla.broker import config as configuration
+from ottla.broker.broker import Broker
+from ottla.broker.clock import VirtualSchedule
+from ottla.broker.context import Peer
+from ottla.broker.dispatch import Dispatcher, Reply
+from ottla.protocol import codec, headers
+from ottla.storage.files import MemFiles
+
+from .wire import request_frame
+
+
+class Answer:
+    """A reply that may not have come yet."""
+
+    def __init__(self) -> None:
+        self.reply: Any = None
+        self.done = False
+        self.closed = False
+
+
+class World:
+    """A broker on `files`, started. Another world may be made on the files that this one leaves."""
+
+    def __init__(self, files: MemFiles | None = None, seed: int = 0, **settings: str) -> None:
+        self.files = files or MemFiles()
+        self.chance = random.Random(seed)
+        self.schedule = VirtualSchedule()
+        pairs = [f"{k.replace('_', '.')}={v}" for k, v in {"log_dirs": "/data", **settings}.items()]
+        config = configuration.build(configuration.from_arguments(pairs))
+        self.broker = Broker(config, self.schedule, self.files, lambda: self.chance.randbytes(16))
+        self.fatal: list[str] = []
+        self.broker.fatal = self.fatal.append
+        self.broker.start()
+        self.dispatcher = Dispatcher(self.broker)
+        self.peer = Peer("PLAINTEXT", "127.0.0.1:1")
+
+    def send(self, name: str, version: int, message: Any) -> Answer:
+        """A request as an input event; time does not pass."""
+        answer = Answer()
+
+        def take(reply: Reply | None, end: bool) -> None:
+            answer.done, answer.closed = True, end
+            if reply is not None:
+                out = bytearray(reply.head)
+                for place, part in reversed(reply.parts):
+                    out[place:place] = bytes(part)
+                    part.release()
+                start = 9 if headers.response_header_version(f"{name}Response", version) else 8
+                answer.reply = codec.parse(f"{name}Response", version, bytes(out), start)
+
+        frame = memoryview(bytearray(request_frame(name, version, message)))[4:]
+        self.dispatcher.handle(self.peer, frame, take)
+        self.broker.settle()
+        return answer
+
+    def ask(self, name: str, version: int, message: Any, within_ms: int = 60_000) -> Any:
+        """Sends a request and lets time pass until the reply is there."""
+        answer = self.send(name, version, message)
+        for _ in range(within_ms):
+            if answer.done:
+                return answer.reply
+            self.pass_ms(1)
+        raise AssertionError(f"{name} was not answered within {within_ms} ms")
+
+    def pass_ms(self, ms: int) -> None:
+        self.schedule.advance(ms)
+
+    def lose_power(self) -> MemFiles:
+        return self.files.lose_power(self.chance)
