@@ -330,7 +330,7 @@ class Array(_Sized):
         if self.flexible:
             e.line(depth, f"{head} -= 1")
         smallest = f" * {self.item.smallest}" if self.item.smallest > 1 else ""
-        e.line(depth, f"if {count}{smallest} > limit - pos: raise Truncated")
+        e.line(depth, f"if {count} and {count}{smallest} > limit - pos: raise Truncated")
         if isinstance(self.item, Fixed):
             self._emit_read_fixed(e, depth, target, count)
             return
@@ -350,8 +350,9 @@ class Array(_Sized):
         if fixed.fmt != "16s":
             many = f"list(unpack_from('>%d{fixed.fmt}' % {count}, buf, pos))"
         e.names["iter_unpack"] = struct.iter_unpack
-        e.line(depth, f"{target} = list({one}(buf, pos)) if {count} == 1 else {many}")
-        e.line(depth, f"pos += {count} * {fixed.smallest}")
+        e.line(depth, f"if {count} == 1: {target} = list({one}(buf, pos)); pos += {fixed.smallest}")
+        e.line(depth, f"elif {count}: {target} = {many}; pos += {count} * {fixed.smallest}")
+        e.line(depth, f"else: {target} = []")
 
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
         depth = self.emit_null(e, depth, value)
@@ -506,7 +507,7 @@ class Message(Wire):
         obj = e.fresh("s")
         e.line(depth, f"{obj} = new({e.bind('class', self.cls)})")
         for member in (*self.tagged, *self.absent):
-            e.line(depth, f"{obj}.{member.name} = {_literal(e, member.default)}")
+            _emit_default(e, depth, f"{obj}.{member.name}", member.default)
         run: list[tuple[str, str]] = []  # format and target of the fixed fields read together
         for member in self.plain:
             wire = self._wire(member)
@@ -683,6 +684,19 @@ def emit_value_write(wire: Wire, e: Emitter, depth: int, value: str) -> None:
         Message._emit_pack(e, depth, [(wire.fmt, f"uuid16({value})" if wire.fmt == "16s" else value)])
     else:
         wire.emit_write(e, depth, value)
+
+
+def _emit_default(e: Emitter, depth: int, place: str, default: Any) -> None:
+    """Emits the assignment of a default; a struct is made field by field, which is cheaper than its constructor."""
+    if not isinstance(default, type) or default is list:
+        e.line(depth, f"{place} = {_literal(e, default)}")
+        return
+    made = e.fresh("d")
+    e.line(depth, f"{made} = new({e.bind('class', default)})")
+    for field in dataclasses.fields(default):
+        inner = field.default if field.default_factory is dataclasses.MISSING else field.default_factory
+        _emit_default(e, depth, f"{made}.{field.name}", inner)
+    e.line(depth, f"{place} = {made}")
 
 
 def _struct_differs(cls: type, place: str) -> str:
