@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UnsupportedVersion
-from .wire import Array, Bytes, Fixed, Member, Message, Nullable, Records, String, Wire
+from .message import Member, Message, Nullable
+from .wire import Array, Bytes, Fixed, Records, String, Wire
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "schemas"
 FIXED = {

@@ -1,0 +1,350 @@
+"""Structs on the wire: fields in order, and in flexible versions the section of tagged fields behind them.
+
+`Message` is to a schema and version what the types of `wire` are to a field: a checked form that names what is wrong, and an
+emitted one, whole messages in one flat function (`reader`, `writer`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any
+
+from .emit import Emitter, compile_function, uvarint_to
+from .errors import MalformedMessage
+from .wire import Fixed, Wire, emit_pack, emit_run, emit_value_read, emit_value_write, left, read_uvarint, take, write_uvarint
+
+NO_STRUCT = b"\0"
+
+
+class Nullable(Wire):
+    """A struct that may be null: a byte before it, 1 where it is there, else -1, or 0 in a tagged field."""
+
+    head = "b"
+
+    def __init__(self, item: Message, tagged: bool) -> None:
+        super().__init__()
+        self.item = item
+        self.null = NO_STRUCT if tagged else b"\xff"
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+        mark = take(stream, 1, path)
+        absent = mark == NO_STRUCT if self.null == NO_STRUCT else mark[0] > 127
+        return None if absent else self.item._parse(stream, context, path)
+
+    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+        stream.write(self.null if obj is None else b"\x01")
+        if obj is not None:
+            self.item._build(obj, stream, context, path)
+        return obj
+
+    def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
+        e.line(depth, f"if {head} {'== 0' if self.null == NO_STRUCT else '< 0'}: {target} = None")
+        e.line(depth, "else:")
+        self.item.emit_read(e, depth + 1, target, "")
+
+    def emit_write(self, e: Emitter, depth: int, value: str) -> None:
+        e.line(depth, f"if {value} is None: out.append({self.null[0]})")
+        e.line(depth, "else:")
+        e.line(depth + 1, "out.append(1)")
+        self.item.emit_write(e, depth + 1, value)
+
+
+class Member:
+    """A field of a message in one version: its name, its type, its default, and whether it may be lost when absent."""
+
+    __slots__ = ("default", "ignorable", "name", "tag", "wire")
+
+    def __init__(self, name: str, wire: Wire | None, default: Any, tag: int | None = None, ignorable: bool = False) -> None:
+        self.name = name
+        self.wire = wire  # None: the version does not have it
+        self.default = default  # a value, or a function that makes one
+        self.tag = tag
+        self.ignorable = ignorable
+
+    def fresh_default(self) -> Any:
+        return self.default() if callable(self.default) else self.default
+
+    def is_default(self, value: Any) -> bool:
+        return bool(value == self.fresh_default())
+
+
+class Message(Wire):
+    """A struct in one version: fields in order, and in a flexible version the section of tagged fields behind them."""
+
+    def __init__(self, title: str, cls: type, members: list[Member], flexible: bool) -> None:
+        super().__init__()
+        self.title = title
+        self.cls = cls
+        self.flexible = flexible
+        self.plain = [m for m in members if m.wire is not None and m.tag is None]
+        self.tagged = sorted((m for m in members if m.wire is not None and m.tag is not None), key=lambda m: m.tag or 0)
+        self.absent = [m for m in members if m.wire is None]
+        self.smallest = sum(m.wire.smallest for m in self.plain if m.wire) + (1 if flexible else 0)
+
+    # the checked form
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+        obj: Any = object.__new__(self.cls)
+        for member in (*self.tagged, *self.absent):
+            setattr(obj, member.name, member.fresh_default())
+        for member in self.plain:
+            setattr(obj, member.name, self._wire(member)._parse(stream, context, _join(path, member.name)))
+        obj.unknown_tags = self._parse_tags(obj, stream, context, path) if self.flexible else None
+        return obj
+
+    @staticmethod
+    def _wire(member: Member) -> Wire:
+        assert member.wire is not None
+        return member.wire
+
+    def _parse_tags(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> list[tuple[int, bytes]] | None:
+        known = {m.tag: m for m in self.tagged}
+        unknown: list[tuple[int, bytes]] = []
+        count = read_uvarint(stream, path)
+        if count * 2 > left(stream):
+            raise MalformedMessage(path, f"{count} tagged fields in {left(stream)} bytes")
+        for _ in range(count):
+            tag, size = read_uvarint(stream, path), read_uvarint(stream, path)
+            data = take(stream, size, path)
+            member = known.get(tag)
+            if member is None:
+                unknown.append((tag, data))
+                continue
+            inner = io.BytesIO(data)
+            name = _join(path, member.name)
+            setattr(obj, member.name, self._wire(member)._parse(inner, context, name))
+            if left(inner):
+                raise MalformedMessage(name, f"tagged field with {left(inner)} bytes too many")
+        return unknown or None
+
+    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+        if not isinstance(obj, self.cls):
+            raise MalformedMessage(path, f"not a {self.title}: {type(obj).__name__}")
+        for member in self.absent:
+            if not member.ignorable and not member.is_default(getattr(obj, member.name)):
+                raise MalformedMessage(_join(path, member.name), "this version has no such field, and its value is not the default")
+        for member in self.plain:
+            self._wire(member)._build(getattr(obj, member.name), stream, context, _join(path, member.name))
+        if self.flexible:
+            self._build_tags(obj, stream, context, path)
+        elif getattr(obj, "unknown_tags", None):
+            raise MalformedMessage(path, "tagged fields in a version that has none")
+        return obj
+
+    def _build_tags(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
+        tags: list[tuple[int, bytes]] = list(obj.unknown_tags or ())
+        for member in self.tagged:
+            value = getattr(obj, member.name)
+            if member.is_default(value):
+                continue
+            inner = io.BytesIO()
+            self._wire(member)._build(value, inner, context, _join(path, member.name))
+            assert member.tag is not None
+            tags.append((member.tag, inner.getvalue()))
+        tags.sort(key=lambda tag: tag[0])
+        if len({tag for tag, _ in tags}) < len(tags):
+            raise MalformedMessage(path, "the same tag twice")
+        write_uvarint(stream, len(tags))
+        for tag, data in tags:
+            write_uvarint(stream, tag)
+            write_uvarint(stream, len(data))
+            stream.write(data)
+
+    # the emitted form
+
+    def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
+        obj = e.fresh("s")
+        e.line(depth, f"{obj} = new({e.bind('class', self.cls)})")
+        for member in (*self.tagged, *self.absent):
+            _emit_default(e, depth, f"{obj}.{member.name}", member.default)
+        run: list[tuple[str, str]] = []  # format and target of the fixed fields read together
+        for member in self.plain:
+            wire = self._wire(member)
+            place = f"{obj}.{member.name}"
+            if isinstance(wire, Fixed):
+                run.append((wire.fmt, place))
+                continue
+            if not wire.head:
+                emit_run(e, depth, run)
+                wire.emit_read(e, depth, place, "")
+                continue
+            first = e.fresh("n")
+            run.append((wire.head, first))
+            emit_run(e, depth, run)
+            wire.emit_read(e, depth, place, first)
+        if self.flexible:
+            first = e.fresh("n")
+            run.append(("B", first))
+            emit_run(e, depth, run)
+            self._emit_read_tags(e, depth, obj, first)
+        else:
+            emit_run(e, depth, run)
+            e.line(depth, f"{obj}.unknown_tags = None")
+        e.line(depth, f"{target} = {obj}")
+
+    def _emit_read_tags(self, e: Emitter, depth: int, obj: str, count: str) -> None:
+        e.line(depth, f"if not {count}: {obj}.unknown_tags = None")
+        e.line(depth, "else:")
+        d = depth + 1
+        tag, size, stop, unknown, outer = (e.fresh(p) for p in ("t", "z", "q", "u", "m"))
+        e.line(d, f"if {count} > 127: {count}, pos = uvarint_at(buf, pos - 1)")
+        e.line(d, f"if {count} * 2 > limit - pos: raise Truncated")
+        e.line(d, f"{unknown} = None")
+        e.line(d, f"for _ in range({count}):")
+        e.line(d + 1, f"{tag}, pos = uvarint_at(buf, pos); {size}, pos = uvarint_at(buf, pos); {stop} = pos + {size}")
+        e.line(d + 1, f"if {stop} > limit: raise Truncated")
+        word = "if"
+        for member in self.tagged:
+            e.line(d + 1, f"{word} {tag} == {member.tag}:")
+            e.line(d + 2, f"{outer} = limit; limit = {stop}")
+            emit_value_read(self._wire(member), e, d + 2, f"{obj}.{member.name}")
+            e.line(d + 2, f"limit = {outer}")
+            e.line(d + 2, f"if pos != {stop}: raise Truncated")
+            word = "elif"
+        if self.tagged:
+            e.line(d + 1, "else:")
+        inner = d + 2 if self.tagged else d + 1
+        e.line(inner, f"if {unknown} is None: {unknown} = []")
+        e.line(inner, f"{unknown}.append(({tag}, bytes(buf[pos:{stop}]))); pos = {stop}")
+        e.line(d, f"{obj}.unknown_tags = {unknown}")
+
+    def emit_write(self, e: Emitter, depth: int, value: str) -> None:
+        for member in self.absent:
+            if not member.ignorable:
+                e.line(depth, f"if {self._differs(e, member, value)}: raise Truncated")
+        run: list[tuple[str, str]] = []
+        for member in self.plain:
+            wire = self._wire(member)
+            if isinstance(wire, Fixed):
+                place = f"{value}.{member.name}"
+                run.append((wire.fmt, f"uuid16({place})" if wire.fmt == "16s" else place))
+                continue
+            emit_pack(e, depth, run)
+            local = e.fresh("x")
+            e.line(depth, f"{local} = {value}.{member.name}")
+            wire.emit_write(e, depth, local)
+        emit_pack(e, depth, run)
+        if self.flexible:
+            self._emit_write_tags(e, depth, value)
+        else:
+            e.line(depth, f"if {value}.unknown_tags: raise Truncated")
+
+    @staticmethod
+    def _differs(e: Emitter, member: Member, value: str) -> str:
+        place = f"{value}.{member.name}"
+        if member.default is None:
+            return f"{place} is not None"
+        if member.default is list:
+            return f"{place} is None or len({place})"
+        if isinstance(member.default, type):
+            return f"({_struct_differs(member.default, place)})"
+        return f"{place} != {_literal(e, member.default)}"
+
+    def _emit_write_tags(self, e: Emitter, depth: int, value: str) -> None:
+        if not self.tagged:
+            e.line(depth, f"if {value}.unknown_tags is None: out.append(0)")
+            e.line(depth, f"else: write_tags(out, list({value}.unknown_tags))")
+            e.names["write_tags"] = write_tags
+            return
+        differs = " or ".join(self._differs(e, member, value) for member in self.tagged)
+        e.line(depth, f"if {value}.unknown_tags is None and not ({differs}): out.append(0)")
+        e.line(depth, "else:")
+        tags, outer = e.fresh("t"), e.fresh("w")
+        e.line(depth + 1, f"{tags} = list({value}.unknown_tags or ()); {outer} = out")
+        for member in self.tagged:
+            e.line(depth + 1, f"if {self._differs(e, member, value)}:")
+            local = e.fresh("x")
+            e.line(depth + 2, f"out = bytearray(); {local} = {value}.{member.name}")
+            emit_value_write(self._wire(member), e, depth + 2, local)
+            e.line(depth + 2, f"{tags}.append(({member.tag}, out))")
+        e.line(depth + 1, f"out = {outer}; write_tags(out, {tags})")
+        e.names["write_tags"] = write_tags
+
+    # the join with construct: `Message.compile()` holds one flat function each way
+
+    def _emitparse(self, code: Any) -> str:
+        code.linkedparsers[id(self)] = self.reader()
+        return f"linkedparsers[{id(self)}](io.read(), 0)[0]"
+
+    def _emitbuild(self, code: Any) -> str:
+        write = self.writer()
+
+        def build(obj: Any, stream: Any) -> Any:
+            out = bytearray()
+            write(obj, out, [])
+            stream.write(bytes(out))
+            return obj
+
+        code.linkedbuilders[id(self)] = build
+        return f"linkedbuilders[{id(self)}](obj, io)"
+
+    def reader(self) -> Any:
+        """`read(buf, pos) -> (message, end)`, compiled."""
+        e = Emitter()
+        e.line(0, "def read(buf, pos):")
+        e.line(1, "limit = len(buf)")
+        self.emit_read(e, 1, "obj", "")
+        e.line(1, "return obj, pos")
+        return compile_function(f"read {self.title}", "read", "\n".join(e.lines), e.names)
+
+    def writer(self) -> Any:
+        """`write(message, out, parts)`, compiled; what is no bytes goes to `parts` with its place in `out`."""
+        e = Emitter()
+        e.line(0, "def write(obj, out, parts):")
+        self.emit_write(e, 1, "obj")
+        e.line(1, "return out")
+        return compile_function(f"write {self.title}", "write", "\n".join(e.lines), e.names)
+
+
+def _emit_default(e: Emitter, depth: int, place: str, default: Any) -> None:
+    """Emits the assignment of a default; a struct is made field by field, which is cheaper than its constructor."""
+    if not isinstance(default, type) or default is list:
+        e.line(depth, f"{place} = {_literal(e, default)}")
+        return
+    made = e.fresh("d")
+    e.line(depth, f"{made} = new({e.bind('class', default)})")
+    for field in dataclasses.fields(default):
+        inner = field.default if field.default_factory is dataclasses.MISSING else field.default_factory
+        _emit_default(e, depth, f"{made}.{field.name}", inner)
+    e.line(depth, f"{place} = {made}")
+
+
+def _struct_differs(cls: type, place: str) -> str:
+    """Whether the struct at `place` has anything but defaults, field by field: nothing is made to compare with."""
+    tests = []
+    for field in dataclasses.fields(cls):
+        inner = f"{place}.{field.name}"
+        if field.default_factory is list:
+            tests.append(f"{inner} is None or len({inner})")
+        elif isinstance(field.default_factory, type):
+            tests.append(_struct_differs(field.default_factory, inner))
+        else:
+            tests.append(f"{inner} is not None" if field.default is None else f"{inner} != {field.default!r}")
+    return " or ".join(tests)
+
+
+def write_tags(out: bytearray, tags: list[tuple[int, Any]]) -> None:
+    """Appends the section of tagged fields, in ascending order of their tags."""
+    tags.sort(key=lambda tag: tag[0])
+    uvarint_to(out, len(tags))
+    last = -1
+    for tag, data in tags:
+        if tag == last:
+            raise ValueError("the same tag twice")
+        last = tag
+        uvarint_to(out, tag)
+        uvarint_to(out, len(data))
+        out += data
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _literal(e: Emitter, default: Any) -> str:
+    if default is list:
+        return "[]"
+    if callable(default):
+        return f"{e.bind('default', default)}()"
+    return repr(default)
