@@ -25,7 +25,9 @@ INTERESTING = (0, 1, 0x7F, 0x80, 0xFE, 0xFF)
 def mutated(frame: bytes, chance: random.Random) -> bytes:
     body = bytearray(frame[4:])
     for _ in range(chance.choice((0, 1, 1, 2, 5))):
-        what, at = chance.random(), chance.randrange(8, len(body)) if len(body) > 8 else 0
+        if len(body) <= 8:
+            break
+        what, at = chance.random(), chance.randrange(8, len(body))
         if what < 0.5:
             body[at] = chance.choice((*INTERESTING, chance.randrange(256)))
         elif what < 0.7:
