@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..coordinator.metadata.state import MetadataState, Topic
-from ..protocol.config_def import keys
+from ..protocol.config_def import keys, topic_synonyms
 from ..protocol.errors import ApiError, Errors
 from ..storage.files import Files, HandlePool
 from ..storage.settings import LogSettings
@@ -170,8 +170,6 @@ class Broker:
 
     def dynamic_topic_defaults(self) -> dict[str, str]:
         """What dynamic broker configs say of topic keys."""
-        from ..protocol.config_def import topic_synonyms
-
         dynamic = {**self.image.config_of(4, ""), **self.image.config_of(4, str(self.config.node_id))}
         if not dynamic:
             return {}

@@ -39,7 +39,6 @@ class SystemSchedule:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla-file")
-        self._started = time.monotonic_ns()
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -121,6 +120,3 @@ class VirtualSchedule:
             if entry.call is not None:
                 entry.call()
         self._elapsed_ms = until
-
-    def run_due(self) -> None:
-        self.advance(0)

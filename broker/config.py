@@ -39,7 +39,6 @@ OWN_KEYS = {
         ConfigKey("ottla.cluster.id", "STRING", "", None, True, False),
     )
 }
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LISTENER = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[^\]]*\]|[^:/]*):(?P<port>\d+)")
 
 

@@ -30,7 +30,6 @@ _LENGTH = struct.Struct(">i")
 NO_REPLY: Final = object()
 CLOSE: Final = object()
 API_VERSIONS = 18
-CONTROLLED_SHUTDOWN = 7
 
 
 class Refused(Exception):

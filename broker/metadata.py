@@ -159,7 +159,7 @@ class MetadataController:
         metadata_log.append_control(log, control, epoch, now)
         self._resume_at_end()
         if fresh:
-            self.submit(lambda: Result(_bootstrap_records(), atomic=True))
+            self.submit(lambda: Result(_bootstrap_records()))
             self.runtime.flush(now)
 
     def _resume_at_end(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(3, 13)
-NOT_ASKED = -(2**31)
 
 
 def bits(*operations: int) -> int:

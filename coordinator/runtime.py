@@ -96,7 +96,7 @@ class _Parked:
 class _Batch:
     """Writes that wait to be appended together."""
 
-    __slots__ = ("atomic", "parked", "records", "size", "template", "timers")
+    __slots__ = ("parked", "records", "size", "template", "timers")
 
     def __init__(self, template: Template | None) -> None:
         self.records: list[Record] = []
@@ -104,7 +104,6 @@ class _Batch:
         self.parked: list[_Parked] = []
         self.timers: list[Timer] = []
         self.template = template
-        self.atomic = False
 
 
 class Runtime:
@@ -215,7 +214,7 @@ class Runtime:
             self._set_timers(result.timers)
             return self._park_read(parked)
         try:
-            batch = self._room_for(encoded, result.atomic, template, now_ms)
+            batch = self._room_for(encoded, template, now_ms)
             self._replay(batch, result.records, encoded)
         except ApiError as error:
             return on_done(None, error)
@@ -243,7 +242,7 @@ class Runtime:
         else:
             parked.finish(None)
 
-    def _room_for(self, encoded: list[Record], atomic: bool, template: Template | None, now_ms: int) -> _Batch:
+    def _room_for(self, encoded: list[Record], template: Template | None, now_ms: int) -> _Batch:
         """The batch that takes these records, the one before flushed where it is full. Sizes are checked before replay."""
         size = sum(len(r.key or b"") + len(r.value or b"") + RECORD_OVERHEAD for r in encoded)
         limit = self.writer.max_batch_bytes()
@@ -261,7 +260,6 @@ class Runtime:
         if batch is None or self._batch is None:
             batch = self._batch = _Batch(template)
         batch.size += size
-        batch.atomic |= atomic
         return batch
 
     def _replay(self, batch: _Batch, decided: list[Any], encoded: list[Record]) -> None:

@@ -13,12 +13,11 @@ from .timers import Timer
 
 @dataclass(slots=True)
 class Result:
-    """What a write handler decides: records to append, the reply that waits for them, timers to set once they are appended."""
+    """What a write handler decides: records to append, always in one batch, the reply that waits for them, timers to set once they are appended."""
 
     records: list[Any] = field(default_factory=list)
     reply: Any = None
     timers: list[Timer] = field(default_factory=list)
-    atomic: bool = False  # the records must lie in one batch
 
 
 class Shard(Protocol):

@@ -37,15 +37,6 @@ def response_name(api_key: int) -> str:
     return name
 
 
-@cache
-def request_versions(api_key: int) -> range:
-    """The versions of an API's request that Kafka 4.4 knows, unreleased ones among them."""
-    name = request_name(api_key)
-    assert name is not None
-    valid = schema.load(name).valid
-    return range(valid.low, valid.high + 1)
-
-
 def parse_request_header(header_version: int, data: Any) -> tuple[Any, int]:
     """The header at the beginning of a frame, and where the message begins."""
     return codec.parse_from("RequestHeader", header_version, data)

@@ -302,18 +302,6 @@ class Log:
         batch = segment.find(offset)
         return (segment, segment.size if batch is None else batch.position)
 
-    def bytes_between(self, offset: int, limit: tuple[Segment, int]) -> int:
-        """How many bytes lie between `offset` and a position, from positions alone."""
-        segment, position = self.position_of(offset)
-        if segment.base_offset > limit[0].base_offset:
-            return 0
-        if segment.base_offset == limit[0].base_offset:
-            return max(0, limit[1] - position)
-        first = self.floor(segment.base_offset)
-        last = self.floor(limit[0].base_offset)
-        between = sum(s.size for s in self.segments[first + 1 : last])
-        return segment.size - position + between + limit[1]
-
     def batches_from(self, offset: int) -> Iterator[tuple[Segment, BatchInfo]]:
         """All batches from the one that holds `offset` to the end."""
         for segment in self.segments[max(self.floor(offset), 0) :]:

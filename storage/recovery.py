@@ -32,7 +32,6 @@ from .segment import BatchInfo, Segment
 from .settings import LogSettings
 
 STEP_BYTES = 1 << 20
-WINDOW = 4 << 20
 
 
 def open_log(

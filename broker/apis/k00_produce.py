@@ -20,6 +20,7 @@ from ..later import Later
 from ..partition import Partition
 
 TOPIC_IDS_SINCE = 13
+LEADERS_SINCE = 10
 WITHOUT_START_OFFSET = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR))
 CODECS = {
     "uncompressed": compression.NONE,
@@ -48,7 +49,7 @@ def handle(context: Context, request: Any) -> Any:
         response.responses.append(out)
     if acks == 0:
         return CLOSE if failed else NO_REPLY
-    if failed and context.version >= 10:
+    if failed and context.version >= LEADERS_SINCE:
         _name_leaders(context, response)
     if waits:
         return _wait(context, response, waits, request.timeout_ms)
@@ -76,6 +77,8 @@ def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Par
         ]
     except ApiError as error:
         answer.error_code = error.code
+        if error.code == Errors.NOT_LEADER_OR_FOLLOWER and context.version >= LEADERS_SINCE:
+            answer.current_leader.leader_id, answer.current_leader.leader_epoch = context.node_id, partition.leader_epoch
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
     return answer, partition, 0
@@ -199,9 +202,6 @@ def _name_leaders(context: Context, response: Any) -> None:
     """Tells clients that came to the wrong place where the leader is (KIP-951)."""
     from .k01_fetch import node_endpoints
 
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code == Errors.NOT_LEADER_OR_FOLLOWER:
-                answer.current_leader.leader_id = context.node_id
-                answer.current_leader.leader_epoch = 0
-                response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint)
+    told = any(p.current_leader.leader_id >= 0 for t in response.responses for p in t.partition_responses)
+    if told:
+        response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint)

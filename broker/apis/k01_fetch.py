@@ -18,7 +18,6 @@ from ..later import Later
 
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 12
-DEBUGGING_REPLICA = -2
 
 
 def cache(context: Context) -> SessionCache:

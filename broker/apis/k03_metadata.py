@@ -18,7 +18,6 @@ from ..partition_info import topic_operations
 from .k60_describe_cluster import CLUSTER_OPERATIONS
 
 NO_ID = bytes(16)
-NOT_ASKED = -(2**31)
 
 
 def handle(context: Context, request: Any) -> Any:

@@ -56,7 +56,7 @@ def alter_configs(controller: Controller, resources: list[tuple[int, str, dict[s
         changes: dict[str, str | None] = {key: None for key in before if key not in values}
         changes |= values
         reply.append(_alter(controller, kind, name, changes, records))
-    return Result([] if validate_only else records, reply, atomic=True)
+    return Result([] if validate_only else records, reply)
 
 
 def incremental_alter_configs(
@@ -72,7 +72,7 @@ def incremental_alter_configs(
             reply.append(error)
             continue
         reply.append(_alter(controller, kind, name, changes, records))
-    return Result([] if validate_only else records, reply, atomic=True)
+    return Result([] if validate_only else records, reply)
 
 
 def _changes(controller: Controller, kind: int, name: str, operations: list[tuple[str, int, str | None]]) -> dict[str, str | None]:

@@ -71,7 +71,7 @@ class Controller:
                 log_dirs=list(request.log_dirs),
             )
         )
-        return Result(records + self._elections(request.id), atomic=True)
+        return Result(records + self._elections(request.id))
 
     def _elections(self, node: int) -> list[Any]:
         changed = []

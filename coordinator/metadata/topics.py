@@ -56,7 +56,7 @@ def create_topics(controller: Controller, request: Any) -> Result:
         fresh[topic.name.replace(".", "_")] = topic.name
         records += made
         reply.append((topic, None, topic_id, len(placed), len(placed[0])))
-    return Result([] if request.validate_only else records, reply, atomic=True)
+    return Result([] if request.validate_only else records, reply)
 
 
 def _create(controller: Controller, topic: Any, fresh: dict[str, str], budget: int) -> tuple[list[Any], bytes, list[list[int]]]:
@@ -186,7 +186,7 @@ def delete_topics(controller: Controller, wanted: list[tuple[str | None, bytes]]
         gone.add(topic_id)
         records.append(messages.RemoveTopicRecord(topic_id=topic_id))
         reply.append((state.topic_names[topic_id], topic_id, None))
-    return Result(records, reply, atomic=True)
+    return Result(records, reply)
 
 
 def create_partitions(controller: Controller, request: Any) -> Result:
@@ -204,7 +204,7 @@ def create_partitions(controller: Controller, request: Any) -> Result:
             reply.append((topic.name, None))
         except ApiError as error:
             reply.append((topic.name, error))
-    return Result([] if request.validate_only else records, reply, atomic=True)
+    return Result([] if request.validate_only else records, reply)
 
 
 def _more_partitions(controller: Controller, topic: Any) -> list[Any]:

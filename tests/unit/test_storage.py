@@ -188,6 +188,21 @@ def test_a_full_disk_is_an_error_and_the_log_stays_as_it_was(files: MemFiles) ->
     assert [v for _, _, v in contents(log)] == [b"kept", b"next"]
 
 
+def test_a_truncated_log_forgets_everything_behind(files: MemFiles) -> None:
+    log = open_log(files, segment_bytes=300, index_interval_bytes=1)
+    for n in range(12):
+        append(log, b"%d" % n * 40, now=n, epoch=n // 4, producer_id=1, producer_epoch=0, base_sequence=n)
+    log.truncate_to(6, 0)
+    assert (log.end_offset, log.epochs.latest, log.producers.by_id[1].last_sequence) == (6, 1, 5)
+    assert [o for o, _, _ in contents(log)] == list(range(6))
+    largest = log.largest_timestamp()
+    assert largest is not None
+    assert largest.offset == 5
+    assert append(log, b"on", epoch=2) == 6
+    log.close()
+    assert contents(open_log(files)) == contents(log)
+
+
 # retention
 
 
