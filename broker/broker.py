@@ -16,9 +16,10 @@ from ..protocol.config_def import keys, topic_synonyms
 from ..protocol.errors import ApiError, Errors
 from ..storage.files import Files, HandlePool
 from ..storage.settings import LogSettings
-from . import replication
+from . import coordinators, replication
 from .clock import Schedule
 from .config import Config
+from .coordinators import GroupCoordinators
 from .directories import LogDirectory, open_directory
 from .metadata import MetadataController
 from .metrics import Metrics
@@ -47,6 +48,7 @@ class Broker:
         self.cluster_id = ""
         self.partitions = Partitions(self)
         self.metadata = MetadataController(self)
+        self.groups = GroupCoordinators(self)
         self.extensions: dict[str, Any] = {}  # state of API families, made when they are first used
         self.fatal: Callable[[str], None] = lambda reason: None
         self._moves: dict[Partition, None] = {}
@@ -70,6 +72,7 @@ class Broker:
 
     def stop(self) -> None:
         """Closes every log cleanly. What is parked is answered by nobody: the connections are gone."""
+        self.groups.stop()
         self.partitions.stop()
         self.metadata.stop()
         self.partitions.finish()
@@ -129,6 +132,17 @@ class Broker:
         if log is not None and log.wants_flush_to > log.recovery_point and not partition.flushing:
             self.partitions.flush(partition)
 
+    def opened(self, partition: Partition) -> None:
+        """A partition's log can be read and written."""
+        self._moves[partition] = None
+        if partition.topic == coordinators.TOPIC_NAME:
+            self.groups.opened(partition)
+
+    def closed(self, partition: Partition) -> None:
+        """A partition went, or its directory failed."""
+        if partition.topic == coordinators.TOPIC_NAME:
+            self.groups.closed(partition)
+
     # topics
 
     def topic(self, name: str) -> Topic | None:
@@ -182,6 +196,7 @@ class Broker:
     def configs_changed(self) -> None:
         """A configuration changed: what follows from it is computed anew."""
         self._settings.clear()
+        self.groups.configs_changed()
         self.partitions.configure()
 
     # trouble

@@ -24,6 +24,7 @@ LOCAL_DEFAULTS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
 }
 
 OWN_KEYS = {
@@ -36,6 +37,7 @@ OWN_KEYS = {
         ConfigKey("ottla.request.log", "STRING", "", None, True, False),
         ConfigKey("ottla.seed.file", "STRING", "", None, True, False),
         ConfigKey("ottla.frame.max.bytes", "INT", "4194304", "[1024,...]", True, False),
+        ConfigKey("ottla.group.settle", "BOOLEAN", "true", None, True, False),
         ConfigKey("ottla.cluster.id", "STRING", "", None, True, False),
     )
 }

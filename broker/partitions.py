@@ -113,7 +113,7 @@ class Partitions:
         partition.log = log
         partition.opening = None
         partition.reset_high_watermark(directory.high_watermarks.get(key, 0))
-        broker.moved(partition)
+        broker.opened(partition)
 
     def _open_at_once(self, partition: Partition, steps: Generator[None, None, None]) -> None:
         partition.opening = None
@@ -148,10 +148,12 @@ class Partitions:
             state = image.partitions[record.topic_id, record.partition_id]
             if (name, record.partition_id) not in self.by_name and self.broker.config.node_id in state.replicas:
                 self._add(name, state, created=True)
+            self.broker.groups.topic_changed(name, created=record.partition_id == 0)
         elif kind == "RemoveTopicRecord" and topic_before is not None:
             self.broker.forget_settings(topic_before)
             for key in [k for k in self.by_name if k[0] == topic_before]:
                 self._remove(self.by_name[key])
+            self.broker.groups.topic_removed(topic_before, record.topic_id)
         elif kind == "PartitionChangeRecord":
             partition = self.by_id.get((record.topic_id, record.partition_id))
             if partition is not None:
@@ -163,6 +165,7 @@ class Partitions:
         del self.by_name[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         directory = self.directory_of.pop(partition)
+        self.broker.closed(partition)
         log, partition.log = partition.log, None
         partition.offline = False
         partition.opening = None
@@ -202,6 +205,7 @@ class Partitions:
     def go_offline(self, directory: LogDirectory) -> None:
         for partition, where in self.directory_of.items():
             if where is directory:
+                self.broker.closed(partition)
                 partition.log = None
                 partition.opening = None
                 partition.offline = True

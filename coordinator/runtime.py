@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Protocol
 
+from ..protocol.compression import NONE
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Record, Template
 from .shard import RecordFormat, Result, Shard, encode_batch
@@ -77,6 +78,22 @@ class Loaded(Protocol):
     coordinator_epoch: int
 
 
+_Written = tuple[Record, Any]
+"""A record as it is appended, and as the handler decided it."""
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
+
+
+def _both(first: Callable[[ApiError | None], None], then: Reply) -> Reply:
+    def done(reply: Any, error: ApiError | None) -> None:
+        first(error)
+        then(reply, error)
+
+    return done
+
+
 class _Parked:
     __slots__ = ("deadline_ms", "offset", "on_done", "reply", "since_ms")
 
@@ -109,17 +126,19 @@ class _Batch:
 class Runtime:
     """One shard on one partition."""
 
-    def __init__(self, name: str, shard: Shard, format: RecordFormat, writer: Writer, timeline: Timeline) -> None:
+    def __init__(self, name: str, shard: Shard, format: RecordFormat, writer: Writer, timeline: Timeline, timers: Timers | None = None) -> None:
         self.name = name
         self.shard = shard
         self.format = format
         self.writer = writer
         self.timeline = timeline
-        self.timers = Timers()
+        self.timers = Timers() if timers is None else timers
         self.state = State.INITIAL
         self.last_written_offset = 0
         self.committed_offset = 0
         self.epoch = -1
+        self.codec = NONE  # of batches that are not transactional
+        self.timeout_code = int(Errors.REQUEST_TIMED_OUT)  # what a reply that waited too long becomes
         self._batch: _Batch | None = None
         self._parked: deque[_Parked] = deque()
         self.bugs = 0  # handlers that ended in an exception that is no ApiError
@@ -204,18 +223,21 @@ class Runtime:
         try:
             self._check_active()
             result = handler()
-            encoded = [self.format.encode(record) for record in result.records]
+            encoded = [(self.format.encode(record), record) for record in result.records]
         except ApiError as error:
             return on_done(None, error)
         except Exception as bug:
             return self._bug(bug, on_done)
+        if result.on_appended is not None:
+            on_done = _both(result.on_appended, on_done)
         parked = _Parked(on_done, result.reply, now_ms, deadline_ms)
         if not encoded:
             self._set_timers(result.timers)
             return self._park_read(parked)
         try:
-            batch = self._room_for(encoded, template, now_ms)
-            self._replay(batch, result.records, encoded)
+            for part in self._parts(result, encoded):
+                batch = self._room_for(part, template, now_ms)
+                self._take(batch, part, result)
         except ApiError as error:
             return on_done(None, error)
         except Exception as bug:
@@ -225,6 +247,23 @@ class Runtime:
         batch.timers += result.timers
         if template is not None:
             self.flush(now_ms)
+
+    def _parts(self, result: Result, encoded: list[_Written]) -> Iterator[list[_Written]]:
+        """The records as they may be appended: all at once, or as much as fits into a batch at a time."""
+        if result.atomic:
+            yield encoded
+            return
+        limit = self.writer.max_batch_bytes() - HEADER_SIZE
+        part: list[_Written] = []
+        size = 0
+        for one in encoded:
+            bytes_of_one = _size(one[0])
+            if part and size + bytes_of_one > limit:
+                yield part
+                part, size = [], 0
+            part.append(one)
+            size += bytes_of_one
+        yield part
 
     def _bug(self, bug: Exception, on_done: Reply) -> None:
         self.bugs += 1
@@ -242,9 +281,9 @@ class Runtime:
         else:
             parked.finish(None)
 
-    def _room_for(self, encoded: list[Record], template: Template | None, now_ms: int) -> _Batch:
+    def _room_for(self, encoded: list[_Written], template: Template | None, now_ms: int) -> _Batch:
         """The batch that takes these records, the one before flushed where it is full. Sizes are checked before replay."""
-        size = sum(len(r.key or b"") + len(r.value or b"") + RECORD_OVERHEAD for r in encoded)
+        size = sum(_size(record) for record, _ in encoded)
         limit = self.writer.max_batch_bytes()
         if HEADER_SIZE + size > limit:
             raise ApiError(
@@ -262,14 +301,14 @@ class Runtime:
         batch.size += size
         return batch
 
-    def _replay(self, batch: _Batch, decided: list[Any], encoded: list[Record]) -> None:
+    def _take(self, batch: _Batch, written: list[_Written], result: Result) -> None:
+        """Replays records into the state as last written, and puts them into the batch."""
         producer_id = batch.template.producer_id if batch.template else -1
         producer_epoch = batch.template.producer_epoch if batch.template else -1
-        for record in encoded:
-            offset = self.last_written_offset + len(batch.records)
-            key_value = self.format.decode(record)
-            assert key_value is not None, "a shard wrote a record that it does not know"
-            self.shard.replay(offset, producer_id, producer_epoch, *key_value)
+        for record, decided in written:
+            if result.replay:
+                key, value = self.format.replayed(decided)
+                self.shard.replay(self.last_written_offset + len(batch.records), producer_id, producer_epoch, key, value)
             batch.records.append(record)
 
     def _revert_batch(self, error: ApiError) -> None:
@@ -289,7 +328,8 @@ class Runtime:
                 self._park_read(parked)
             return
         try:
-            first, end = self.writer.append(encode_batch(batch.records, now_ms, batch.template), now_ms)
+            template = batch.template or Template(codec=self.codec)
+            first, end = self.writer.append(encode_batch(batch.records, now_ms, template), now_ms)
         except ApiError as error:
             return self._revert_batch(ApiError(APPEND_ERRORS.get(error.code, error.code)))
         if first != self.last_written_offset and batch.records:
@@ -359,7 +399,7 @@ class Runtime:
         """Runs timers that are due, as writes, and answers replies that have waited too long; their records stay."""
         for parked in self._parked:
             if parked.deadline_ms is not None and parked.deadline_ms <= now_ms:
-                parked.finish(ApiError(Errors.REQUEST_TIMED_OUT))
+                parked.finish(ApiError(self.timeout_code))
         for timer in self.timers.due(now_ms):
             if timer.operation is not None and self.state is State.ACTIVE:
                 self._fire(timer, now_ms)

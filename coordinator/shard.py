@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..protocol import records
-from ..protocol.compression import NONE
+from ..protocol.errors import ApiError
 from ..protocol.records import Record, Template
 from .timers import Timer
 
 
 @dataclass(slots=True)
 class Result:
-    """What a write handler decides: records to append, always in one batch, the reply that waits for them, timers to set once they are appended."""
+    """What a write handler decides.
+
+    `records` go into one batch unless `atomic` is False; `reply` waits for them, and timers are set once they are appended.
+    `on_appended` is called when they are committed, with None, or with why they are not. `replay` False: the handler has changed
+    the state itself, which only the soft state of classic groups allows.
+    """
 
     records: list[Any] = field(default_factory=list)
     reply: Any = None
     timers: list[Timer] = field(default_factory=list)
+    on_appended: Callable[[ApiError | None], None] | None = None
+    replay: bool = True
+    atomic: bool = True
 
 
 class Shard(Protocol):
@@ -41,12 +50,15 @@ class RecordFormat(Protocol):
 
     def encode(self, record: Any) -> Record: ...
 
+    def replayed(self, record: Any) -> tuple[Any, Any]:
+        """Key and value of what a handler decided, as `decode` gives them of its bytes."""
+
     def decode(self, record: Record) -> tuple[Any, Any] | None:
         """Key and value, or None for a record that this version does not know and skips."""
 
 
-def encode_batch(encoded: list[Record], now_ms: int, template: Template | None = None) -> bytearray:
+def encode_batch(encoded: list[Record], now_ms: int, template: Template) -> bytearray:
     """A batch of records that bear the time `now_ms`."""
     for record in encoded:
         record.timestamp = now_ms
-    return records.encode(encoded, template or Template(codec=NONE))
+    return records.encode(encoded, template)

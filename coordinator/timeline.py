@@ -60,6 +60,7 @@ class Timeline:
 class TimelineDict(Generic[K, V]):
     """A dict of values that are replaced and never changed."""
 
+    __slots__ = ("_now", "_timeline")
     __hash__ = object.__hash__
 
     def __init__(self, timeline: Timeline) -> None:
@@ -84,6 +85,10 @@ class TimelineDict(Generic[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         self._remember(key)
+        self._now[key] = value
+
+    def put_untracked(self, key: K, value: V) -> None:
+        """Puts something that is no state: no revert takes it out again, and every reader sees it at once."""
         self._now[key] = value
 
     def __getitem__(self, key: K) -> V:

@@ -28,6 +28,9 @@ class Timers:
     def __len__(self) -> int:
         return len(self._live)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._live
+
     def set(self, timer: Timer) -> None:
         """Replaces the key's timer."""
         if timer.deadline_ms is None:

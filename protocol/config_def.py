@@ -126,7 +126,7 @@ def _facts() -> dict[str, Any]:
 
 @cache
 def keys(kind: str) -> dict[str, ConfigKey]:
-    """The keys of `topic` or `broker`, by name."""
+    """The keys of `topic`, `broker` or `group`, by name."""
     return {
         name: ConfigKey(name, f["type"], f.get("default"), f.get("valid"), "default" in f, f.get("internal", False))
         for name, f in _facts()[kind].items()

@@ -36,6 +36,9 @@ class MetadataFormat:
         codec.build(name, version, record, out)
         return Record(None, bytes(out))
 
+    def replayed(self, record: Any) -> tuple[Any, Any]:
+        return None, record
+
     def decode(self, record: Record) -> tuple[Any, Any] | None:
         """The message as value; None for a type that is not known here."""
         if not record.value:

@@ -56,6 +56,7 @@ public class Facts {
             ArrayNode list = synonyms.putArray(e.getKey());
             e.getValue().forEach(s -> list.add(s.name()));
         }
+        out.set("group_configs", config(org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF));
         out.set("broker_configs", config(org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF));
         ArrayNode dynamic = out.putArray("dynamic_broker_configs");
         new java.util.TreeSet<>(org.apache.kafka.server.config.DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS).forEach(dynamic::add);

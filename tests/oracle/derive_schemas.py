@@ -86,6 +86,7 @@ def other_facts() -> dict[str, dict[str, Any]]:
         "synonyms": found["topic_config_synonyms"],
         "broker": found["broker_configs"],
         "dynamic": found["dynamic_broker_configs"],
+        "group": found["group_configs"],
     }
     return {"errors.json": found["errors"], "features.json": features, "configs.json": configs}
 

@@ -120,6 +120,10 @@ class Pairs:
         value = record[1]
         return Record(record[0].encode(), value if isinstance(value, bytes) else str(value).encode())
 
+    def replayed(self, record: tuple[str, Any]) -> tuple[Any, Any]:
+        encoded = self.encode(record)
+        return encoded.key, encoded.value
+
     def decode(self, record: Record) -> tuple[Any, Any] | None:
         return None if record.key == b"unknown" else (record.key, record.value)
 

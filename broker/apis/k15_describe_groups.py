@@ -1,0 +1,44 @@
+"""DescribeGroups, versions 0 to 6: classic groups and their members.
+
+3 authorized operations; 4 static members; 5 flexible; 6 GROUP_ID_NOT_FOUND with a message (KIP-1043), where before a group that is not
+there is called Dead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..context import Context
+from ..grouping import group_operations
+
+NOT_FOUND_SINCE = 6
+DEAD = "Dead"
+
+
+def handle(context: Context, request: Any) -> Any:
+    r = messages.DescribeGroupsResponse
+    response = r()
+    for group_id in request.groups:
+        out = _describe(context, group_id)
+        if request.include_authorized_operations and out.error_code == 0:
+            out.authorized_operations = group_operations()
+        response.groups.append(out)
+    return response
+
+
+def _describe(context: Context, group_id: str) -> Any:
+    from ...coordinator.group import describing
+
+    g = messages.DescribeGroupsResponse.DescribedGroup
+    if not group_id:
+        return g(group_id=group_id, error_code=int(Errors.INVALID_GROUP_ID))
+    try:
+        return context.broker.groups.read(group_id, lambda shard, as_of: describing.classic(shard, group_id, as_of))
+    except ApiError as error:
+        if error.code != Errors.GROUP_ID_NOT_FOUND:
+            return g(group_id=group_id, error_code=error.code)
+        if context.version < NOT_FOUND_SINCE:
+            return g(group_id=group_id, group_state=DEAD)
+        return g(group_id=group_id, group_state=DEAD, error_code=error.code, error_message=error.text)

@@ -1,0 +1,30 @@
+"""What the APIs of groups share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .context import Context
+
+if TYPE_CHECKING:
+    from ..coordinator.group.environment import Client
+
+# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits
+GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+
+
+def client_of(context: Context) -> Client:
+    """Who asks, as groups remember it: the host as Java writes an address."""
+    from ..coordinator.group.environment import Client
+
+    return Client(context.client_id or "", "/" + context.client_address.rpartition(":")[0].strip("[]"), context.version)
+
+
+def group_operations() -> int:
+    """What a peer may do to a group: everything."""
+    return GROUP_OPERATIONS
+
+
+def supports_consumer_groups(context: Context) -> bool:
+    """Whether the finalized `group.version` knows KIP-848."""
+    return int(context.broker.image.features.get("group.version", 0)) >= 1

@@ -1,0 +1,343 @@
+"""A consumer group (KIP-848): what its records add up to, on a timeline, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..timeline import Timeline, TimelineDict
+from .environment import Target
+from .format import CoordinatorRecord
+from .hashing import java_order
+from .members import UNRELEASED_PARTITIONS, Member
+
+PROTOCOL_TYPE = "consumer"
+TYPE = "Consumer"
+
+
+class Resolved(NamedTuple):
+    """The topics that a regular expression matched, the metadata version it was matched against, and when."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class Count(NamedTuple):
+    """How many subscriptions lead to a topic: members that name it, and regular expressions that match it."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+class ConsumerGroup:
+    """Members, target assignments and epochs of one group. Changed by replay only."""
+
+    __slots__ = (
+        "_scalars",
+        "assignor_votes",
+        "id",
+        "members",
+        "owner_epochs",
+        "refresh_at_ms",
+        "regex_counts",
+        "regexes",
+        "static_members",
+        "targets",
+        "topics",
+    )
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.id = group_id
+        self.members: TimelineDict[str, Member] = TimelineDict(timeline)
+        self.static_members: TimelineDict[str, str] = TimelineDict(timeline)
+        self.targets: TimelineDict[str, Target] = TimelineDict(timeline)
+        self.owner_epochs: TimelineDict[tuple[bytes, int], int] = TimelineDict(timeline)
+        self.regexes: TimelineDict[str, Resolved] = TimelineDict(timeline)
+        self.regex_counts: TimelineDict[str, int] = TimelineDict(timeline)  # how many members are subscribed by each
+        self.topics: TimelineDict[str, Count] = TimelineDict(timeline)
+        self.assignor_votes: TimelineDict[str, int] = TimelineDict(timeline)
+        self._scalars: TimelineDict[str, int] = TimelineDict(timeline)
+        self.refresh_at_ms: tuple[int, int] = (0, 0)  # when the metadata hash is to be computed anew, and the epoch it is for
+
+    # epochs
+
+    @property
+    def epoch(self) -> int:
+        return int(self._scalars.get("epoch", 0))
+
+    @property
+    def metadata_hash(self) -> int:
+        return int(self._scalars.get("hash", 0))
+
+    @property
+    def assignment_epoch(self) -> int:
+        return int(self._scalars.get("assignment_epoch", 0))
+
+    @property
+    def assignment_timestamp_ms(self) -> int:
+        return int(self._scalars.get("assignment_timestamp", 0))
+
+    @property
+    def has_partition_metadata(self) -> bool:
+        """Whether the log holds a record of the kind that Kafka wrote before 4.1."""
+        return bool(self._scalars.get("partition_metadata", 0))
+
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        self._scalars["epoch"] = epoch
+        self._scalars["hash"] = metadata_hash
+
+    def set_assignment(self, epoch: int, timestamp_ms: int) -> None:
+        self._scalars["assignment_epoch"] = epoch
+        self._scalars["assignment_timestamp"] = timestamp_ms
+
+    def set_partition_metadata(self, present: bool) -> None:
+        self._scalars["partition_metadata"] = int(present)
+
+    # members
+
+    def member(self, member_id: str) -> Member:
+        """ApiError(UNKNOWN_MEMBER_ID)."""
+        found: Member | None = self.members.get(member_id)
+        if found is None:
+            raise ApiError(Errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+        return found
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = self.static_members.get(instance_id) if instance_id is not None else None
+        return None if member_id is None else self.members.get(member_id)
+
+    def set_member(self, member: Member) -> None:
+        before: Member | None = self.members.get(member.id)
+        if before is not None and before.instance_id is not None and before.instance_id != member.instance_id:
+            self._drop_static(before)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.id
+        self._count(before, member)
+        self._own(before, member)
+        self.members[member.id] = member
+
+    def remove_member(self, member_id: str) -> None:
+        before = self.members.pop(member_id)
+        if before is not None:
+            self._drop_static(before)
+            self._count(before, None)
+            self._own(before, None)
+
+    def _drop_static(self, member: Member) -> None:
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:
+            self.static_members.pop(member.instance_id)
+
+    def _count(self, before: Member | None, after: Member | None) -> None:
+        old = before.topic_names if before else frozenset()
+        new = after.topic_names if after else frozenset()
+        for name in old - new:
+            self._change_count(name, -1, 0)
+        for name in new - old:
+            self._change_count(name, 1, 0)
+        _tally(self.regex_counts, before.topic_regex if before else None, after.topic_regex if after else None)
+        _tally(self.assignor_votes, before.server_assignor if before else None, after.server_assignor if after else None)
+
+    def _change_count(self, name: str, by_name: int, by_regex: int) -> None:
+        found = self.topics.get(name, Count())
+        changed = Count(found.by_name + by_name, found.by_regex + by_regex)
+        if changed == (0, 0):
+            self.topics.pop(name)
+        else:
+            self.topics[name] = changed
+
+    def _own(self, before: Member | None, after: Member | None) -> None:
+        owned, epochs = (_owned(after), after.epoch) if after else (set(), -1)
+        if before is not None:
+            for key in _owned(before) - owned:
+                if self.owner_epochs.get(key) == before.epoch:
+                    self.owner_epochs.pop(key)
+        for key in owned:
+            if self.owner_epochs.get(key) != epochs:
+                self.owner_epochs[key] = epochs
+
+    def owner_epoch(self, topic_id: bytes, partition: int) -> int:
+        """The epoch of the member that owns a partition or has to revoke it yet; -1 for none."""
+        return int(self.owner_epochs.get((topic_id, partition), -1))
+
+    def target_of(self, member: Member) -> Target:
+        """A member's target; a static member that takes another's place has that one's."""
+        member_id = self.static_members.get(member.instance_id, member.id) if member.instance_id is not None else member.id
+        found: Target = self.targets.get(member_id, {})
+        return found
+
+    def waits_for_others(self, member: Member) -> bool:
+        """Whether a member's missing partitions are still with somebody else."""
+        if member.state != UNRELEASED_PARTITIONS:
+            return False
+        target: Target = self.targets.get(member.id, {})
+        return any(
+            partition not in member.assigned.get(topic, ()) and self.owner_epoch(topic, partition) != -1
+            for topic, partitions in target.items()
+            for partition in partitions
+        )
+
+    # subscriptions
+
+    def set_regex(self, regex: str, resolved: Resolved | None) -> None:
+        before: Resolved | None = self.regexes.get(regex)
+        old = before.topics if before else frozenset()
+        new = resolved.topics if resolved else frozenset()
+        for name in old - new:
+            self._change_count(name, 0, -1)
+        for name in new - old:
+            self._change_count(name, 0, 1)
+        if resolved is None:
+            self.regexes.pop(regex)
+        else:
+            self.regexes[regex] = resolved
+
+    def topics_after(self, gone: Iterable[Member], come: Iterable[Member]) -> dict[str, Count]:
+        """The subscription counts once some members have gone or changed and others have come in their place."""
+        counts: dict[str, Count] = dict(self.topics.items())
+        users: dict[str, int] = dict(self.regex_counts.items())
+
+        def add(names: Iterable[str], by_name: int, by_regex: int) -> None:
+            for name in names:
+                found = counts.get(name, Count())
+                counts[name] = Count(found.by_name + by_name, found.by_regex + by_regex)
+
+        for member in gone:
+            add(member.topic_names, -1, 0)
+            if member.topic_regex:
+                users[member.topic_regex] = users.get(member.topic_regex, 0) - 1
+        for member in come:
+            add(member.topic_names, 1, 0)
+            if member.topic_regex:
+                users[member.topic_regex] = users.get(member.topic_regex, 0) + 1
+        for expression, resolved in self.regexes.items():
+            if users.get(expression, 0) <= 0:
+                add(resolved.topics, 0, -1)
+        return {name: count for name, count in counts.items() if count.by_name > 0 or count.by_regex > 0}
+
+    def subscription_of(self, member: Member) -> frozenset[str]:
+        """The names of the topics that a member is subscribed to, in whichever way."""
+        if member.topic_regex:
+            resolved: Resolved | None = self.regexes.get(member.topic_regex)
+            if resolved is not None:
+                return member.topic_names | resolved.topics
+        return member.topic_names
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.topics
+
+    def preferred_assignor(self, default: str, before: Member | None = None, after: Member | None = None) -> str:
+        """The assignor that most members name, once `before` has become `after`."""
+        votes = dict(self.assignor_votes.items())
+        for member, vote in ((before, -1), (after, 1)):
+            if member is not None and member.server_assignor:
+                votes[member.server_assignor] = votes.get(member.server_assignor, 0) + vote
+        named = [name for name in java_order(votes) if votes[name] > 0]
+        return max(named, key=lambda name: votes[name]) if named else default
+
+    # members that speak the classic protocol
+
+    def classic_count(self) -> int:
+        return sum(1 for m in self.members.values() if m.is_classic)
+
+    def supports_classic(self, protocol_type: str, protocols: set[str]) -> bool:
+        """Whether a member with these protocols may join beside the classic members that are there."""
+        if protocol_type != PROTOCOL_TYPE:
+            return False
+        if not len(self.members):
+            return bool(protocols)
+        supported = [{name for name, _ in m.classic.protocols} for m in self.members.values() if m.classic is not None]
+        return any(all(name in one for one in supported) for name in protocols)
+
+    def would_be_classic_without(self, leaving: set[str]) -> bool:
+        """Whether all members but those that leave speak the classic protocol."""
+        return all(m.is_classic for m in self.members.values() if m.id not in leaving)
+
+    # state
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.members)
+
+    def state(self, as_of: int | None = None) -> str:
+        """Derived, never stored: one of the five of the protocol, without Dead, which a group that is gone is called."""
+        members = self.members.items(as_of)
+        if not members:
+            return "Empty"
+        assignment_epoch = self._scalars.get("assignment_epoch", 0, as_of)
+        if self._scalars.get("epoch", 0, as_of) > assignment_epoch:
+            return "Assigning"
+        if all(m.is_reconciled_to(assignment_epoch) for _, m in members):
+            return "Stable"
+        return "Reconciling"
+
+    def epochs(self, as_of: int | None = None) -> tuple[int, int]:
+        return self._scalars.get("epoch", 0, as_of), self._scalars.get("assignment_epoch", 0, as_of)
+
+    # checks
+
+    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int) -> Member | None:
+        """Whether a commit may be made; a member whose partitions must be looked at one by one, or None. ApiError."""
+        if epoch < 0 and self.is_empty:
+            return None
+        if transactional and epoch == -1 and member_id == "" and instance_id is None:
+            return None
+        member = self.member(member_id)
+        if not transactional and not member.is_classic and version < 9:
+            raise ApiError(Errors.UNSUPPORTED_VERSION, "OffsetCommit version 9 or above must be used by members using the consumer group protocol")
+        if epoch == member.epoch:
+            return None
+        if epoch > member.epoch:
+            raise ApiError(Errors.ILLEGAL_GENERATION if member.is_classic else Errors.STALE_MEMBER_EPOCH)
+        return member
+
+    def check_commit_of(self, member: Member, epoch: int, topic_id: bytes, partition: int) -> None:
+        """A commit with an older epoch holds for a partition that the member has had since then (KIP-1251). ApiError."""
+        assigned_at = member.assigned.get(topic_id, {}).get(partition)
+        if assigned_at is None:
+            assigned_at = member.revoking.get(topic_id, {}).get(partition)
+        if assigned_at is None or epoch < assigned_at:
+            raise ApiError(Errors.ILLEGAL_GENERATION if member.is_classic else Errors.STALE_MEMBER_EPOCH)
+
+    def check_fetch(self, member_id: str | None, epoch: int, as_of: int | None) -> None:
+        """ApiError for a member that may not read the group's offsets."""
+        if member_id is None and epoch < 0:
+            return
+        member: Member | None = self.members.get(member_id, None, as_of)  # type: ignore[arg-type]
+        if member is None:
+            raise ApiError(Errors.UNKNOWN_MEMBER_ID)
+        if epoch != member.epoch:
+            raise ApiError(Errors.ILLEGAL_GENERATION if member.is_classic else Errors.STALE_MEMBER_EPOCH)
+
+    def tombstones(self, replaced: tuple[str, str] | None = None) -> list[CoordinatorRecord]:
+        """The records that end the group. `replaced`: a member's id, and the id under which it is known by now."""
+        m = messages
+        ids = [replaced[1] if replaced and member_id == replaced[0] else member_id for member_id in self.members]
+        records: list[CoordinatorRecord] = []
+        records += [(m.ConsumerGroupCurrentMemberAssignmentKey(group_id=self.id, member_id=i), None) for i in ids]
+        records += [(m.ConsumerGroupTargetAssignmentMemberKey(group_id=self.id, member_id=i), None) for i in ids]
+        records.append((m.ConsumerGroupTargetAssignmentMetadataKey(group_id=self.id), None))
+        records += [(m.ConsumerGroupMemberMetadataKey(group_id=self.id, member_id=i), None) for i in ids]
+        records += [(m.ConsumerGroupRegularExpressionKey(group_id=self.id, regular_expression=r), None) for r in self.regexes]
+        records.append((m.ConsumerGroupPartitionMetadataKey(group_id=self.id), None))
+        records.append((m.ConsumerGroupMetadataKey(group_id=self.id), None))
+        return records
+
+
+def _owned(member: Member) -> set[tuple[bytes, int]]:
+    owned = {(topic, p) for topic, of in member.assigned.items() for p in of}
+    return owned | {(topic, p) for topic, of in member.revoking.items() for p in of}
+
+
+def _tally(counts: TimelineDict[str, int], before: str | None, after: str | None) -> None:
+    if before == after:
+        return
+    for name, change in ((before, -1), (after, 1)):
+        if name:
+            count = counts.get(name, 0) + change
+            if count:
+                counts[name] = count
+            else:
+                counts.pop(name)

@@ -1,0 +1,68 @@
+"""What the group coordinator needs of the world, injected: time, ids, topics, configurations, and a place for slow work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+Partitions = dict[bytes, dict[int, int]]
+"""Partitions by topic id, each with the epoch at which it was assigned."""
+Target = dict[bytes, frozenset[int]]
+"""A target assignment: partitions by topic id."""
+
+
+class Client(NamedTuple):
+    """Who asks, and in which version of the API."""
+
+    id: str
+    host: str
+    version: int
+
+
+class TopicImage(Protocol):
+    """The committed metadata of the cluster as groups see it."""
+
+    def topic_id(self, name: str) -> bytes | None: ...
+
+    def topic_name(self, topic_id: bytes) -> str | None: ...
+
+    def partition_count(self, topic_id: bytes) -> int:
+        """-1 for a topic that is not there."""
+
+    def partition_racks(self, topic_id: bytes) -> list[frozenset[str]]:
+        """The racks of each partition's replicas."""
+
+    def topic_hash(self, name: str) -> int:
+        """0 for a topic that is not there."""
+
+    def topic_names(self) -> Iterable[str]: ...
+
+    @property
+    def version(self) -> int:
+        """The offset of the last metadata record."""
+
+    @property
+    def version_with_new_topics(self) -> int:
+        """The version at which a topic was created last."""
+
+
+class Environment(Protocol):
+    """Injected; the broker's is `broker.coordinators`, tests have their own."""
+
+    @property
+    def image(self) -> TopicImage: ...
+
+    def now_ms(self) -> int: ...
+
+    def monotonic_ms(self) -> int: ...
+
+    def new_id(self) -> bytes: ...
+
+    def config(self, name: str) -> Any:
+        """A broker key's value."""
+
+    def group_config(self, group_id: str, name: str) -> Any:
+        """A GROUP key's value for a group, capped by the broker's bounds (KIP-1240)."""
+
+    def background(self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        """Runs `work` off the loop and `done` back on it, as an input event."""

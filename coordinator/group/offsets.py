@@ -1,0 +1,361 @@
+"""Committed offsets: commits, fetches, deletions, expiry, and those of transactions that are not over yet.
+
+Offsets are kept for each group by topic name and partition. A commit in a transaction is pending until its marker comes; then the
+one with the highest offset in the log wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..shard import Result
+from ..timeline import Timeline, TimelineDict
+from .classic import ClassicGroup, State
+from .consumer import ConsumerGroup
+from .environment import Client
+from .format import CoordinatorRecord
+from .joining import renew_session
+
+if TYPE_CHECKING:
+    from .shard import GroupShard
+
+NO_OFFSET = -1
+NO_RETENTION = -1
+NO_ID = bytes(16)
+GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
+Key = tuple[str, int]
+K = TypeVar("K")
+
+
+class Committed(NamedTuple):
+    """A committed offset. `record_offset` is where its record stands; `expire_ms` -1 leaves expiry to the broker."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    expire_ms: int
+    topic_id: bytes
+    record_offset: int
+
+
+class Offsets:
+    """All committed offsets of a shard."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.by_group: dict[str, TimelineDict[Key, Committed]] = {}
+        # by producer id, and in it by group, topic and partition
+        self.pending: TimelineDict[tuple[int, str, Key], Committed] = TimelineDict(timeline)
+        self.pending_counts: TimelineDict[tuple[str, Key], int] = TimelineDict(timeline)
+        self.pending_groups: TimelineDict[str, int] = TimelineDict(timeline)
+        self.count = 0
+
+    def of(self, group_id: str) -> TimelineDict[Key, Committed]:
+        found = self.by_group.get(group_id)
+        if found is None:
+            found = self.by_group[group_id] = TimelineDict(self.timeline)
+        return found
+
+    def has_pending(self, group_id: str) -> bool:
+        return group_id in self.pending_groups
+
+    def is_pending(self, group_id: str, key: Key) -> bool:
+        return (group_id, key) in self.pending_counts
+
+    # replay
+
+    def replay(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
+        at = (key.topic, key.partition)
+        if value is None:
+            self.of(key.group).pop(at)
+            for one in [k for k in self.pending if k[1] == key.group and k[2] == at]:
+                self._drop_pending(one)
+            return
+        committed = Committed(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            bytes(value.topic_id),
+            offset,
+        )
+        if producer_id < 0:
+            self.of(key.group)[at] = committed
+            return
+        one = (producer_id, key.group, at)
+        if one not in self.pending:
+            self._count_pending(key.group, at, 1)
+        self.pending[one] = committed
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        for one in [k for k in self.pending if k[0] == producer_id]:
+            found = self.pending[one]
+            self._drop_pending(one)
+            if committed:
+                offsets = self.of(one[1])
+                before = offsets.get(one[2])
+                if before is None or found.record_offset > before.record_offset:
+                    offsets[one[2]] = found
+
+    def _count_pending(self, group_id: str, at: Key, change: int) -> None:
+        _tally(self.pending_counts, (group_id, at), change)
+        _tally(self.pending_groups, group_id, change)
+
+    def _drop_pending(self, one: tuple[int, str, Key]) -> None:
+        self.pending.pop(one)
+        self._count_pending(one[1], one[2], -1)
+
+
+def _tally(counts: TimelineDict[K, int], key: K, change: int) -> None:
+    count = counts.get(key, 0) + change
+    if count:
+        counts[key] = count
+    else:
+        counts.pop(key)
+
+
+# OffsetCommit
+
+
+def commit(shard: GroupShard, client: Client, request: Any) -> Result:
+    """Commits offsets, each partition for itself where only its metadata is too long. ApiError for the whole request."""
+    check = _check_commit(shard, client.version, request)
+    now = shard.env.now_ms()
+    expire = -1 if request.retention_time_ms == NO_RETENTION else now + request.retention_time_ms
+    r = messages.OffsetCommitResponse
+    return _commit(shard, request, check, now, expire, r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition)
+
+
+def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Result:
+    """Commits offsets that are pending until their transaction ends. ApiError."""
+    check = _check_commit(shard, client.version, request, transactional=True)
+    r = messages.TxnOffsetCommitResponse
+    now = shard.env.now_ms()
+    return _commit(shard, request, check, now, -1, r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition)
+
+
+def _commit(
+    shard: GroupShard, request: Any, check: Any, now_ms: int, expire_ms: int, response: Any, topic_class: Any, partition_class: Any
+) -> Result:
+    limit = shard.env.config("offset.metadata.max.bytes")
+    too_large = int(Errors.OFFSET_METADATA_TOO_LARGE)
+    key_class, value_class = messages.OffsetCommitKey, messages.OffsetCommitValue
+    records: list[CoordinatorRecord] = []
+    for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
+        answers = []
+        for p in topic.partitions:
+            metadata = p.committed_metadata
+            if metadata is not None and len(metadata) > limit:
+                answers.append(partition_class(partition_index=p.partition_index, error_code=too_large))
+                continue
+            if check is not None:
+                check(topic_id, p.partition_index)
+            answers.append(partition_class(partition_index=p.partition_index))
+            value = value_class(
+                offset=p.committed_offset,
+                leader_epoch=p.committed_leader_epoch,
+                metadata=metadata or "",
+                commit_timestamp=now_ms,
+                expire_timestamp=expire_ms,
+                topic_id=topic_id,
+            )
+            records.append((key_class(group=request.group_id, topic=name, partition=p.partition_index), value))
+        response.topics.append(topic_class(name=name, topic_id=topic_id, partitions=answers))
+    shard.counts["offset_commits"] += len(records)
+    return Result(records, response)
+
+
+def _check_commit(shard: GroupShard, version: int, request: Any, transactional: bool = False) -> Any:
+    """Whether the sender may commit; a check for each partition where that depends on it, or None. ApiError."""
+    generation = request.generation_id_or_member_epoch
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if generation < 0:
+            group = shard.classic_group(request.group_id, create=True)
+        elif version >= (6 if transactional else GROUP_ID_NOT_FOUND_SINCE):
+            raise ApiError(Errors.GROUP_ID_NOT_FOUND)
+        else:
+            raise ApiError(Errors.ILLEGAL_GENERATION)
+    if isinstance(group, ClassicGroup):
+        group.check_commit(request.member_id, request.group_instance_id, generation, transactional)
+        if not transactional and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+            renew_session(shard, group, group.members[request.member_id])
+        return None
+    if not isinstance(group, ConsumerGroup):
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND)
+    try:
+        member = group.check_commit(request.member_id, request.group_instance_id, generation, transactional, version)
+    except ApiError as error:
+        raise (_of_transaction(error, version) if transactional else error) from None
+    if member is None:
+        return None
+    owner, consumer = member, group
+
+    def check(topic_id: bytes, partition: int) -> None:
+        try:
+            consumer.check_commit_of(owner, generation, topic_id, partition)
+        except ApiError as error:
+            raise (_of_transaction(error, version) if transactional else error) from None
+
+    return check
+
+
+def _of_transaction(error: ApiError, version: int) -> ApiError:
+    """TxnOffsetCommit knows STALE_MEMBER_EPOCH from version 6 on (KIP-1319)."""
+    stale = error.code == Errors.STALE_MEMBER_EPOCH and version < 6
+    return ApiError(Errors.ILLEGAL_GENERATION) if stale else error
+
+
+# OffsetFetch
+
+
+def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
+    """What a group has committed: of the topics asked for, or of all. `as_of` None: the newest, and unstable offsets are told. ApiError."""
+    r = messages.OffsetFetchResponse
+    response = r.OffsetFetchResponseGroup(group_id=request.group_id)
+    group = shard.groups.get(request.group_id, None, as_of)
+    found = shard.offsets.by_group.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        group.check_fetch(request.member_id, request.member_epoch, as_of)
+    elif group is None or (isinstance(group, ClassicGroup) and group.state is State.DEAD):
+        found = None
+    if request.topics is None:
+        for name, partitions in _by_topic(found, as_of).items():
+            topic = r.OffsetFetchResponseTopics(name=name)
+            topic.partitions = [_fetched(shard, request.group_id, name, p, c, as_of) for p, c in partitions.items()]
+            response.topics.append(topic)
+        return response
+    for asked in request.topics:
+        topic = r.OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
+        for index in asked.partition_indexes:
+            committed = found.get((asked.name, index), None, as_of) if found is not None else None
+            if committed is not None and NO_ID != committed.topic_id != asked.topic_id != NO_ID:
+                committed = None
+            topic.partitions.append(_fetched(shard, request.group_id, asked.name, index, committed, as_of))
+        response.topics.append(topic)
+    return response
+
+
+def _by_topic(found: TimelineDict[Key, Committed] | None, as_of: int | None) -> dict[str, dict[int, Committed]]:
+    topics: dict[str, dict[int, Committed]] = {}
+    for (name, index), committed in found.items(as_of) if found is not None else ():
+        topics.setdefault(name, {})[index] = committed
+    return topics
+
+
+def _fetched(shard: GroupShard, group_id: str, name: str, index: int, committed: Committed | None, as_of: int | None) -> Any:
+    p = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
+    if as_of is None and shard.offsets.is_pending(group_id, (name, index)):
+        unstable = int(Errors.UNSTABLE_OFFSET_COMMIT)
+        return p(partition_index=index, error_code=unstable, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
+    if committed is None:
+        return p(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
+    return p(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+# deletion
+
+
+def delete(shard: GroupShard, request: Any) -> Result:
+    """OffsetDelete. ApiError for a group whose offsets may not be deleted."""
+    group = shard.existing(request.group_id)
+    if isinstance(group, ClassicGroup):
+        if group.state is State.DEAD:
+            raise ApiError(Errors.GROUP_ID_NOT_FOUND)
+        if group.state is not State.EMPTY and not group.uses_consumer_protocol:
+            raise ApiError(Errors.NON_EMPTY_GROUP)
+    r = messages.OffsetDeleteResponse
+    response = r()
+    records: list[CoordinatorRecord] = []
+    found = shard.offsets.of(request.group_id)
+    for topic in request.topics:
+        out = r.OffsetDeleteResponseTopic(name=topic.name)
+        subscribed = group.is_subscribed_to(topic.name)
+        for p in topic.partitions:
+            code = int(Errors.GROUP_SUBSCRIBED_TO_TOPIC) if subscribed else 0
+            out.partitions.append(r.OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code))
+            key = (topic.name, p.partition_index)
+            if not subscribed and (key in found or shard.offsets.is_pending(request.group_id, key)):
+                records.append(tombstone(request.group_id, key))
+        response.topics.append(out)
+    shard.counts["offset_deletions"] += len(records)
+    return Result(records, response)
+
+
+def tombstone(group_id: str, key: Key) -> CoordinatorRecord:
+    return messages.OffsetCommitKey(group=group_id, topic=key[0], partition=key[1]), None
+
+
+def all_tombstones(shard: GroupShard, group_id: str) -> list[CoordinatorRecord]:
+    """The records that end a group's offsets, pending ones too."""
+    keys = dict.fromkeys(shard.offsets.of(group_id))
+    keys |= {k[2]: None for k in shard.offsets.pending if k[1] == group_id}
+    return [tombstone(group_id, key) for key in keys]
+
+
+def of_deleted_topic(shard: GroupShard, name: str, topic_id: bytes) -> Result:
+    """A topic is gone: so are its offsets, save those of another topic of the same name."""
+    records = []
+    for group_id, found in shard.offsets.by_group.items():
+        for key, committed in found.items():
+            if key[0] == name and committed.topic_id in (NO_ID, topic_id):
+                records.append(tombstone(group_id, key))
+    for (_, group_id, key), committed in shard.offsets.pending.items():
+        if key[0] == name and committed.topic_id in (NO_ID, topic_id):
+            records.append(tombstone(group_id, key))
+    return Result(records, atomic=False)
+
+
+# expiry
+
+
+def expired(shard: GroupShard, group_id: str, records: list[CoordinatorRecord]) -> bool:
+    """Adds tombstones for what has had its time; whether nothing of the group's offsets is left then."""
+    found = shard.offsets.by_group.get(group_id)
+    pending = shard.offsets.has_pending(group_id)
+    if found is None or not len(found):
+        return not pending
+    group = shard.groups[group_id]
+    base = _expires_from(group)
+    if base is None:
+        return False
+    now, retention = shard.env.now_ms(), shard.env.config("offsets.retention.minutes") * 60_000
+    before, kept = len(records), False
+    for key, committed in _unsubscribed(group, found):
+        due = committed.expire_ms if committed.expire_ms >= 0 else base(committed) + retention
+        if now >= due and not shard.offsets.is_pending(group_id, key):
+            records.append(tombstone(group_id, key))
+        else:
+            kept = True
+    shard.counts["offset_expirations"] += len(records) - before
+    kept = kept or any(group.is_subscribed_to(name) for name, _ in found)
+    return not kept and not pending
+
+
+def _unsubscribed(group: Any, found: TimelineDict[Key, Committed]) -> Iterator[tuple[Key, Committed]]:
+    return ((key, committed) for key, committed in found.items() if not group.is_subscribed_to(key[0]))
+
+
+def _expires_from(group: Any) -> Any:
+    """From when on a group's offsets age: since it is empty, or since each was committed; None while nothing may expire (KIP-211)."""
+    if isinstance(group, ConsumerGroup):
+        return lambda committed: committed.commit_ms
+    if group.protocol_type is None:
+        return lambda committed: committed.commit_ms
+    if group.state is State.EMPTY:
+        since = group.state_since_ms
+        return lambda committed: committed.commit_ms if since is None else since
+    if group.uses_consumer_protocol and group.subscribed is not None and group.state is State.STABLE:
+        return lambda committed: committed.commit_ms
+    return None
