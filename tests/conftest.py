@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 
+from .differential import Pair, Tally
 from .oracle import jars
 from .oracle.kafka import Kafka
+from .wire import Wire
 
 
 def _without(command: str, name: str) -> str | None:
@@ -93,3 +96,33 @@ def broker() -> Iterator[Broker]:
     """An ottla process, one for the module."""
     with Broker() as running:
         yield running
+
+
+# two brokers side by side; the module that compares them has a fixture `ours`
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture(scope="module")
+def settled(oracle: Kafka) -> None:
+    """Kafka answers before it has caught up with its own metadata; what is compared is what it says after that."""
+    with Wire(oracle.bootstrap_servers) as wire:
+        for _ in range(10_000):
+            ids = wire.ask("InitProducerId", 4, m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+            listed = wire.ask("ApiVersions", 4, m.ApiVersionsRequest(client_software_name="w", client_software_version="1"))
+            if ids.error_code == 0 and listed.finalized_features:
+                return
+    raise AssertionError("Kafka does not settle")
+
+
+@pytest.fixture
+def pair(ours: Broker, oracle: Kafka, settled: None, tally: Tally) -> Iterator[Pair]:
+    found = Pair(ours.bootstrap_servers, oracle.bootstrap_servers, tally)
+    before = len(tally.differences)
+    yield found
+    found.close()
+    fresh = tally.differences[before:]
+    assert not fresh, "\n".join([f"{len(fresh)} differences", *fresh[:12]])

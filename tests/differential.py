@@ -6,7 +6,8 @@ What may differ is a list with a reason for each entry (`ALLOWED`); error codes,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +26,11 @@ ALLOWED = {
     "DescribeProducers.last_timestamp": "the moment of the append",
     "DescribeConfigs.documentation": "our own words",
     "Produce.log_append_time_ms": "the moment of the append",
+    "*.member_id": "ids are random, as far as a coordinator makes them; their shape is not",
+    "*.leader": "the id of a member",
     "ListOffsets.timestamp": "the moment of the append, where the topic's time is the log's",
 }
+_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
 MOMENTS = {("Produce", "log_append_time_ms"), ("DescribeProducers", "last_timestamp"), ("ListOffsets", "timestamp")}
 
 
@@ -42,15 +46,38 @@ class Tally:
 class Pair:
     """Two brokers and a connection to each."""
 
-    def __init__(self, ours: str, theirs: str, tally: Tally) -> None:
+    def __init__(self, ours: str, theirs: str, tally: Tally, client_id: str = "wire") -> None:
         self.addresses = (ours, theirs)
         self.tally = tally
-        self.ours, self.theirs = Wire(ours), Wire(theirs)
+        self.client_id = client_id
+        self.ours, self.theirs = Wire(ours, client_id=client_id), Wire(theirs, client_id=client_id)
+
+    def beside(self, client_id: str) -> Pair:
+        """Another connection to each, of another client."""
+        return Pair(*self.addresses, self.tally, client_id)
+
+    def say(self, name: str, version: int, make: Callable[[int], Any]) -> None:
+        """Sends to both what `make` makes for ours (0) and theirs (1); the replies are compared by `hear`."""
+        self.ours.say(name, version, make(0))
+        self.theirs.say(name, version, make(1))
+
+    def hear(self, name: str, version: int) -> tuple[Any, Any]:
+        mine, other = self.ours.reply(name, version), self.theirs.reply(name, version)
+        self._compare(name, version, mine, other, "said before")
+        return mine, other
+
+    def both(self, name: str, version: int, make: Callable[[int], Any]) -> tuple[Any, Any]:
+        """Asks both what `make` makes for ours (0) and theirs (1), and compares the replies."""
+        return self.ask(name, version, make(1), make(0))
 
     def ask(self, name: str, version: int, message: Any, ours: Any = None) -> tuple[Any, Any]:
         """Sends `message` to both (`ours` to ours where it must differ) and compares the replies."""
         mine = self._one(self.ours, 0, name, version, message if ours is None else ours)
         other = self._one(self.theirs, 1, name, version, message)
+        self._compare(name, version, mine, other, message)
+        return mine, other
+
+    def _compare(self, name: str, version: int, mine: Any, other: Any, message: Any) -> None:
         self.tally.replies += 1
         for path, a, b in differences(mine, other):
             allowed = self._allowed(name, path, a, b)
@@ -58,14 +85,13 @@ class Pair:
                 self.tally.used.add(allowed)
             else:
                 self.tally.differences.append(f"{name} v{version} {path}: ottla {a!r}, Kafka {b!r}; request {message!r}"[:600])
-        return mine, other
 
     def _one(self, wire: Wire, side: int, name: str, version: int, message: Any) -> Any:
         try:
             return wire.ask(name, version, message)
         except Closed:
             wire.close()
-            fresh = Wire(self.addresses[side])
+            fresh = Wire(self.addresses[side], client_id=self.client_id)
             if side == 0:
                 self.ours = fresh
             else:
@@ -75,6 +101,8 @@ class Pair:
     def _allowed(self, name: str, path: str, ours: Any, theirs: Any) -> str | None:
         last = path.rpartition(".")[2].partition("[")[0]
         if (name, last) in MOMENTS and (ours == -1) != (theirs == -1):
+            return None
+        if last in ("member_id", "leader") and shape(ours) != shape(theirs):
             return None
         for entry in (f"*.{last}", f"{name}.{last}"):
             if entry in ALLOWED:
@@ -105,18 +133,28 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
         yield path, a, b
 
 
+def shape(member_id: Any) -> Any:
+    """A member's id without what is random in it."""
+    return _RANDOM.sub("*", member_id) if isinstance(member_id, str) else member_id
+
+
 def _ordered(items: list[Any]) -> list[Any]:
     """Lists of named things are compared by name: Kafka keeps them in hash tables."""
     for keys in (
         ("api_key",),
         ("name", "partition_index"),
         ("name",),
+        ("group_id",),
+        ("client_id", "member_id"),
+        ("group_instance_id", "member_id"),
+        ("member_id",),
         ("topic",),
+        ("topic_name",),
         ("resource_type", "resource_name"),
         ("partition_index",),
         ("producer_id",),
         ("index",),
     ):
         if items and all(all(hasattr(i, k) for k in keys) for i in items):
-            return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, getattr(i, k)) for k in keys))
+            return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, shape(getattr(i, k))) for k in keys))
     return items

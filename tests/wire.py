@@ -27,11 +27,12 @@ def request_frame(name: str, version: int, message: Any, correlation_id: int = 7
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap_servers: str, timeout: float = 10.0) -> None:
+    def __init__(self, bootstrap_servers: str, timeout: float = 10.0, client_id: str | None = "wire") -> None:
         host, _, port = bootstrap_servers.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._next = 0
+        self.client_id = client_id
 
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
@@ -54,9 +55,13 @@ class Wire:
 
     def ask(self, name: str, version: int, message: Any) -> Any:
         """Sends a request and returns the decoded reply. Closed when the broker hangs up."""
-        self._next += 1
-        self.send(request_frame(name, version, message, self._next))
+        self.say(name, version, message)
         return self.reply(name, version)
+
+    def say(self, name: str, version: int, message: Any) -> None:
+        """Sends a request whose reply will be read later."""
+        self._next += 1
+        self.send(request_frame(name, version, message, self._next, self.client_id))
 
     def reply(self, name: str, version: int) -> Any:
         frame = self.read_frame()

@@ -14,51 +14,65 @@ from ..context import Context
 from ..grouping import client_of
 
 TOPIC_IDS_SINCE = 10
+NO_ID = bytes(16)
 
 
 async def handle(context: Context, request: Any) -> Any:
     from ...coordinator.group import offsets
 
-    image = context.broker.groups.image
-    refused: dict[int, int] = {}
-    known = []
-    for place, topic in enumerate(request.topics):
-        if context.version >= TOPIC_IDS_SINCE:
-            name = image.topic_name(topic.topic_id)
-            if name is None:
-                refused[place] = int(Errors.UNKNOWN_TOPIC_ID)
-                continue
-            topic.name = name
-        else:
-            topic_id = image.topic_id(topic.name)
-            if topic_id is None:
-                refused[place] = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-                continue
-            topic.topic_id = topic_id
-        known.append(topic)
-    asked, request.topics = request.topics, known
-    if not known and asked:
-        return _merged(context, asked, refused, [])
-    try:
+    merge = Merge(context, request)
+    if request.topics:
         client = client_of(context)
-        response = await context.broker.groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request))
-        return _merged(context, asked, refused, response.topics)
-    except ApiError as error:
-        return _merged(context, asked, refused | {place: error.code for place in range(len(asked)) if place not in refused}, [])
+        try:
+            response = await context.broker.groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request))
+            merge.take(response.topics)
+        except ApiError as error:
+            merge.fail(error.code)
+    return merge.response
 
 
-def _merged(context: Context, asked: list[Any], refused: dict[int, int], answered: list[Any]) -> Any:
-    """The answers in the order of the request: what was refused before the coordinator saw it, and what it said of the rest."""
-    r = messages.OffsetCommitResponse
-    response, rest = r(), iter(answered)
-    for place, topic in enumerate(asked):
-        code = refused.get(place)
-        if code is None:
-            out = next(rest)
-        else:
-            parts = [r.OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code) for p in topic.partitions]
-            out = r.OffsetCommitResponseTopic(partitions=parts)
-        by_id = context.version >= TOPIC_IDS_SINCE
-        out.name, out.topic_id = ("", topic.topic_id) if by_id else (topic.name, bytes(16))
-        response.topics.append(out)
-    return response
+class Merge:
+    """Takes topics and partitions that are not there out of a request, and puts the answers together in its order."""
+
+    def __init__(self, context: Context, request: Any) -> None:
+        r = messages.OffsetCommitResponse
+        self.response = r()
+        self.by_id = context.version >= TOPIC_IDS_SINCE
+        self._open: list[list[Any]] = []  # the answers that the coordinator gives, by topic
+        image = context.broker.groups.image
+        known = []
+        for topic in request.topics:
+            name, topic_id = topic.name, topic.topic_id
+            if self.by_id:
+                name = image.topic_name(topic_id)
+            else:
+                topic_id = image.topic_id(name)
+            absent = int(Errors.UNKNOWN_TOPIC_ID if self.by_id else Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            gone = name is None or topic_id is None
+            count = -1 if gone else image.partition_count(topic_id)
+            out = r.OffsetCommitResponseTopic(name="" if self.by_id else name, topic_id=topic_id if self.by_id else NO_ID)
+            answers, kept = [], []
+            for p in topic.partitions:
+                there = 0 <= p.partition_index < count
+                code = 0 if there else absent if gone else int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+                answer = r.OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code)
+                out.partitions.append(answer)
+                if there:
+                    answers.append(answer)
+                    kept.append(p)
+            self.response.topics.append(out)
+            if kept:
+                topic.name, topic.topic_id, topic.partitions = name, topic_id, kept
+                known.append(topic)
+                self._open.append(answers)
+        request.topics = known
+
+    def take(self, topics: list[Any]) -> None:
+        for answers, topic in zip(self._open, topics, strict=True):
+            for answer, found in zip(answers, topic.partitions, strict=True):
+                answer.error_code = found.error_code
+
+    def fail(self, code: int) -> None:
+        for answers in self._open:
+            for answer in answers:
+                answer.error_code = code

@@ -35,7 +35,9 @@ async def _find(context: Context, kind: int, key: str) -> Any:
     try:
         await _check(context, kind, key)
     except ApiError as error:
-        return c(key=key, error_code=error.code, error_message=default_message(error.code), node_id=-1, host="", port=-1)
+        silent = kind == SHARE and context.version >= SEVERAL_SINCE
+        text = "" if silent else default_message(error.code)
+        return c(key=key, error_code=error.code, error_message=text, node_id=-1, host="", port=-1)
     at = context.broker.config.advertised[context.listener]
     text = "NONE" if context.version < SEVERAL_SINCE else ""
     return c(key=key, error_code=0, error_message=text, node_id=context.node_id, host=at.host, port=at.port)
@@ -56,7 +58,7 @@ async def _check(context: Context, kind: int, key: str) -> None:
 def _is_share_key(key: str) -> bool:
     """`group:topic id:partition`; the group's id may hold colons itself."""
     parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0] or not parts[2].lstrip("-").isdigit() or int(parts[2]) < 0:
+    if len(parts) != 3 or not parts[0] or not parts[2].removeprefix("-").isdigit():
         return False
     try:
         return len(base64.urlsafe_b64decode(parts[1] + "==")) == 16

@@ -32,8 +32,6 @@ def _describe(context: Context, group_id: str) -> Any:
     from ...coordinator.group import describing
 
     g = messages.DescribeGroupsResponse.DescribedGroup
-    if not group_id:
-        return g(group_id=group_id, error_code=int(Errors.INVALID_GROUP_ID))
     try:
         return context.broker.groups.read(group_id, lambda shard, as_of: describing.classic(shard, group_id, as_of))
     except ApiError as error:

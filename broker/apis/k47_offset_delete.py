@@ -16,15 +16,28 @@ async def handle(context: Context, request: Any) -> Any:
     image = context.broker.image
     if not request.group_id:
         return r(error_code=int(Errors.INVALID_GROUP_ID))
-    asked = request.topics
-    request.topics = [t for t in asked if t.name in image.topics]
-    try:
-        found = await context.broker.groups.write(request.group_id, lambda shard: offsets.delete(shard, request))
-    except ApiError as error:
-        return r(error_code=error.code)
+    asked, absent, known = request.topics, [], []
     for topic in asked:
-        if topic.name not in image.topics:
-            unknown = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            parts = [r.OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=unknown) for p in topic.partitions]
-            found.topics.append(r.OffsetDeleteResponseTopic(name=topic.name, partitions=parts))
+        there = image.topics.get(topic.name)
+        count = image.partition_counts.get(there.id, 0) if there is not None else 0
+        gone = [p for p in topic.partitions if not 0 <= p.partition_index < count]
+        topic.partitions = [p for p in topic.partitions if 0 <= p.partition_index < count]
+        absent.append((topic.name, gone))
+        if topic.partitions:
+            known.append(topic)
+    request.topics = known
+    if asked and not known:
+        found = r()
+    else:
+        try:
+            found = await context.broker.groups.write(request.group_id, lambda shard: offsets.delete(shard, request))
+        except ApiError as error:
+            return r(error_code=error.code)
+    answers = {t.name: t for t in found.topics}
+    unknown = int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    for name, gone in absent:
+        if gone and name not in answers:
+            found.topics.append(answers.setdefault(name, r.OffsetDeleteResponseTopic(name=name)))
+        for p in gone:
+            answers[name].partitions.append(r.OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=unknown))
     return found

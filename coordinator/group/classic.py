@@ -16,8 +16,9 @@ from ...protocol import codec, messages, schema
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from .consumer import PROTOCOL_TYPE
 from .format import CoordinatorRecord
+from .hashing import java_order
 
-TYPE = "Classic"
+TYPE = "classic"
 Answer = Callable[[Any], None]
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -237,7 +238,7 @@ class ClassicGroup:
         """Each member votes for the first of its protocols that all support; the most votes win."""
         candidates = self.candidates()
         votes = Counter(next(name for name, _ in m.protocols if name in candidates) for m in self.members.values())
-        return max(votes, key=lambda name: votes[name])
+        return max(java_order(votes), key=lambda name: votes[name])
 
     def next_generation(self, now_ms: int) -> None:
         self.generation += 1

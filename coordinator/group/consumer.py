@@ -14,7 +14,8 @@ from .hashing import java_order
 from .members import UNRELEASED_PARTITIONS, Member
 
 PROTOCOL_TYPE = "consumer"
-TYPE = "Consumer"
+TYPE = "consumer"
+FIRST_EPOCH = 1
 
 
 class Resolved(NamedTuple):
@@ -66,7 +67,7 @@ class ConsumerGroup:
 
     @property
     def epoch(self) -> int:
-        return int(self._scalars.get("epoch", 0))
+        return int(self._scalars.get("epoch", FIRST_EPOCH))
 
     @property
     def metadata_hash(self) -> int:
@@ -267,14 +268,14 @@ class ConsumerGroup:
         if not members:
             return "Empty"
         assignment_epoch = self._scalars.get("assignment_epoch", 0, as_of)
-        if self._scalars.get("epoch", 0, as_of) > assignment_epoch:
+        if self._scalars.get("epoch", FIRST_EPOCH, as_of) > assignment_epoch:
             return "Assigning"
         if all(m.is_reconciled_to(assignment_epoch) for _, m in members):
             return "Stable"
         return "Reconciling"
 
     def epochs(self, as_of: int | None = None) -> tuple[int, int]:
-        return self._scalars.get("epoch", 0, as_of), self._scalars.get("assignment_epoch", 0, as_of)
+        return self._scalars.get("epoch", FIRST_EPOCH, as_of), self._scalars.get("assignment_epoch", 0, as_of)
 
     # checks
 

@@ -119,6 +119,7 @@ def metadata_value(member: Member) -> Any:
         subscribed_topic_regex=member.topic_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
+        classic_member_metadata=None,
     )
     if member.classic is not None:
         protocols = [m.ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.classic.protocols]

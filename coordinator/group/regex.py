@@ -16,13 +16,13 @@ _OPTIONS.log_errors = False
 # what RE2 for Java says of the same mistakes
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
-    "unexpected )": "unexpected )",
+    "unexpected )": "regexp/syntax: internal error",
     "missing ]": "missing closing ]",
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid escape sequence": "invalid escape sequence",
     "trailing \\": "trailing backslash at end of expression",
     "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "bad repetition operator",
+    "invalid repetition size": "invalid repeat count",
     "invalid character class range": "invalid character class range",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
