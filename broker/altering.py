@@ -9,7 +9,7 @@ from ..protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
 from ..protocol.errors import ApiError, Errors
 from .context import Context
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def repeated(resources: list[Any]) -> dict[tuple[int, str], ApiError]:
@@ -29,6 +29,10 @@ def check_values(resource: Any, delete: int | None = None) -> None:
 def check_resource(context: Context, resource: Any, names: list[str], values: list[tuple[str, str | None]]) -> None:
     """ApiError for a resource that cannot be altered, or not like this."""
     if resource.resource_type == TOPIC:
+        return
+    if resource.resource_type == GROUP:
+        if not resource.resource_name:
+            raise ApiError(Errors.INVALID_REQUEST, "Default group resources are not allowed.")
         return
     if resource.resource_type != BROKER:
         raise ApiError(Errors.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")

@@ -47,8 +47,8 @@ class Broker:
         self.directories: list[LogDirectory] = []
         self.cluster_id = ""
         self.partitions = Partitions(self)
-        self.metadata = MetadataController(self)
         self.groups = GroupCoordinators(self)
+        self.metadata = MetadataController(self)
         self.extensions: dict[str, Any] = {}  # state of API families, made when they are first used
         self.fatal: Callable[[str], None] = lambda reason: None
         self._moves: dict[Partition, None] = {}

@@ -87,7 +87,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Kafka]:
     """Apache Kafka 4.4.0, one for the session."""
-    with Kafka() as kafka:
+    with Kafka({"group.consumer.assignment.interval.ms": 1000}) as kafka:
         yield kafka
 
 

@@ -179,14 +179,14 @@ def test_one_member_comes_and_goes(pair: Pair, version: int) -> None:
     ids = joined(pair, version, group)
     describe(pair, group)
     for v in versions("SyncGroup"):
-        pair.both("SyncGroup", v, lambda s, v=v: sync_request(v, group, ids[s], 0))
-        pair.both("SyncGroup", v, lambda s, v=v: sync_request(v, group, "nobody", 1))
+        pair.both("SyncGroup", v, lambda s: sync_request(v, group, ids[s], 0))
+        pair.both("SyncGroup", v, lambda s: sync_request(v, group, "nobody", 1))
     for v in versions("Heartbeat"):
         heartbeat(pair, v, group, ids, 1)
     v = min(5, version)
     pair.both("SyncGroup", v, lambda s: sync_request(v, group, ids[s], 1, {ids[s]: assignment("cg", 0, 1), "other": b"x"}))
     for v in versions("SyncGroup"):
-        pair.both("SyncGroup", v, lambda s, v=v: sync_request(v, group, ids[s], 1))
+        pair.both("SyncGroup", v, lambda s: sync_request(v, group, ids[s], 1))
     for v in versions("Heartbeat"):
         heartbeat(pair, v, group, ids, 1)
         heartbeat(pair, v, group, ids, 2)
@@ -203,6 +203,7 @@ def test_one_member_comes_and_goes(pair: Pair, version: int) -> None:
 
 
 def test_joins_that_are_refused(pair: Pair) -> None:
+    more: dict[str, Any]
     for version in versions("JoinGroup"):
         for more in (
             {"session": 5_999},
@@ -211,19 +212,19 @@ def test_joins_that_are_refused(pair: Pair) -> None:
             {"kind": ""},
             {"member_id": "nobody"},
         ):
-            pair.both("JoinGroup", version, lambda s, more=more, version=version: join_request(version, f"refused-{version}", **more))
-        pair.both("JoinGroup", version, lambda s, version=version: join_request(version, ""))
+            pair.both("JoinGroup", version, lambda s: join_request(version, f"refused-{version}", **more))
+        pair.both("JoinGroup", version, lambda s: join_request(version, ""))
         empty = join_request(version, f"refused-{version}")
         empty.protocols = []
         pair.ask("JoinGroup", version, empty)
-        pair.both("JoinGroup", version, lambda s, version=version: join_request(version, f"refused-{version}", "nobody"))
+        pair.both("JoinGroup", version, lambda s: join_request(version, f"refused-{version}", "nobody"))
     ids = stable(pair, "settled")
     other = pair.beside("other")
     for version in versions("JoinGroup"):
         for more in ({"kind": "connect"}, {"protocols": [("sticky", b"")]}, {"member_id": "nobody"}):
-            other.both("JoinGroup", version, lambda s, more=more, version=version: join_request(version, "settled", **more))
+            other.both("JoinGroup", version, lambda s: join_request(version, "settled", **more))
         if version >= 5:
-            other.both("JoinGroup", version, lambda s, version=version: join_request(version, "settled", ids[s], instance="i"))
+            other.both("JoinGroup", version, lambda s: join_request(version, "settled", ids[s], instance="i"))
     other.close()
 
 
@@ -261,12 +262,12 @@ def test_static_members(pair: Pair) -> None:
         heartbeat(pair, 4, group, ids, 1, "i1")
         heartbeat(pair, 4, group, ids, 1, "i2")
         heartbeat(pair, 4, group, ("x", "x"), 1, "i1")
-        again = pair.both("JoinGroup", version, lambda s, version=version, group=group: join_request(version, group, instance="i1"))
+        again = pair.both("JoinGroup", version, lambda s: join_request(version, group, instance="i1"))
         new = (again[0].member_id, again[1].member_id)
         heartbeat(pair, 4, group, ids, 1, "i1")
         heartbeat(pair, 4, group, new, 1, "i1")
-        pair.both("SyncGroup", 5, lambda s, group=group, new=new: sync_request(5, group, new[s], 1, instance="i1"))
-        pair.both("SyncGroup", 5, lambda s, group=group, ids=ids: sync_request(5, group, ids[s], 1, instance="i1"))
+        pair.both("SyncGroup", 5, lambda s: sync_request(5, group, new[s], 1, instance="i1"))
+        pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], 1, instance="i1"))
         describe(pair, group)
         leave(pair, 5, group, (("", ""), "i2"), (("x", "x"), "i1"))
         leave(pair, 5, group, (("", ""), "i1"))
@@ -288,7 +289,7 @@ def test_leaving(pair: Pair) -> None:
 def commit_request(
     version: int,
     group: str,
-    topics: list[tuple[str, bytes, list[tuple[int, int, str | None]]]],
+    topics: Any,
     member_id: str = "",
     generation: int = -1,
     **more: Any,
@@ -311,7 +312,7 @@ def commit_request(
     return request
 
 
-def fetch_request(version: int, group: str, topics: list[tuple[str, bytes, list[int]]] | None, **more: Any) -> Any:
+def fetch_request(version: int, group: str, topics: Any, **more: Any) -> Any:
     r = m.OffsetFetchRequest
     if version < 8:
         request = r(group_id=group)
@@ -338,28 +339,26 @@ def test_offsets_of_a_simple_group(pair: Pair) -> None:
         pair.both(
             "OffsetCommit",
             version,
-            lambda s, version=version, group=group: commit_request(
+            lambda s: commit_request(
                 version, group, [("off", ids[s], [(0, 5, "meta"), (1, 6, None), (7, 8, "")]), ("absent", b"x" * 16, [(0, 1, "")])]
             ),
         )
         for v in versions("OffsetFetch"):
-            asked = lambda s: [("off", ids[s], [0, 1, 2, 7]), ("absent", b"x" * 16, [0, 1])]  # noqa: E731
-            pair.both("OffsetFetch", v, lambda s, v=v, group=group, asked=asked: fetch_request(v, group, asked(s)))
+            asked: Any = lambda s: [("off", ids[s], [0, 1, 2, 7]), ("absent", b"x" * 16, [0, 1])]  # noqa: E731
+            pair.both("OffsetFetch", v, lambda s: fetch_request(v, group, asked(s)))
             if v >= 2:
-                pair.both("OffsetFetch", v, lambda s, v=v, group=group: fetch_request(v, group, None))
-            pair.both("OffsetFetch", v, lambda s, v=v: fetch_request(v, "no-such-group", [("off", ids[s], [0])]))
+                pair.both("OffsetFetch", v, lambda s: fetch_request(v, group, None))
+            pair.both("OffsetFetch", v, lambda s: fetch_request(v, "no-such-group", [("off", ids[s], [0])]))
             if v >= 7:
-                pair.both("OffsetFetch", v, lambda s, v=v, group=group: fetch_request(v, group, [("off", ids[s], [0])], require_stable=True))
+                pair.both("OffsetFetch", v, lambda s: fetch_request(v, group, [("off", ids[s], [0])], require_stable=True))
             if v >= 9:
-                pair.both(
-                    "OffsetFetch", v, lambda s, v=v, group=group: fetch_request(v, group, [("off", ids[s], [0])], member_id="x", member_epoch=1)
-                )
+                pair.both("OffsetFetch", v, lambda s: fetch_request(v, group, [("off", ids[s], [0])], member_id="x", member_epoch=1))
         describe(pair, group)
 
 
 def test_commits_that_are_refused(pair: Pair) -> None:
     ids = topic(pair, "offx", 2)
-    some = lambda s: [("offx", ids[s], [(0, 1, "")])]  # noqa: E731
+    some: Any = lambda s: [("offx", ids[s], [(0, 1, "")])]  # noqa: E731
     members = stable(pair, "commits", name="offx")
     for v in versions("OffsetCommit"):
         for group in ("commits", "no-such-group", ""):
@@ -368,16 +367,14 @@ def test_commits_that_are_refused(pair: Pair) -> None:
                     pair.both(
                         "OffsetCommit",
                         v,
-                        lambda s, v=v, group=group, member=member, generation=generation: commit_request(v, group, some(s), member[s], generation),
+                        lambda s: commit_request(v, group, some(s), member[s], generation),
                     )
         too_long = "x" * 4097
-        pair.both(
-            "OffsetCommit", v, lambda s, v=v, too_long=too_long: commit_request(v, "long", [("offx", ids[s], [(0, 1, too_long), (1, 2, "x" * 4096)])])
-        )
+        pair.both("OffsetCommit", v, lambda s: commit_request(v, "long", [("offx", ids[s], [(0, 1, too_long), (1, 2, "x" * 4096)])]))
         if v >= 7:
             more = {"group_instance_id": "i"}
-            pair.both("OffsetCommit", v, lambda s, v=v, more=more: commit_request(v, "commits", some(s), members[s], 1, **more))
-        pair.both("OffsetCommit", v, lambda s, v=v: commit_request(v, "nothing", []))
+            pair.both("OffsetCommit", v, lambda s: commit_request(v, "commits", some(s), members[s], 1, **more))
+        pair.both("OffsetCommit", v, lambda s: commit_request(v, "nothing", []))
     pair.both("JoinGroup", 9, lambda s: join_request(9, "commits", members[s]))
     pair.both("OffsetCommit", 9, lambda s: commit_request(9, "commits", some(s), members[s], 2))
 
@@ -386,10 +383,8 @@ def test_retention_of_a_request(pair: Pair) -> None:
     ids = topic(pair, "offr", 1)
     for v in (2, 3, 4):
         for ms in (-1, 0, 60_000):
-            pair.both(
-                "OffsetCommit", v, lambda s, v=v, ms=ms: commit_request(v, f"keep-{v}-{ms}", [("offr", ids[s], [(0, 3, "")])], retention_time_ms=ms)
-            )
-            pair.both("OffsetFetch", 8, lambda s, v=v, ms=ms: fetch_request(8, f"keep-{v}-{ms}", None))
+            pair.both("OffsetCommit", v, lambda s: commit_request(v, f"keep-{v}-{ms}", [("offr", ids[s], [(0, 3, "")])], retention_time_ms=ms))
+            pair.both("OffsetFetch", 8, lambda s: fetch_request(8, f"keep-{v}-{ms}", None))
 
 
 def test_several_groups_at_once(pair: Pair) -> None:
@@ -405,7 +400,7 @@ def test_several_groups_at_once(pair: Pair) -> None:
         return r(groups=groups)
 
     for v in (8, 9, 10):
-        pair.both("OffsetFetch", v, lambda s, v=v: make(v, s))
+        pair.both("OffsetFetch", v, lambda s: make(v, s))
 
 
 def test_deleting_offsets_and_groups(pair: Pair) -> None:
@@ -430,9 +425,9 @@ def test_deleting_offsets_and_groups(pair: Pair) -> None:
         pair.ask("DeleteGroups", v, m.DeleteGroupsRequest(groups_names=["del-live", "no-such-group", "", "del-live"]))
     leave(pair, 5, "del-live", (members, None))
     for v in versions("DeleteGroups"):
-        pair.both("OffsetCommit", 8, lambda s, v=v: commit_request(8, f"del-{v}", [("offd", ids[s], [(0, 3, "")])]))
+        pair.both("OffsetCommit", 8, lambda s: commit_request(8, f"del-{v}", [("offd", ids[s], [(0, 3, "")])]))
         pair.ask("DeleteGroups", v, m.DeleteGroupsRequest(groups_names=["del-live", f"del-{v}"]))
-        pair.both("OffsetFetch", 8, lambda s, v=v: fetch_request(8, f"del-{v}", None))
+        pair.both("OffsetFetch", 8, lambda s: fetch_request(8, f"del-{v}", None))
     describe(pair, "del-live", "del-0", "")
 
 
@@ -491,7 +486,7 @@ def test_heartbeats_that_no_group_would_take(pair: Pair) -> None:
             {"server_assignor": "nonsense"},
             {"server_assignor": ""},
         ):
-            values = {
+            values: dict[str, Any] = {
                 "group": f"bad-{v}",
                 "member_id": "m",
                 "epoch": 0,
@@ -501,7 +496,7 @@ def test_heartbeats_that_no_group_would_take(pair: Pair) -> None:
                 **more,
             }
             group, member, epoch = values.pop("group"), values.pop("member_id"), values.pop("epoch")
-            pair.both("ConsumerGroupHeartbeat", v, lambda s, v=v, g=group, i=member, e=epoch, x=dict(values): beat_request(v, g, i, e, **x))
+            pair.both("ConsumerGroupHeartbeat", v, lambda s: beat_request(v, group, member, epoch, **values))
 
 
 def test_one_member_of_a_consumer_group(pair: Pair) -> None:
@@ -511,7 +506,7 @@ def test_one_member_of_a_consumer_group(pair: Pair) -> None:
         first_beat(pair, group, "m1", ["kip1"], v)
         describe(pair, group)
 
-        def beat(epoch: int, v: int = v, group: str = group, **more: Any) -> Any:
+        def beat(epoch: int, **more: Any) -> Any:
             def make(side: int) -> Any:
                 return beat_request(v, group, "m1", epoch, **{k: x(side) if callable(x) else x for k, x in more.items()})
 
@@ -629,19 +624,19 @@ def test_offsets_of_a_consumer_group(pair: Pair) -> None:
     ids = group_topic(pair, "kip4", 3)
     group = "kip-offsets"
     first_beat(pair, group, "m1", ["kip4"])
-    some = lambda s: [("kip4", ids[s], [(0, 1, "")])]  # noqa: E731
+    some: Any = lambda s: [("kip4", ids[s], [(0, 1, "")])]  # noqa: E731
     for v in versions("OffsetCommit"):
         for member in ("m1", "", "nobody"):
             for epoch in (-1, 0, 1, 2):
-                pair.both("OffsetCommit", v, lambda s, v=v, member=member, epoch=epoch: commit_request(v, group, some(s), member, epoch))
+                pair.both("OffsetCommit", v, lambda s: commit_request(v, group, some(s), member, epoch))
     for v in (8, 9, 10):
-        for member, epoch in ((None, -1), ("m1", 1), ("m1", 2), ("nobody", 1)):
-            if v == 8 and member:
+        for asker, epoch in ((None, -1), ("m1", 1), ("m1", 2), ("nobody", 1)):
+            if v == 8 and asker:
                 continue
             pair.both(
                 "OffsetFetch",
                 v,
-                lambda s, v=v, member=member, epoch=epoch: fetch_request(v, group, [("kip4", ids[s], [0, 1])], member_id=member, member_epoch=epoch),
+                lambda s: fetch_request(v, group, [("kip4", ids[s], [0, 1])], member_id=asker, member_epoch=epoch),
             )
     r = m.OffsetDeleteRequest
     parts = [r.OffsetDeleteRequestPartition(partition_index=0)]
@@ -667,10 +662,8 @@ def test_classic_requests_to_a_consumer_group(pair: Pair) -> None:
     for version in versions("JoinGroup"):
         for protocols in ([("range", b"")], [("range", b"junk")]):
             if version >= 4:
-                pair.both(
-                    "JoinGroup", version, lambda s, version=version, protocols=protocols: join_request(version, group, "classic", protocols=protocols)
-                )
-        pair.both("JoinGroup", version, lambda s, version=version: join_request(version, group, "c", kind="connect"))
+                pair.both("JoinGroup", version, lambda s: join_request(version, group, "classic", protocols=protocols))
+        pair.both("JoinGroup", version, lambda s: join_request(version, group, "c", kind="connect"))
     mine, theirs = pair.both("JoinGroup", 9, lambda s: join_request(9, group, protocols=[("range", subscription("mix"))]))
     ids = (mine.member_id, theirs.member_id)
     pair.both("JoinGroup", 9, lambda s: join_request(9, group, ids[s], protocols=[("range", subscription("mix"))]))
@@ -699,3 +692,52 @@ def test_a_classic_group_becomes_a_consumer_group_and_back(pair: Pair) -> None:
     stable(pair, "other-kind", kind="connect", protocols=[("range", b"x")])
     first_beat(pair, "other-kind", "m1", ["mig"])
     pair.both("JoinGroup", 9, lambda s: join_request(9, "simple-8", protocols=[("range", subscription("mig"))]))
+
+
+# configurations of groups
+
+
+def test_configs_of_groups(pair: Pair) -> None:
+    d, i, lister = m.DescribeConfigsRequest, m.IncrementalAlterConfigsRequest, m.ListConfigResourcesRequest
+
+    def describe_configs(name: str, version: int = 4) -> None:
+        resource = d.DescribeConfigsResource(resource_type=32, resource_name=name, configuration_keys=None)
+        pair.ask("DescribeConfigs", version, d(resources=[resource], include_synonyms=True))
+
+    def alter(name: str, *changes: tuple[str, int, str | None]) -> None:
+        configs = [i.AlterableConfig(name=n, config_operation=o, value=v) for n, o, v in changes]
+        pair.ask("IncrementalAlterConfigs", 1, i(resources=[i.AlterConfigsResource(resource_type=32, resource_name=name, configs=configs)]))
+
+    for version in versions("ListConfigResources"):
+        pair.ask("ListConfigResources", version, lister())
+    for version in versions("DescribeConfigs"):
+        describe_configs("plain-group", version)
+        describe_configs("", version)
+    session, interval, assignment_ms = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms", "consumer.assignment.interval.ms"
+    for value in ("50000", "1", "70000", "x", "", "-1"):
+        alter("configured", (session, 0, value))
+    for value in ("6000", "50001", "4999", "15001"):
+        alter("configured", (interval, 0, value))
+    for value in ("0", "500", "15001", "-1"):
+        alter("configured", (assignment_ms, 0, value))
+    for name, value in (
+        ("share.auto.offset.reset", "latestx"),
+        ("share.auto.offset.reset", "by_duration:P1D"),
+        ("share.isolation.level", "serializable"),
+        ("share.record.lock.duration.ms", "1"),
+        ("share.delivery.count.limit", "11"),
+        ("streams.num.standby.replicas", "9"),
+        ("nope", "1"),
+    ):
+        alter("configured", (name, 0, value))
+    alter("", (session, 0, "50000"))
+    alter("configured", (session, 2, "50000"))
+    alter("configured", (session, 0, None))
+    alter("configured", (session, 1, None), (interval, 1, None))
+    for _ in range(2000):
+        resource = d.DescribeConfigsResource(resource_type=32, resource_name="configured", configuration_keys=[session])
+        if pair.theirs.ask("DescribeConfigs", 4, d(resources=[resource])).results[0].configs[0].config_source == 5:
+            break
+    describe_configs("configured")
+    for types in ([32], [16], [77], [32, 77], [8]):
+        pair.ask("ListConfigResources", 1, lister(resource_types=types))

@@ -1,7 +1,7 @@
 """DescribeConfigs, versions 1 to 4: every key of topics and of this broker, with source, type and synonyms.
 
 1 sources and synonyms (KIP-226); 3 types and documentation (KIP-569); 4 flexible.
-Other kinds of resources (broker loggers, client metrics, groups) come with the parts that give them a meaning.
+Groups have the keys of KIP-1240. Broker loggers and client metrics are not served.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..config import OWN_KEYS
 from ..config_docs import TOPIC_DOCS
 from ..context import Context
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
+GROUP_SOURCE = 8
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 
@@ -59,7 +60,24 @@ def _describe(context: Context, resource: Any) -> list[Described]:
         if name != str(context.node_id):
             raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}")
         return describe_broker(broker)
+    if resource.resource_type == GROUP:
+        if not name:
+            raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
+        return describe_group(broker, broker.image.config_of(GROUP, name))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:
+    """Every key of groups, for a group whose own configuration is `own` (KIP-1240)."""
+    found = []
+    for key in keys("group").values():
+        if key.internal and key.name not in own:
+            continue
+        general = "group.streams.assignors" if key.name == "streams.assignor.name" else f"group.{key.name}"
+        synonyms: list[tuple[str, str | None, int]] = [(key.name, own[key.name], GROUP_SOURCE)] if key.name in own else []
+        synonyms += _broker_values(broker, general) if general in keys("broker") else [(key.name, key.default, DEFAULT_SOURCE)]
+        found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
+    return found
 
 
 def describe_topic(broker: Broker, own: dict[str, str]) -> list[Described]:

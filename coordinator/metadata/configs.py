@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...protocol import messages
@@ -9,8 +10,9 @@ from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError, Errors
 from ..shard import Result
 from .controller import Controller
-from .state import TOPIC
+from .state import GROUP, TOPIC
 
+_RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -45,6 +47,45 @@ def _check_together(values: dict[str, Any]) -> None:
             Errors.INVALID_CONFIG,
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.",
         )
+
+
+def group_bounds(name: str) -> tuple[str, str] | None:
+    """The broker's keys for the least and the greatest value of a group's key (KIP-1240); None for a key that has none."""
+    kind, _, rest = name.partition(".")
+    low, high = (f"group.{kind}.{word}.{rest}" for word in ("min", "max"))
+    return (low, high) if low in keys("broker") and high in keys("broker") else None
+
+
+def check_group_config(controller: Controller, values: dict[str, str]) -> None:
+    """ConfigInvalid or ApiError for values that a group cannot have."""
+    known = keys("group")
+    parsed: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise ApiError(Errors.INVALID_CONFIG, f"Unknown group config name: {name}")
+        if name == "share.auto.offset.reset" and not _RESET.fullmatch(value):
+            reason = (
+                f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' "
+                "or of the format 'by_duration:<PnDTnHnMn.nS>'."
+            )
+            raise ConfigInvalid(name, value, reason)
+        parsed[name] = value if name == "share.auto.offset.reset" else known[name].parse(value)
+    for name, value in parsed.items():
+        bounds = group_bounds(name)
+        if bounds is not None:
+            low, high = (controller.defaults.broker_value(key) for key in bounds)
+            if not low <= value <= high:
+                raise ApiError(Errors.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive.")
+    standby, most = parsed.get("streams.num.standby.replicas", 0), controller.defaults.broker_value("group.streams.max.standby.replicas")
+    if standby > most:
+        raise ApiError(Errors.INVALID_CONFIG, f"streams.num.standby.replicas must be less than or equal to {most}")
+    for kind in ("consumer", "share", "streams"):
+        session, interval = (
+            parsed.get(name, controller.defaults.broker_value(f"group.{name}"))
+            for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+        )
+        if session <= interval:
+            raise ApiError(Errors.INVALID_CONFIG, f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms")
 
 
 def alter_configs(controller: Controller, resources: list[tuple[int, str, dict[str, str | None]]], validate_only: bool) -> Result:
@@ -89,7 +130,7 @@ def _changes(controller: Controller, kind: int, name: str, operations: list[tupl
 
 
 def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
-    known = keys("topic" if kind == TOPIC else "broker").get(key)
+    known = keys({TOPIC: "topic", GROUP: "group"}.get(kind, "broker")).get(key)
     word = "APPEND" if operation == APPEND else "SUBTRACT"
     if known is None or known.type != "LIST":
         raise ApiError(Errors.INVALID_CONFIG, f"Can't {word} to key {key} because its type is not LIST.")
@@ -111,6 +152,8 @@ def _alter(controller: Controller, kind: int, name: str, changes: dict[str, str 
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
             check_topic_config(dict(after))
+        elif kind == GROUP:
+            check_group_config(controller, after)
     except ConfigInvalid as error:
         return ApiError(Errors.INVALID_CONFIG, str(error))
     except ApiError as error:

@@ -25,6 +25,7 @@ class Defaults:
     num_partitions: int = 1
     replication_factor: int = 1
     topic_configs: dict[str, str] | None = None  # topic keys to the broker's value, where it is set
+    broker_value: Callable[[str], Any] = lambda name: None  # what bounds the values of groups, by broker key
 
 
 class Controller:
