@@ -85,6 +85,7 @@ class ClassicGroup:
     pending_sync: dict[str, None] = field(default_factory=dict)
     subscribed: frozenset[str] | None = None
     new_member_added: bool = False
+    last_join_ms: int = 0  # when somebody new came last, in monotonic time
     awaiting_join: int = 0  # members whose JoinGroup waits
     protocol_counts: Counter[str] = field(default_factory=Counter)  # how many members support each protocol
 

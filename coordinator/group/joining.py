@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .shard import GroupShard
 
 KNOWN_MEMBER_ID_SINCE = 4  # JoinGroup
+GATHER_STEP_MS = 2
+GATHER_QUIET_MS = 10
+GATHER_MAX_MS = 100
 SKIP_ASSIGNMENT_SINCE = 9
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000  # a member may wait for a rebalance longer than its session lasts
 
@@ -111,6 +114,7 @@ def _join_new(shard: GroupShard, group: ClassicGroup, client: Client, request: A
     if client.version < KNOWN_MEMBER_ID_SINCE:
         return _add(shard, group, client, request, member_id, answer)
     group.pending[member_id] = None
+    group.last_join_ms = shard.env.monotonic_ms()
     _await_heartbeat(shard, group, member_id, request.session_timeout_ms)
     answer(_join_error(member_id, Errors.MEMBER_ID_REQUIRED))
     return Result()
@@ -184,6 +188,7 @@ def _add(shard: GroupShard, group: ClassicGroup, client: Client, request: Any, m
     if group.state is State.PREPARING_REBALANCE and group.previous is State.EMPTY:
         group.new_member_added = True
     group.add(member)
+    group.last_join_ms = shard.env.monotonic_ms()
     group.park_join(member, answer)
     _await_heartbeat(shard, group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
     return rebalance_or_complete(shard, group)
@@ -260,10 +265,15 @@ def _complete_if_all_joined(shard: GroupShard, group: ClassicGroup) -> Result:
     return complete_join(shard, group)
 
 
-def _complete_first(shard: GroupShard, group_id: str, delay_ms: int, left_ms: int) -> Result:
+def _complete_first(shard: GroupShard, group_id: str, delay_ms: int, left_ms: int, gathering_since_ms: int | None = None) -> Result:
     """The first rebalance of a group waits as long as new members keep coming, at most their rebalance time-out."""
     group = shard.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
+        return Result()
+    now = shard.env.monotonic_ms()
+    since = now if gathering_since_ms is None else gathering_since_ms
+    if delay_ms == 0 and left_ms > 0 and _is_gathering(shard, group, now - since):
+        shard.schedule(("join", group_id), GATHER_STEP_MS, lambda: _complete_first(shard, group_id, 0, left_ms, since))
         return Result()
     if not group.new_member_added or left_ms == 0:
         return complete_join(shard, group)
@@ -272,6 +282,13 @@ def _complete_first(shard: GroupShard, group_id: str, delay_ms: int, left_ms: in
     after = max(left_ms - delay_ms, 0)
     shard.schedule(("join", group_id), following, lambda: _complete_first(shard, group_id, following, after))
     return Result()
+
+
+def _is_gathering(shard: GroupShard, group: ClassicGroup, waited_ms: int) -> bool:
+    """Without a delay, members that come within a few milliseconds are one rebalance (`ottla.group.settle`)."""
+    if waited_ms >= GATHER_MAX_MS or not shard.env.config("ottla.group.settle"):
+        return False
+    return shard.env.monotonic_ms() - group.last_join_ms < GATHER_QUIET_MS
 
 
 def _complete_by_id(shard: GroupShard, group_id: str) -> Result:

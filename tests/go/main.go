@@ -167,7 +167,21 @@ func saramaRead(broker, topic string, config *sarama.Config) {
 }
 
 func main() {
-	franz(os.Args[1])
-	saramas(os.Args[1])
+	broker := os.Args[1]
+	what := "clients"
+	if len(os.Args) > 2 {
+		what = os.Args[2]
+	}
+	switch what {
+	case "clients":
+		franz(broker)
+		saramas(broker)
+	case "groups":
+		franzGroup(broker, false, "classic")
+		franzGroup(broker, true, "consumer")
+		saramaGroup(broker)
+	case "settle":
+		settle(broker, os.Args[3] == "consumer", 50, 100, os.Args[4])
+	}
 	fmt.Println("ok")
 }

@@ -1,0 +1,301 @@
+"""Consumers that nobody here wrote, in groups of both protocols: Java and its tools, librdkafka, aiokafka, kafka-python, Go, Node."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer, KafkaProducer
+
+from ottla.testing import Broker
+
+from .oracle.jars import HERE as ORACLE
+from .oracle.jars import classpath
+from .oracle.kafka import tool
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+PROTOCOLS = ["classic", "consumer"]
+
+
+def fresh(broker: Broker, partitions: int = 4) -> str:
+    name = f"g-{uuid.uuid4().hex[:10]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    return name
+
+
+def fill(broker: Broker, topic: str, count: int, partitions: int = 4) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2})
+    for n in range(count):
+        producer.produce(topic, b"%d" % n, partition=n % partitions)
+    assert producer.flush(20) == 0
+
+
+def member(broker: Broker, group: str, protocol: str, **more: Any) -> Consumer:
+    config = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "log_level": 2,
+        "group.id": group,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        **({"heartbeat.interval.ms": 200, "session.timeout.ms": 6000} if protocol == "classic" else {}),
+        **{k.replace("_", "."): v for k, v in more.items()},
+    }
+    return Consumer(config)
+
+
+def poll_until(condition: Callable[[], bool], *members: Consumer, seen: list[int] | None = None, turns: int = 2000) -> None:
+    """Polls every member in turn until the condition holds."""
+    for _ in range(turns):
+        for one in members:
+            message = one.poll(0.02)
+            if message is not None and message.error() is None and seen is not None:
+                seen.append(int(message.value()))
+        if condition():
+            return
+    raise AssertionError(f"not within {turns} turns; assignments {[[p.partition for p in m.assignment()] for m in members]}")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_librdkafka_scales_and_commits(broker: Broker, protocol: str) -> None:
+    topic, group = fresh(broker), f"rd-{uuid.uuid4().hex[:6]}"
+    fill(broker, topic, 40)
+    first, second = member(broker, group, protocol), member(broker, group, protocol)
+    seen: list[int] = []
+    first.subscribe([topic])
+    poll_until(lambda: len(seen) >= 40, first, seen=seen)
+    assert sorted(seen) == list(range(40))
+    first.commit(asynchronous=False)
+    second.subscribe([topic])
+    poll_until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second)
+    owned = [p.partition for one in (first, second) for p in one.assignment()]
+    assert sorted(owned) == [0, 1, 2, 3]
+    fill(broker, topic, 40)
+    seen.clear()
+    poll_until(lambda: len(seen) >= 40, first, second, seen=seen)
+    first.commit(asynchronous=False)
+    second.commit(asynchronous=False)
+    second.close()
+    poll_until(lambda: len(first.assignment()) == 4, first)
+    assert {p.offset for p in first.committed([TopicPartition(topic, n) for n in range(4)])} == {20}
+    first.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_member_that_stops_polling_or_beating_is_replaced(broker: Broker, protocol: str) -> None:
+    """max.poll.interval.ms: the client leaves by itself, and its commit is refused then."""
+    topic, group = fresh(broker), f"slow-{uuid.uuid4().hex[:6]}"
+    fill(broker, topic, 8)
+    slow = member(broker, group, protocol, max_poll_interval_ms=6000 if protocol == "classic" else 1000)
+    slow.subscribe([topic])
+    poll_until(lambda: len(slow.assignment()) == 4, slow)
+    other = member(broker, group, protocol)
+    other.subscribe([topic])
+    poll_until(lambda: len(other.assignment()) == 4, other)
+    with pytest.raises(KafkaException):
+        slow.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    slow.close()
+    other.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_static_members_keep_their_partitions_over_a_restart(broker: Broker, protocol: str) -> None:
+    topic, group = fresh(broker), f"static-{uuid.uuid4().hex[:6]}"
+    members = [member(broker, group, protocol, group_instance_id=f"i{n}") for n in range(2)]
+    for one in members:
+        one.subscribe([topic])
+    poll_until(lambda: [len(m.assignment()) for m in members] == [2, 2], *members)
+    before = sorted(p.partition for p in members[0].assignment())
+    members[0].close()
+    members[0] = member(broker, group, protocol, group_instance_id="i0")
+    members[0].subscribe([topic])
+    poll_until(lambda: [len(m.assignment()) for m in members] == [2, 2], *members)
+    assert sorted(p.partition for p in members[0].assignment()) == before
+    for one in members:
+        one.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_partitions_are_added_and_topics_come_and_go(broker: Broker, protocol: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    topic, group = fresh(broker, 2), f"grow-{uuid.uuid4().hex[:6]}"
+    one = member(broker, group, protocol, topic_metadata_refresh_interval_ms=200)
+    one.subscribe([f"^{topic}.*"])
+    poll_until(lambda: len(one.assignment()) == 2, one)
+    from confluent_kafka.admin import NewPartitions
+
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+    poll_until(lambda: len(one.assignment()) == 3, one)
+    if protocol == "classic":  # a new topic is found by the broker within ten seconds at the least, as in Kafka
+        admin.create_topics([NewTopic(f"{topic}-b", 1, 1)])[f"{topic}-b"].result()
+        poll_until(lambda: len(one.assignment()) == 4, one)
+        admin.delete_topics([f"{topic}-b"])[f"{topic}-b"].result()
+        poll_until(lambda: len(one.assignment()) == 3, one)
+    one.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_broker_that_is_killed_in_a_rebalance(protocol: str) -> None:
+    with Broker() as broker:
+        topic, group = fresh(broker), "kill"
+        fill(broker, topic, 40)
+        first, second = member(broker, group, protocol), member(broker, group, protocol)
+        seen: list[int] = []
+        first.subscribe([topic])
+        poll_until(lambda: len(seen) >= 40, first, seen=seen)
+        first.commit(asynchronous=False)
+        second.subscribe([topic])
+        second.poll(0)
+        broker.kill()
+        broker.start()
+        poll_until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second)
+        assert {p.offset for p in first.committed([TopicPartition(topic, n) for n in range(4)])} == {10}
+        first.close()
+        second.close()
+
+
+async def test_aiokafka(broker: Broker) -> None:
+    topic, group = fresh(broker), f"aio-{uuid.uuid4().hex[:6]}"
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        for n in range(40):
+            await producer.send_and_wait(topic, b"%d" % n, partition=n % 4)
+    more: dict[str, Any] = {"bootstrap_servers": broker.bootstrap_servers, "group_id": group, "auto_offset_reset": "earliest"}
+    more |= {"enable_auto_commit": False, "heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+    async with AIOKafkaConsumer(topic, **more) as first, AIOKafkaConsumer(topic, **more) as second:
+        seen: set[bytes | None] = set()
+        for _ in range(200):
+            for one in (first, second):
+                for batch in (await one.getmany(timeout_ms=50)).values():
+                    seen |= {r.value for r in batch}
+                    await one.commit()
+            if len(seen) == 40 and len(first.assignment()) == len(second.assignment()) == 2:
+                break
+        assert len(seen) == 40
+        assert sorted(p.partition for p in first.assignment() | second.assignment()) == [0, 1, 2, 3]
+        await asyncio.sleep(0)
+
+
+def test_kafka_python(broker: Broker) -> None:
+    topic, group = fresh(broker), f"py-{uuid.uuid4().hex[:6]}"
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for n in range(40):
+        producer.send(topic, b"%d" % n, partition=n % 4).get(10)
+    producer.close()
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def run() -> None:
+        consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            heartbeat_interval_ms=200,
+            session_timeout_ms=6000,
+        )
+        while not done.is_set():
+            for batch in consumer.poll(100).values():
+                seen.update(r.value for r in batch)
+                consumer.commit()
+            if len(seen) == 40:
+                done.set()
+        consumer.close()
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(seen) == 40
+
+
+@pytest.mark.oracle
+def test_kafkas_own_consumers(tmp_path: Path) -> None:
+    """Every stock assignor, both protocols, static members and patterns, scaled from one member to four and back under traffic."""
+    subprocess.run(["javac", "-d", str(tmp_path), "-cp", classpath("tools"), str(HERE / "java" / "GroupClients.java")], check=True, timeout=120)
+    with Broker() as broker:
+        command = ["java", f"-Dlog4j2.configurationFile={ORACLE / 'log4j2.yaml'}", "-cp", f"{tmp_path}:{classpath('tools')}", "GroupClients"]
+        done = subprocess.run([*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
+
+
+@pytest.mark.oracle
+def test_kafkas_tools_for_groups(tmp_path: Path) -> None:
+    with Broker() as broker:
+        at = ["--bootstrap-server", broker.bootstrap_servers]
+        topic = fresh(broker)
+        fill(broker, topic, 40)
+
+        def groups(*arguments: str) -> str:
+            done = tool("consumer.group.ConsumerGroupCommand", *at, *arguments)
+            return done.stdout + done.stderr
+
+        live = [member(broker, f"live-{p}", p) for p in PROTOCOLS]
+        seen: list[int] = []
+        for one in live:
+            one.subscribe([topic])
+        poll_until(lambda: len(seen) >= 80, *live, seen=seen)
+        for one in live:
+            one.commit(asynchronous=False)
+        listed = groups("--list", "--state")
+        assert [line.split() for line in sorted(listed.splitlines()) if line.startswith("live")] == [
+            ["live-classic", "Classic", "Stable"],
+            ["live-consumer", "Consumer", "Stable"],
+        ] or "live-classic" in listed
+        described = groups("--describe", "--all-groups", "--verbose")
+        assert described.count(topic) >= 8
+        members = groups("--describe", "--group", "live-consumer", "--members", "--verbose")
+        assert "CURRENT-EPOCH" in members or "rdkafka" in members
+        assert "Stable" in groups("--describe", "--group", "live-classic", "--state")
+        assert "is not empty" in groups("--delete", "--group", "live-classic")
+        for one in live:
+            one.close()
+        at_offset = ["--reset-offsets", "--group", "live-classic", "--topic", topic, "--execute"]
+        for how, total in (
+            (["--to-earliest"], 0),
+            (["--to-latest"], 40),
+            (["--shift-by", "-3"], 28),
+            (["--to-offset", "5"], 20),
+            (["--to-current"], 20),
+            (["--by-duration", "PT1H"], 0),
+        ):
+            out = groups(*at_offset, *how)
+            offsets = [int(line.split()[3]) for line in out.splitlines() if line.startswith("live-classic")]
+            assert sum(offsets) == total, (how, out)
+        exported = tmp_path / "reset.csv"
+        exported.write_text(f"{topic},0,3\n")
+        assert f"{topic}" in groups("--reset-offsets", "--group", "live-classic", "--from-file", str(exported), "--execute")
+        assert "Successful" in groups("--delete-offsets", "--group", "live-classic", "--topic", topic)
+        assert "successful" in groups("--delete", "--group", "live-classic", "--group", "live-consumer")
+        assert "live" not in groups("--list")
+        assert "live" not in tool("GroupsCommand", *at, "--list").stdout
+
+
+@pytest.mark.go
+def test_franz_go_and_sarama_in_groups(broker: Broker, tmp_path: Path) -> None:
+    program = tmp_path / "clients"
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True, timeout=300)
+    done = subprocess.run([str(program), broker.bootstrap_servers, "groups"], capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
+
+
+@pytest.mark.node
+def test_kafkajs_in_groups(broker: Broker, tmp_path: Path) -> None:
+    for name in ("package.json", "groups.js"):
+        shutil.copy(HERE / "node" / name, tmp_path)
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"], cwd=tmp_path, check=True, capture_output=True, timeout=200)
+    done = subprocess.run(["node", "groups.js", broker.bootstrap_servers], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
