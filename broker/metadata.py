@@ -85,9 +85,7 @@ class MetadataController:
         self.partition.on_advance = self._committed
         timeline = Timeline()
         config = broker.config
-        defaults = Defaults(
-            config["num.partitions"], config["default.replication.factor"], config.topic_defaults(), broker.groups.config
-        )
+        defaults = Defaults(config["num.partitions"], config["default.replication.factor"], config.topic_defaults(), broker.groups.config)
         self.controller = Controller(timeline, defaults, broker.new_id)
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)
         self.runtime.on_bug = lambda bug: logger.error("metadata handler failed", exc_info=bug)

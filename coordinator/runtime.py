@@ -409,7 +409,7 @@ class Runtime:
         assert operation is not None
 
         def done(_: Any, error: ApiError | None) -> None:
-            if error is not None and self.state is State.ACTIVE:  # the append failed: again, soon
+            if error is not None and timer.retry and self.state is State.ACTIVE and timer.key not in self.timers:  # the append failed: again, soon
                 self.timers.set(Timer(timer.key, now_ms + 500, operation))
 
         self.write(lambda: operation(now_ms), done, now_ms)

@@ -10,11 +10,15 @@ from typing import Any
 
 @dataclass(slots=True)
 class Timer:
-    """At `deadline_ms` (monotonic), `operation` is run as a write of the shard. A deadline of None cancels the key's timer."""
+    """At `deadline_ms` (monotonic), `operation` is run as a write of the shard. A deadline of None cancels the key's timer.
+
+    `retry`: whether it is run again a moment later when its records could not be appended.
+    """
 
     key: Hashable
     deadline_ms: int | None
     operation: Callable[[int], Any] | None = None
+    retry: bool = True
 
 
 class Timers:

@@ -309,6 +309,12 @@ class ClassicGroup:
         )
         return messages.GroupMetadataKey(group=self.id), value
 
+    def empty_record(self) -> CoordinatorRecord:
+        """The record of a group that somebody is about to be the first member of."""
+        since = -1 if self.state_since_ms is None else self.state_since_ms
+        value = messages.GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=since)
+        return messages.GroupMetadataKey(group=self.id), value
+
     def assignments(self) -> dict[str, bytes]:
         return {m.id: m.assignment for m in self.members.values()}
 

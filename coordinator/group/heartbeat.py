@@ -476,8 +476,6 @@ def fence(shard: GroupShard, group: ConsumerGroup, members: list[Member], reply:
     if not staying:
         records.append(assignment_record(group.id, epoch, 0))
     shard.moved_at_ms[group.id] = shard.env.monotonic_ms()
-    for member in members:
-        shard.cancel_member(group.id, member.id)
     return Result(records, reply)
 
 

@@ -83,7 +83,7 @@ def _join_classic(shard: GroupShard, client: Client, request: Any, answer: Answe
         if error is not None:
             answer(_join_error("", error.code))
 
-    return Result([*records, group.record({})], on_appended=appended, replay=False)
+    return Result([*records, group.empty_record()], on_appended=appended, replay=False)
 
 
 def _is_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
@@ -248,14 +248,14 @@ def prepare_rebalance(shard: GroupShard, group: ClassicGroup) -> Result:
     if is_first:
         delay = shard.env.config("group.initial.rebalance.delay.ms")
         left = max(group.rebalance_timeout_ms() - delay, 0)
-        shard.schedule(("join", group.id), delay, lambda: _complete_first(shard, group.id, delay, left))
+        shard.schedule(("join", group.id), delay, lambda: _complete_first(shard, group.id, delay, left), retry=False)
     group.become(State.PREPARING_REBALANCE, shard.env.now_ms())
     shard.counts["generations"] += 1
     if is_first:
         return Result()
     if group.have_all_joined():
         return complete_join(shard, group)
-    shard.schedule(("join", group.id), group.rebalance_timeout_ms(), lambda: _complete_by_id(shard, group.id))
+    shard.schedule(("join", group.id), group.rebalance_timeout_ms(), lambda: _complete_by_id(shard, group.id), retry=False)
     return Result()
 
 
@@ -273,14 +273,14 @@ def _complete_first(shard: GroupShard, group_id: str, delay_ms: int, left_ms: in
     now = shard.env.monotonic_ms()
     since = now if gathering_since_ms is None else gathering_since_ms
     if delay_ms == 0 and left_ms > 0 and _is_gathering(shard, group, now - since):
-        shard.schedule(("join", group_id), GATHER_STEP_MS, lambda: _complete_first(shard, group_id, 0, left_ms, since))
+        shard.schedule(("join", group_id), GATHER_STEP_MS, lambda: _complete_first(shard, group_id, 0, left_ms, since), retry=False)
         return Result()
     if not group.new_member_added or left_ms == 0:
         return complete_join(shard, group)
     group.new_member_added = False
     following = min(shard.env.config("group.initial.rebalance.delay.ms"), left_ms)
     after = max(left_ms - delay_ms, 0)
-    shard.schedule(("join", group_id), following, lambda: _complete_first(shard, group_id, following, after))
+    shard.schedule(("join", group_id), following, lambda: _complete_first(shard, group_id, following, after), retry=False)
     return Result()
 
 
@@ -305,7 +305,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup) -> Result:
     if group.state is State.DEAD:
         return Result()
     if group.members and not group.elect_joined_leader():
-        shard.schedule(("join", group.id), group.rebalance_timeout_ms(), lambda: _complete_by_id(shard, group.id))
+        shard.schedule(("join", group.id), group.rebalance_timeout_ms(), lambda: _complete_by_id(shard, group.id), retry=False)
         return Result()
     group.next_generation(shard.env.now_ms())
     if group.state is State.EMPTY:
@@ -316,7 +316,7 @@ def complete_join(shard: GroupShard, group: ClassicGroup) -> Result:
         member.is_new = False
         group.pending_sync[member.id] = None
     generation = group.generation
-    shard.schedule(("sync", group.id), group.rebalance_timeout_ms(), lambda: _expire_sync(shard, group.id, generation))
+    shard.schedule(("sync", group.id), group.rebalance_timeout_ms(), lambda: _expire_sync(shard, group.id, generation), retry=False)
     return Result()
 
 
@@ -440,7 +440,7 @@ def renew_session(shard: GroupShard, group: ClassicGroup, member: ClassicMember)
 
 
 def _await_heartbeat(shard: GroupShard, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-    shard.schedule(("heartbeat", group.id, member_id), timeout_ms, _expiry(shard, group.id, member_id))
+    shard.schedule(("heartbeat", group.id, member_id), timeout_ms, _expiry(shard, group.id, member_id), retry=False)
 
 
 def _expiry(shard: GroupShard, group_id: str, member_id: str) -> Callable[[], Result]:

@@ -137,8 +137,6 @@ def downgrade_without(shard: GroupShard, group: ConsumerGroup, gone: set[str], r
     staying = [m for m in group.members.values() if m.id not in gone]
     targets = {m.id: group.targets.get(m.id, {}) for m in staying}
     records = group.tombstones()
-    for member_id in gone:
-        shard.cancel_member(group.id, member_id)
     _put_classic(shard, group, staying, targets, records, rebalance=True)
     return Result(records, reply, replay=False)
 
@@ -172,8 +170,6 @@ def _put_classic(
         raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.id}: {error}.") from None
     records.append(made.record(made.assignments()))
     shard.groups[group.id] = made
-    for m in members:
-        shard.cancel_member(group.id, m.id)
     for one in made.members.values():
         joining.renew_session(shard, made, one)
     if rebalance:
@@ -290,7 +286,6 @@ def _downgrade_with(
     records += group.tombstones(replaced=(existing.id, changed.id))
     members = [m for m in group.members.values() if m.id != existing.id] + [changed]
     targets = {m.id: group.targets.get(existing.id if m is changed else m.id, {}) for m in members}
-    shard.cancel_member(group.id, existing.id)
     _put_classic(shard, group, members, targets, records, rebalance=stale)
     return changed
 

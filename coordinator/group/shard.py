@@ -97,8 +97,9 @@ class GroupShard:
 
     # timers
 
-    def schedule(self, key: tuple[Any, ...], delay_ms: int, operation: Callable[[], Result]) -> None:
-        self.timers.set(Timer(key, self.env.monotonic_ms() + max(0, delay_ms), lambda now: operation()))
+    def schedule(self, key: tuple[Any, ...], delay_ms: int, operation: Callable[[], Result], retry: bool = True) -> None:
+        """Timers of classic groups are not retried: what they change in memory has been changed, whatever became of their records."""
+        self.timers.set(Timer(key, self.env.monotonic_ms() + max(0, delay_ms), lambda now: operation(), retry))
 
     def cancel(self, key: tuple[Any, ...]) -> None:
         self.timers.set(Timer(key, None))
@@ -121,21 +122,22 @@ class GroupShard:
         self.schedule(("rebalance", group_id, member_id), member.rebalance_timeout_ms, fence)
 
     def fence_later(self, key: tuple[str, str, str], timeout_ms: int, keep: bool = False) -> None:
-        """Takes a member out at the end of a time-out. `keep`: a timer that runs already is left as it is."""
+        """Takes a member out at the end of a time-out. `keep`: a timer that runs already is left as it is.
+
+        The timers of a member that goes run on: its records may yet fail to be appended, and what is gone cannot be taken out again.
+        """
         if keep and key in self.timers:
             return
-        _, group_id, member_id = key
+        kind, group_id, member_id = key
 
         def fence() -> Result:
             group = self.groups.get(group_id)
             found = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
-            return heartbeat.fence(self, group, [found], None) if found is not None else Result()
+            if found is None or (kind != "session" and not found.is_classic):
+                return Result()
+            return heartbeat.fence(self, group, [found], None)
 
         self.schedule(key, timeout_ms, fence)
-
-    def cancel_member(self, group_id: str, member_id: str) -> None:
-        for kind in ("session", "rebalance", "classic-join", "classic-sync"):
-            self.cancel((kind, group_id, member_id))
 
     # the shard
 

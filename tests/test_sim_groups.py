@@ -1,0 +1,42 @@
+"""The simulator of groups: many histories hold, and it would find what it is there to find."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from . import sim_groups
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Handlers that are broken on purpose have a lot to say."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def _run(seeds: int) -> None:
+    for seed in range(seeds):
+        sim_groups.run(seed)
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_a_thousand_histories_hold(first: int) -> None:
+    for seed in range(first, first + 100):
+        sim_groups.run(seed)
+
+
+@pytest.mark.parametrize("bug", sim_groups.BUGS, ids=lambda bug: f"{bug[1]}: {bug[3]}")
+def test_a_deliberate_bug_is_found_within_a_thousand_histories(bug: tuple[Any, str, str, str]) -> None:
+    undo = sim_groups.with_bug(bug)
+    try:
+        with pytest.raises(AssertionError, match=r"^seed \d+: "):
+            _run(1000)
+    finally:
+        undo()
