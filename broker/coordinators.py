@@ -20,6 +20,7 @@ from ..protocol.config_def import ConfigInvalid, keys
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, Record
 from ..storage.log import Log
+from ..storage.segment import BatchInfo, Segment
 from .later import Later
 from .partition import Partition
 
@@ -32,16 +33,17 @@ TOPIC_NAME = "__consumer_offsets"
 LOAD_STEP_MS = 2
 LOAD_PAUSE_MS = 1
 RELOAD_DELAY_MS = 100
+COMMIT_KEY = b"\0\1"  # how the key of a committed offset begins
+COMMIT_MARKER = b"\0\1"  # the type of the control record that commits a transaction
 
 
 class _Entry:
     """A record, or a transaction's end, as the loader hands it to the runtime."""
 
-    __slots__ = ("committed", "coordinator_epoch", "next_offset", "offset", "producer_epoch", "producer_id", "record")
+    __slots__ = ("committed", "coordinator_epoch", "offset", "producer_epoch", "producer_id", "record")
 
     def __init__(self, offset: int, producer_id: int, producer_epoch: int, record: Record | None) -> None:
         self.offset = offset
-        self.next_offset = offset + 1
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.record = record
@@ -49,20 +51,48 @@ class _Entry:
         self.coordinator_epoch = -1
 
 
-def log_entries(log: Log) -> Iterator[_Entry]:
-    """Everything in a coordinator's log, from its start to its end."""
+def live_entries(log: Log) -> Iterator[_Entry | None]:
+    """What is to be replayed of a coordinator's log: everything but commits that later ones supersede. None is a moment to pause.
+
+    Most of a log are such commits. Those that hold come last, with their own offsets; what they mean does not depend on the rest.
+    """
+    latest: dict[bytes, tuple[int, bytes]] = {}
     for segment, batch in log.batches_from(log.start_offset):
         header = batch.header
         if header is None:
             continue
-        for record in records.decode(segment.read_batch(batch), BatchAt(0, header)):
-            transactional = header.is_transactional
-            entry = _Entry(record.offset, header.producer_id if transactional else -1, header.producer_epoch, record)
-            if header.is_control:
-                kind = int.from_bytes((record.key or b"")[2:4], "big")
-                entry.record, entry.committed = None, kind == 1
-                entry.coordinator_epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
-            yield entry
+        if header.is_control or header.is_transactional:
+            yield from _entries_of(segment, batch)
+            continue
+        for offset, key, value in records.pairs(segment.read_batch(batch), BatchAt(0, header)):
+            if key is not None and key[:2] == COMMIT_KEY:
+                if value is not None:
+                    latest[key] = offset, value
+                    continue
+                latest.pop(key, None)
+            yield _Entry(offset, -1, -1, Record(key, value))
+        yield None
+    for key, (offset, value) in latest.items():
+        yield _Entry(offset, -1, -1, Record(key, value))
+
+
+def log_entries(log: Log) -> Iterator[_Entry]:
+    """Everything in a coordinator's log, from its start to its end."""
+    for segment, batch in log.batches_from(log.start_offset):
+        if batch.header is not None:
+            yield from _entries_of(segment, batch)
+
+
+def _entries_of(segment: Segment, batch: BatchInfo) -> Iterator[_Entry]:
+    header = batch.header
+    assert header is not None
+    producer_id = header.producer_id if header.is_transactional else -1
+    for record in records.decode(segment.read_batch(batch), BatchAt(0, header)):
+        entry = _Entry(record.offset, producer_id, header.producer_epoch, record)
+        if header.is_control:
+            entry.record, entry.committed = None, (record.key or b"")[2:4] == COMMIT_MARKER
+            entry.coordinator_epoch = int.from_bytes((record.value or b"")[2:6], "big", signed=True)
+        yield entry
 
 
 class _Writer:
@@ -159,7 +189,7 @@ class Host:
         """Begins to load; small logs are done at once."""
         log = self.partition.open_log()
         now = self.broker.schedule.monotonic_ms()
-        self._steps = self.runtime.load(log_entries(log), self.partition.leader_epoch, now, self.partition.high_watermark)
+        self._steps = self.runtime.load(live_entries(log), self.partition.leader_epoch, now, self.partition.high_watermark, log.end_offset)
         self._began_ms = now
         self._load_some()
 

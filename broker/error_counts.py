@@ -37,5 +37,13 @@ def count(message: Any, plan: Plan, api_key: int, errors: Counter[tuple[int, int
     if plan.has_code and message.error_code:
         errors[api_key, int(message.error_code)] += 1
     for name, inner in plan.lists:
-        for item in getattr(message, name) or ():
-            count(item, inner, api_key, errors)
+        items = getattr(message, name)
+        if not items:
+            continue
+        if inner.lists:
+            for item in items:
+                count(item, inner, api_key, errors)
+            continue
+        for item in items:  # most of a reply are such: no call for each
+            if item.error_code:
+                errors[api_key, int(item.error_code)] += 1

@@ -49,7 +49,6 @@ class _Entry:
 
     offset: int
     record: Record
-    next_offset: int
     producer_id: int = -1
     producer_epoch: int = -1
     committed: bool | None = None
@@ -120,7 +119,7 @@ class MetadataController:
             decoded = self.runtime.format.decode(record)
             if decoded is not None:
                 broker.image.apply(decoded[1])
-        for _ in self.runtime.load(self._entries(first), epoch, broker.schedule.monotonic_ms(), log.end_offset):
+        for _ in self.runtime.load(self._entries(first), epoch, broker.schedule.monotonic_ms(), log.end_offset, log.end_offset):
             continue
         self._begin_epoch(path, voter, epoch, now)
         self._register()
@@ -147,7 +146,7 @@ class MetadataController:
     def _entries(self, first: int) -> Iterator[_Entry]:
         log = self.partition.open_log()
         for offset, record in metadata_log.metadata_records(log, first):
-            yield _Entry(offset, record, offset + 1)
+            yield _Entry(offset, record)
 
     def _begin_epoch(self, path: str, voter: Voter, epoch: int, now: int) -> None:
         log = self.partition.open_log()

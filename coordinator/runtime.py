@@ -70,7 +70,6 @@ class Loaded(Protocol):
     """A record, or the end of a transaction, as the loader finds it in the log."""
 
     offset: int
-    next_offset: int
     producer_id: int
     producer_epoch: int
     record: Record | None
@@ -83,6 +82,8 @@ _Written = tuple[Record, Any]
 
 
 def _size(record: Record) -> int:
+    if record.packed is not None:
+        return len(record.packed) + RECORD_OVERHEAD
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
 
 
@@ -150,24 +151,28 @@ class Runtime:
         assert state in TRANSITIONS[self.state], f"{self.name}: {self.state} to {state}"
         self.state = state
 
-    def load(self, entries: Iterator[Any], epoch: int, now_ms: int, high_watermark: int) -> Iterator[None]:
-        """Replays the log. A generator: each step is a part of the work, and it may be dropped by `close`."""
+    def load(self, entries: Iterator[Any], epoch: int, now_ms: int, high_watermark: int, end_offset: int) -> Iterator[None]:
+        """Replays the log, which ends at `end_offset`. A generator: each step is a part of the work, as is None among the entries.
+
+        It may be dropped by `close`.
+        """
         self._become(State.LOADING)
         self.epoch = epoch
-        self.timeline.snapshot(0)
         try:
             for number, entry in enumerate(entries):
                 if self.state is not State.LOADING:
                     return
+                if entry is None:
+                    yield
+                    continue
                 self._replay_loaded(entry)
-                self.last_written_offset = entry.next_offset
                 if number % 256 == 255:
                     yield
         except Exception:
             self._become(State.FAILED)
             raise
-        if self.last_written_offset > 0:
-            self.timeline.snapshot(self.last_written_offset)
+        self.last_written_offset = end_offset
+        self.timeline.snapshot(end_offset)
         self._become(State.ACTIVE)
         self.advance(high_watermark)
         self._set_timers(self.shard.on_loaded(now_ms))
@@ -305,11 +310,14 @@ class Runtime:
         """Replays records into the state as last written, and puts them into the batch."""
         producer_id = batch.template.producer_id if batch.template else -1
         producer_epoch = batch.template.producer_epoch if batch.template else -1
+        offset = self.last_written_offset + len(batch.records)
+        replay, replayed = self.shard.replay, self.format.replayed
         for record, decided in written:
             if result.replay:
-                key, value = self.format.replayed(decided)
-                self.shard.replay(self.last_written_offset + len(batch.records), producer_id, producer_epoch, key, value)
+                key, value = replayed(decided)
+                replay(offset, producer_id, producer_epoch, key, value)
             batch.records.append(record)
+            offset += 1
 
     def _revert_batch(self, error: ApiError) -> None:
         batch, self._batch = self._batch, None

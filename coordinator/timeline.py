@@ -84,7 +84,8 @@ class TimelineDict(Generic[K, V]):
                 self._now[key] = value
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._remember(key)
+        if self._timeline._snapshots:
+            self._remember(key)
         self._now[key] = value
 
     def put_untracked(self, key: K, value: V) -> None:

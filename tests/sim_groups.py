@@ -367,7 +367,7 @@ class Sim:
             for group, offset in self.acknowledged.items():
                 found = self.shard.offsets.of(group).get(("a", 0), None, runtime.committed_offset)
                 assert found is not None, f"the commit {offset} of {group} is not committed"
-                assert found.offset >= offset, f"the commit {offset} of {group} is not committed, {found.offset} is"
+                assert found[1].offset >= offset, f"the commit {offset} of {group} is not committed, {found[1].offset} is"
 
     def settle(self) -> None:
         """The trouble stops: within ten minutes everyone has what is theirs."""
@@ -496,7 +496,7 @@ BUGS: tuple[tuple[Any, str, str, str], ...] = (
     (GroupShard, "on_loaded", "self.await_session(group_id, member.id)", "self.timers"),
     (Runtime, "_revert_batch", "self.timeline.revert(self.last_written_offset)", "self.timeline.offsets"),
     (Runtime, "flush", "self._parked.append(parked)", "parked.finish(None)"),
-    (offsets.Offsets, "replay", "self.of(key.group)[at] = committed", "self.of(key.group).put_untracked(at, committed)"),
+    (offsets.Offsets, "put", "found[at] = offset, commit", "found.put_untracked(at, (offset, commit))"),
 )
 
 

@@ -20,15 +20,60 @@ NO_ID = bytes(16)
 async def handle(context: Context, request: Any) -> Any:
     from ...coordinator.group import offsets
 
-    merge = Merge(context, request)
-    if request.topics:
-        client = client_of(context)
+    client, groups = client_of(context), context.broker.groups
+    merge = None if _is_all_there(context, request) else Merge(context, request)
+    if merge is None:
         try:
-            response = await context.broker.groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request))
+            response = await groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request))
+        except ApiError as error:
+            return _failed(context, request, error.code)
+        _hide(context, response)
+        return response
+    if request.topics:
+        try:
+            response = await groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request))
             merge.take(response.topics)
         except ApiError as error:
             merge.fail(error.code)
     return merge.response
+
+
+def _is_all_there(context: Context, request: Any) -> bool:
+    """Completes names and ids; whether every topic and partition is there, as nearly always."""
+    if not request.topics:
+        return False
+    image, by_id = context.broker.groups.image, context.version >= TOPIC_IDS_SINCE
+    for topic in request.topics:
+        if by_id:
+            name, topic_id = image.topic_name(topic.topic_id), topic.topic_id
+        else:
+            name, topic_id = topic.name, image.topic_id(topic.name)
+        if name is None or topic_id is None:
+            return False
+        count = image.partition_count(topic_id)
+        if not all(0 <= p.partition_index < count for p in topic.partitions):
+            return False
+        topic.name, topic.topic_id = name, topic_id
+    return True
+
+
+def _hide(context: Context, response: Any) -> None:
+    """A topic has a name or an id in a version, never both."""
+    for topic in response.topics:
+        if context.version >= TOPIC_IDS_SINCE:
+            topic.name = ""
+        else:
+            topic.topic_id = NO_ID
+
+
+def _failed(context: Context, request: Any, code: int) -> Any:
+    r = messages.OffsetCommitResponse
+    response = r()
+    for topic in request.topics:
+        parts = [r.OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code) for p in topic.partitions]
+        response.topics.append(r.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
+    _hide(context, response)
+    return response
 
 
 class Merge:

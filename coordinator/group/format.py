@@ -7,19 +7,139 @@ loading and left in the log, where they survive compaction.
 from __future__ import annotations
 
 import struct
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
-from ...protocol import codec, schema
-from ...protocol.records import Record
+from ...protocol import codec, messages, schema
+from ...protocol.records import Record, varint
 
 CoordinatorRecord = tuple[Any, Any]
+
+
+class Commit(NamedTuple):
+    """A committed offset: what OffsetCommitKey and OffsetCommitValue hold.
+
+    Commits are most of what a coordinator writes and loads, so they have ways of their own through the codec (`CommitPacker`,
+    `_decode_commit`). The bytes are those of the schemas, which a test holds.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    topic_id: bytes
+    expire_ms: int = -1  # -1: as long as the broker says
+
+    def encode(self) -> Record:
+        """The record by its schema; with an expiry in version 1 of the value, as no later one holds it (OffsetCommit 2 to 4)."""
+        m = messages
+        value = m.OffsetCommitValue(
+            offset=self.offset,
+            leader_epoch=self.leader_epoch,
+            metadata=self.metadata,
+            commit_timestamp=self.commit_ms,
+            expire_timestamp=self.expire_ms,
+            topic_id=self.topic_id,
+        )
+        version = VERSION_WITH_EXPIRY if self.expire_ms >= 0 else COMMIT_VERSION
+        data = bytes(codec.build("OffsetCommitValue", version, value, bytearray(_SHORT.pack(version))))
+        return Record(_commit_key(self.group, self.topic) + _INT.pack(self.partition), data)
+
+
+class Packed(NamedTuple):
+    """A commit, and its record as it stands in a batch, from its key's length to its end."""
+
+    commit: Commit
+    data: bytes
+
+
+class CommitPacker:
+    """Packs the commits of one topic in one request: all but partition, offset and epoch are the same for all of them."""
+
+    def __init__(self, group: str, topic: str, topic_id: bytes, commit_ms: int) -> None:
+        tags = _TOPIC_ID_TAG + topic_id if topic_id != NO_ID else b"\0"
+        key = _commit_key(group, topic)
+        self._head = varint(len(key) + _INT.size) + key
+        self._value_size = varint(_COMMIT.size + len(tags))
+        self._tail = tags + b"\0"
+        self._commit_ms = commit_ms
+
+    def pack(self, commit: Commit) -> Packed:
+        """A commit without metadata and without an expiry."""
+        value = _COMMIT.pack(COMMIT_VERSION, commit.offset, commit.leader_epoch, 1, self._commit_ms)
+        return Packed(commit, b"".join((self._head, _INT.pack(commit.partition), self._value_size, value, self._tail)))
+
+
+def commit_of(key: Any, value: Any) -> Commit:
+    """The commit that an OffsetCommitKey and an OffsetCommitValue tell."""
+    return Commit(
+        key.group,
+        key.topic,
+        key.partition,
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        bytes(value.topic_id),
+        value.expire_timestamp,
+    )
+
+
+def _decode_commit(key: bytes, value: bytes) -> Commit | None:
+    """A commit of the newest version, quickly; None for bytes that must be looked at more closely."""
+    if len(value) < _COMMIT.size + 1 or value[:2] != b"\0\4" or len(key) < 10:
+        return None
+    _, offset, leader_epoch = _COMMIT_HEAD.unpack_from(value)
+    size = value[14] - 1
+    at = 15 + size
+    if not 0 <= size < 0x7F or len(value) < at + 9:
+        return None
+    tags = value[at + 8 :]
+    if tags == b"\0":
+        topic_id = NO_ID
+    elif len(tags) == 19 and tags[:3] == _TOPIC_ID_TAG:
+        topic_id = tags[3:]
+    else:
+        return None
+    names = _names_of(key[:-4])
+    if names is None:
+        return None
+    metadata = value[15:at].decode() if size else ""
+    return Commit(*names, _INT.unpack_from(key, len(key) - 4)[0], offset, leader_epoch, metadata, _LONG.unpack_from(value, at)[0], topic_id)
+
+
+@lru_cache(1024)
+def _names_of(prefix: bytes) -> tuple[str, str] | None:
+    """Group and topic of a commit's key without its partition."""
+    group_end = 4 + int.from_bytes(prefix[2:4], "big")
+    topic_end = group_end + 2 + int.from_bytes(prefix[group_end : group_end + 2], "big")
+    if len(prefix) != topic_end:
+        return None
+    return prefix[4:group_end].decode(), prefix[group_end + 2 :].decode()
+
+
+@lru_cache(1024)
+def _commit_key(group: str, topic: str) -> bytes:
+    """The key without its partition."""
+    return bytes(codec.build("OffsetCommitKey", 0, messages.OffsetCommitKey(group=group, topic=topic), bytearray(b"\0\1")))[:-4]
+
+
+_COMMIT_HEAD = struct.Struct(">hqi")
+_COMMIT = struct.Struct(">hqiBq")  # with no metadata
+_LONG = struct.Struct(">q")
+_INT = struct.Struct(">i")
+_TOPIC_ID_TAG = b"\1\0\x10"
+NO_ID = bytes(16)
 _SHORT = struct.Struct(">h")
 
 # Records of `__consumer_offsets` that this version of Kafka writes in another version than 0.
-WRITTEN_VERSIONS = {"GroupMetadataValue": 3, "OffsetCommitValue": 4}
+WRITTEN_VERSIONS = {"GroupMetadataValue": 3}
+COMMIT_KEY = b"\0\1"
+COMMIT_VERSION = 4
 OTHER_TOPICS = frozenset(("ShareSnapshotKey", "ShareUpdateKey", "TransactionLogKey"))
-# A request's own retention time is held by version 1 of a commit and by no later one (OffsetCommit 2 to 4).
 VERSION_WITH_EXPIRY = 1
 
 
@@ -38,7 +158,11 @@ def _key_head(name: str) -> bytes:
 class GroupFormat:
     """Pairs such as `(OffsetCommitKey, OffsetCommitValue)` to records and back."""
 
-    def encode(self, record: CoordinatorRecord) -> Record:
+    def encode(self, record: CoordinatorRecord | Commit | Packed) -> Record:
+        if type(record) is Packed:
+            return Record(packed=record.data)
+        if isinstance(record, Commit):
+            return record.encode()
         key, value = record
         name = type(key).__name__
         key_bytes = bytes(codec.build(name, 0, key, bytearray(_key_head(name))))
@@ -46,18 +170,22 @@ class GroupFormat:
             return Record(key_bytes, None)
         value_name = type(value).__name__
         version = WRITTEN_VERSIONS.get(value_name, 0)
-        if version == 4 and value.expire_timestamp >= 0:
-            version = VERSION_WITH_EXPIRY
         return Record(key_bytes, bytes(codec.build(value_name, version, value, bytearray(_SHORT.pack(version)))))
 
-    def replayed(self, record: CoordinatorRecord) -> CoordinatorRecord:
-        return record
+    def replayed(self, record: CoordinatorRecord | Commit | Packed) -> CoordinatorRecord:
+        if type(record) is Packed:
+            return record.commit, record.commit
+        return (record, record) if isinstance(record, Commit) else record
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
         """Key and value; None for a type or a version that is not known here."""
         data = record.key
         if data is None or len(data) < 2:
             return None
+        if data[:2] == COMMIT_KEY and record.value is not None:
+            found = _decode_commit(data, record.value)
+            if found is not None:
+                return found, found
         name = _key_names().get(_SHORT.unpack_from(data)[0])
         if name is None:
             return None

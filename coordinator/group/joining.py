@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 KNOWN_MEMBER_ID_SINCE = 4  # JoinGroup
 GATHER_STEP_MS = 2
-GATHER_QUIET_MS = 10
-GATHER_MAX_MS = 100
+GATHER_QUIET_MS = 15
+GATHER_MAX_MS = 200
 SKIP_ASSIGNMENT_SINCE = 9
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000  # a member may wait for a rebalance longer than its session lasts
 

@@ -7,7 +7,7 @@ one with the highest offset in the log wins.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -16,7 +16,7 @@ from ..timeline import Timeline, TimelineDict
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup
 from .environment import Client
-from .format import CoordinatorRecord
+from .format import Commit, CommitPacker, CoordinatorRecord, commit_of
 from .joining import renew_session
 
 if TYPE_CHECKING:
@@ -30,16 +30,8 @@ Key = tuple[str, int]
 K = TypeVar("K")
 
 
-class Committed(NamedTuple):
-    """A committed offset. `record_offset` is where its record stands; `expire_ms` -1 leaves expiry to the broker."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_ms: int
-    expire_ms: int
-    topic_id: bytes
-    record_offset: int
+Stored = tuple[int, Commit]
+"""Where a commit's record stands in the log, and the commit."""
 
 
 class Offsets:
@@ -47,14 +39,14 @@ class Offsets:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.by_group: dict[str, TimelineDict[Key, Committed]] = {}
+        self.by_group: dict[str, TimelineDict[Key, Stored]] = {}
         # by producer id, and in it by group, topic and partition
-        self.pending: TimelineDict[tuple[int, str, Key], Committed] = TimelineDict(timeline)
+        self.pending: TimelineDict[tuple[int, str, Key], Stored] = TimelineDict(timeline)
         self.pending_counts: TimelineDict[tuple[str, Key], int] = TimelineDict(timeline)
         self.pending_groups: TimelineDict[str, int] = TimelineDict(timeline)
         self.count = 0
 
-    def of(self, group_id: str) -> TimelineDict[Key, Committed]:
+    def of(self, group_id: str) -> TimelineDict[Key, Stored]:
         found = self.by_group.get(group_id)
         if found is None:
             found = self.by_group[group_id] = TimelineDict(self.timeline)
@@ -75,22 +67,20 @@ class Offsets:
             for one in [k for k in self.pending if k[1] == key.group and k[2] == at]:
                 self._drop_pending(one)
             return
-        committed = Committed(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            bytes(value.topic_id),
-            offset,
-        )
+        self.put(offset, producer_id, commit_of(key, value))
+
+    def put(self, offset: int, producer_id: int, commit: Commit) -> None:
+        group_id, at = commit.group, (commit.topic, commit.partition)
         if producer_id < 0:
-            self.of(key.group)[at] = committed
+            found = self.by_group.get(group_id)
+            if found is None:
+                found = self.of(group_id)
+            found[at] = offset, commit
             return
-        one = (producer_id, key.group, at)
+        one = (producer_id, group_id, at)
         if one not in self.pending:
-            self._count_pending(key.group, at, 1)
-        self.pending[one] = committed
+            self._count_pending(group_id, at, 1)
+        self.pending[one] = offset, commit
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         for one in [k for k in self.pending if k[0] == producer_id]:
@@ -99,7 +89,7 @@ class Offsets:
             if committed:
                 offsets = self.of(one[1])
                 before = offsets.get(one[2])
-                if before is None or found.record_offset > before.record_offset:
+                if before is None or found[0] > before[0]:
                     offsets[one[2]] = found
 
     def _count_pending(self, group_id: str, at: Key, change: int) -> None:
@@ -144,11 +134,12 @@ def _commit(
 ) -> Result:
     limit = shard.env.config("offset.metadata.max.bytes")
     too_large = int(Errors.OFFSET_METADATA_TOO_LARGE)
-    key_class, value_class = messages.OffsetCommitKey, messages.OffsetCommitValue
-    records: list[CoordinatorRecord] = []
+    group_id = request.group_id
+    records: list[Any] = []
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
         answers = []
+        pack = CommitPacker(group_id, name, topic_id, now_ms).pack
         for p in topic.partitions:
             metadata = p.committed_metadata
             if metadata is not None and len(metadata) > limit:
@@ -157,15 +148,9 @@ def _commit(
             if check is not None:
                 check(topic_id, p.partition_index)
             answers.append(partition_class(partition_index=p.partition_index))
-            value = value_class(
-                offset=p.committed_offset,
-                leader_epoch=p.committed_leader_epoch,
-                metadata=metadata or "",
-                commit_timestamp=now_ms,
-                expire_timestamp=expire_ms,
-                topic_id=topic_id,
-            )
-            records.append((key_class(group=request.group_id, topic=name, partition=p.partition_index), value))
+            index, offset, epoch = p.partition_index, p.committed_offset, p.committed_leader_epoch
+            made = Commit(group_id, name, index, offset, epoch, metadata or "", now_ms, topic_id, expire_ms)
+            records.append(made if metadata or expire_ms >= 0 else pack(made))
         response.topics.append(topic_class(name=name, topic_id=topic_id, partitions=answers))
     shard.counts["offset_commits"] += len(records)
     return Result(records, response)
@@ -234,7 +219,8 @@ def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
     for asked in request.topics:
         topic = r.OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
         for index in asked.partition_indexes:
-            committed = found.get((asked.name, index), None, as_of) if found is not None else None
+            stored: Stored | None = found.get((asked.name, index), None, as_of) if found is not None else None
+            committed = stored[1] if stored is not None else None
             if committed is not None and NO_ID != committed.topic_id != asked.topic_id != NO_ID:
                 committed = None
             topic.partitions.append(_fetched(shard, request.group_id, asked.name, index, committed, as_of))
@@ -242,14 +228,14 @@ def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
     return response
 
 
-def _by_topic(found: TimelineDict[Key, Committed] | None, as_of: int | None) -> dict[str, dict[int, Committed]]:
-    topics: dict[str, dict[int, Committed]] = {}
-    for (name, index), committed in found.items(as_of) if found is not None else ():
+def _by_topic(found: TimelineDict[Key, Stored] | None, as_of: int | None) -> dict[str, dict[int, Commit]]:
+    topics: dict[str, dict[int, Commit]] = {}
+    for (name, index), (_, committed) in found.items(as_of) if found is not None else ():
         topics.setdefault(name, {})[index] = committed
     return topics
 
 
-def _fetched(shard: GroupShard, group_id: str, name: str, index: int, committed: Committed | None, as_of: int | None) -> Any:
+def _fetched(shard: GroupShard, group_id: str, name: str, index: int, committed: Commit | None, as_of: int | None) -> Any:
     p = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
     if as_of is None and shard.offsets.is_pending(group_id, (name, index)):
         unstable = int(Errors.UNSTABLE_OFFSET_COMMIT)
@@ -308,10 +294,10 @@ def of_deleted_topic(shard: GroupShard, name: str, topic_id: bytes) -> Result:
     """A topic is gone: so are its offsets, save those of another topic of the same name."""
     records = []
     for group_id, found in shard.offsets.by_group.items():
-        for key, committed in found.items():
+        for key, (_, committed) in found.items():
             if key[0] == name and committed.topic_id in (NO_ID, topic_id):
                 records.append(tombstone(group_id, key))
-    for (_, group_id, key), committed in shard.offsets.pending.items():
+    for (_, group_id, key), (_, committed) in shard.offsets.pending.items():
         if key[0] == name and committed.topic_id in (NO_ID, topic_id):
             records.append(tombstone(group_id, key))
     return Result(records, atomic=False)
@@ -343,8 +329,8 @@ def expired(shard: GroupShard, group_id: str, records: list[CoordinatorRecord]) 
     return not kept and not pending
 
 
-def _unsubscribed(group: Any, found: TimelineDict[Key, Committed]) -> Iterator[tuple[Key, Committed]]:
-    return ((key, committed) for key, committed in found.items() if not group.is_subscribed_to(key[0]))
+def _unsubscribed(group: Any, found: TimelineDict[Key, Stored]) -> Iterator[tuple[Key, Commit]]:
+    return ((key, committed) for key, (_, committed) in found.items() if not group.is_subscribed_to(key[0]))
 
 
 def _expires_from(group: Any) -> Any:

@@ -16,7 +16,7 @@ from .assignors.registry import Assignors
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup, Resolved
 from .environment import Environment
-from .format import CoordinatorRecord
+from .format import Commit, CoordinatorRecord
 from .members import UNREVOKED_PARTITIONS, Member, with_current, with_metadata
 
 EXPIRY = ("expiry",)
@@ -142,6 +142,11 @@ class GroupShard:
     # the shard
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
+        if type(value) is Commit:
+            group_id = value.group
+            if group_id not in self.groups:
+                self.groups.put_untracked(group_id, ClassicGroup(group_id))
+            return self.offsets.put(offset, producer_id, value)
         replay = _REPLAYS.get(type(key).__name__)
         if replay is not None:
             replay(self, offset, producer_id, key, value)

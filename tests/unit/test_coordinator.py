@@ -159,7 +159,7 @@ class World:
         self.log = FakeLog()
         self.runtime = Runtime("test-0", self.shard, Pairs(), self.log, timeline)
         self.replies: list[Any] = []
-        for _ in self.runtime.load(iter(()), 1, 0, 0):
+        for _ in self.runtime.load(iter(()), 1, 0, 0, 0):
             continue
 
     def write(self, *pairs: tuple[str, Any], reply: Any = "ok", **more: Any) -> None:
@@ -334,7 +334,7 @@ def test_loading_replays_and_answers_who_comes_too_early() -> None:
 
     entries = [Entry(n, Record(b"k", str(n).encode())) for n in range(600)]
     entries += [Entry(600, Record(b"unknown", b"?")), Entry(601, None, committed=False)]
-    steps = runtime.load(iter(entries), 1, 0, 602)
+    steps = runtime.load(iter(entries), 1, 0, 602, 602)
     next(steps)
     assert runtime.state is State.LOADING
     runtime.write(Result, answered, 0)
@@ -377,5 +377,5 @@ def test_a_record_that_cannot_be_replayed_fails_the_load() -> None:
     timeline = Timeline()
     runtime = Runtime("test-0", Counter(timeline), Pairs(), FakeLog(), timeline)
     with pytest.raises(RuntimeError):
-        list(runtime.load(iter([Entry(0, Record(b"k", b"poison"))]), 1, 0, 1))
+        list(runtime.load(iter([Entry(0, Record(b"k", b"poison"))]), 1, 0, 1, 1))
     assert runtime.state is State.FAILED
