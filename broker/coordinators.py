@@ -6,6 +6,7 @@ partition goes, moves or fails, and everything that waits in it is answered.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla")
 TOPIC_NAME = "__consumer_offsets"
 LOAD_STEP_MS = 2
-LOAD_PAUSE_MS = 1
 RELOAD_DELAY_MS = 100
 COMMIT_KEY = b"\0\1"  # how the key of a committed offset begins
 COMMIT_MARKER = b"\0\1"  # the type of the control record that commits a transaction
@@ -199,11 +199,15 @@ class Host:
         try:
             for _ in self._steps:
                 if schedule.monotonic_ms() >= until:
-                    schedule.later(LOAD_PAUSE_MS, lambda: self.broker.event(self._load_some))
+                    self.broker.groups.collector_rests(self)
+                    schedule.soon(lambda: self.broker.event(self._load_some))
                     return
         except Exception:
             logger.exception("%s: loading failed", self.partition.name)
             return
+        finally:
+            if self.runtime.state is not State.LOADING:
+                self.broker.groups.collector_wakes(self)
         if self.runtime.state is State.ACTIVE:
             self.load_ms = schedule.monotonic_ms() - self._began_ms
             self.partition.on_advance = self.runtime.advance
@@ -253,6 +257,7 @@ class Host:
         if self._armed is not None:
             self._armed[1].cancel()
         self.runtime.close()
+        self.broker.groups.collector_wakes(self)
 
 
 class GroupCoordinators:
@@ -261,6 +266,7 @@ class GroupCoordinators:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.hosts: dict[int, Host] = {}
+        self._loading: dict[Host, None] = {}  # those that take more than a moment
         self.image = Topics(broker)
         self._assignors: Any = None
         self._group_values: dict[tuple[str, str], Any] = {}
@@ -335,6 +341,18 @@ class GroupCoordinators:
         if host is not None and host.partition is partition:
             del self.hosts[partition.index]
             host.close()
+
+    def collector_rests(self, host: Host) -> None:
+        """A long load makes nothing but objects that stay, which the garbage collector would look at again and again."""
+        self._loading[host] = None
+        gc.disable()
+
+    def collector_wakes(self, host: Host) -> None:
+        if host in self._loading:
+            del self._loading[host]
+            gc.freeze()
+            if not self._loading:
+                gc.enable()
 
     def reload(self, partition: Partition) -> None:
         """Unloads a shard and loads it again, as when a coordinator moves away and back."""
