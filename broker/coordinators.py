@@ -177,7 +177,7 @@ class Host:
         self.partition = partition
         timeline, timers = Timeline(), Timers()
         self.shard: GroupShard = GroupShard(timeline, timers, owner, owner.assignors)
-        self.shard.write = self._write_later
+        self.shard.write = self.write_later
         self.runtime = Runtime(partition.name, self.shard, GroupFormat(), _Writer(broker, partition), timeline, timers)
         self.runtime.codec = broker.config["offsets.topic.compression.codec"]
         self.runtime.timeout_code = int(Errors.COORDINATOR_NOT_AVAILABLE)
@@ -237,7 +237,7 @@ class Host:
             self.runtime.tick(self.broker.schedule.monotonic_ms())
             self.broker.wrote(self)
 
-    def _write_later(self, handler: Callable[[], Result]) -> None:
+    def write_later(self, handler: Callable[[], Result]) -> None:
         """A write that no request waits for."""
         if self.runtime.state is State.ACTIVE:
             self.runtime.write(handler, lambda reply, error: None, self.broker.schedule.monotonic_ms())
@@ -371,7 +371,12 @@ class GroupCoordinators:
         self.topic_changed(name, created=False)
         for host in list(self.hosts.values()):
             if name != TOPIC_NAME and host.shard.offsets.by_group:
-                host._write_later(lambda shard=host.shard: offsets.of_deleted_topic(shard, name, topic_id))  # type: ignore[misc]
+                host.write_later(lambda shard=host.shard: offsets.of_deleted_topic(shard, name, topic_id))  # type: ignore[misc]
+
+    def expire(self) -> None:
+        """Takes out what has had its time, in all shards, without waiting for the next round."""
+        for host in self.hosts.values():
+            host.write_later(host.shard.expire)
 
     # requests
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from .group_metrics import groups
 from .registry import apis
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class _Collector:
         yield from _connections(self.server)
         yield from _partitions(self.server)
         yield from _shards(self.server)
+        yield from groups(self.server.broker.groups)
         yield from _files(self.server)
 
 
@@ -94,6 +96,7 @@ def _partitions(server: Server) -> Iterator[Metric]:
 def _shards(server: Server) -> Iterator[Metric]:
     now = server.broker.schedule.monotonic_ms()
     described = {"__cluster_metadata-0": server.broker.metadata.runtime.describe(now)}
+    described |= {host.partition.name: host.runtime.describe(now) for host in server.broker.groups.hosts.values()}
     state = GaugeMetricFamily("ottla_shard_state", "1 for the state that a coordinator shard is in.", labels=["shard", "state"])
     for shard, found in described.items():
         for name in SHARD_STATES:

@@ -10,6 +10,8 @@
     POST /v1/policy                   {"topic": t?, "partition": p?, "policy": "lag=50ms±10ms"}
     POST /v1/step                     {"topic": t, "partition": p?, "batches": 1}: takes it on by whole batches
     POST /v1/retention, /v1/compact   what would happen in the next round happens now
+    POST /v1/reload                   {"topic": "__consumer_offsets", "partition": p?}: its coordinators unload and load again, as when they move
+    POST /v1/expire                   offsets and groups that have had their time go now
 
 Errors are {"error": text} with 400 or 404. Peers that are not loopback are refused unless `ottla.lab.open=true`.
 """
@@ -23,6 +25,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .coordinators import TOPIC_NAME
 from .http import HttpConnection, Request, Response
 from .partition import Partition
 from .replication import IMMEDIATE, parse_policy
@@ -53,7 +56,7 @@ class Lab:
             "/v1/state": self.state,
             "/v1/topics": self.topics,
         }
-        verbs = (self.hold, self.release, self.policy, self.step, self.retention, self.compact)
+        verbs = (self.hold, self.release, self.policy, self.step, self.retention, self.compact, self.reload, self.expire)
         self._posts: dict[str, Callable[[dict[str, Any]], Response]] = {f"/v1/{verb.__name__}": verb for verb in verbs}
 
     async def start(self) -> None:
@@ -120,7 +123,8 @@ class Lab:
                 "buffered_bytes": sum(c.buffered_bytes() for c in self.server.connections),
                 "loop_lag_ms_max": round(broker.metrics.loop_lag_ms_max, 3),
                 "features": dict(broker.image.features.items()),
-                "coordinators": {"__cluster_metadata-0": broker.metadata.runtime.describe(now)},
+                "coordinators": {"__cluster_metadata-0": broker.metadata.runtime.describe(now)}
+                | {host.partition.name: host.runtime.describe(now) for host in broker.groups.hosts.values()},
             }
         )
 
@@ -193,3 +197,15 @@ class Lab:
 
     def compact(self, body: dict[str, Any]) -> Response:
         return as_json({"begun": self.broker.partitions.cleaner.clean_one()})
+
+    def reload(self, body: dict[str, Any]) -> Response:
+        if body.get("topic") != TOPIC_NAME:
+            raise LookupError(f"only {TOPIC_NAME} has coordinators that can be loaded again")
+        found = self._target(body)
+        for partition in found:
+            self.broker.event(lambda partition=partition: self.broker.groups.reload(partition))  # type: ignore[misc]
+        return as_json({"reloaded": [p.name for p in found]})
+
+    def expire(self, body: dict[str, Any]) -> Response:
+        self.broker.event(self.broker.groups.expire)
+        return as_json({"done": True})
