@@ -1,4 +1,4 @@
-"""ottla and Apache Kafka side by side: medians of interleaved runs, the spread, and the ratio. `make bench ARGS="produce latency"`.
+"""ottla and Apache Kafka side by side: medians of interleaved runs, the spread, and the ratio. `make bench ARGS="produce latency commits"`.
 
 Without a JVM only ottla is measured. Loads are made by librdkafka (confluent-kafka) and by raw sockets on this machine.
 """
@@ -386,8 +386,11 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
+    from .bench_groups import SECTIONS
+
+    benches = {**BENCHES, **SECTIONS}
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
-    chosen = [a for a in arguments if a in BENCHES] or list(BENCHES)
+    chosen = [a for a in arguments if a in benches] or list(benches)
     sides = ["ottla", "kafka"]
     if (missing := jars.missing()) is not None:
         print(f"only ottla is measured: Apache Kafka {missing}")
@@ -396,10 +399,10 @@ def main(arguments: list[str]) -> int:
         figures: dict[str, dict[str, list[float]]] = {}
         for _ in range(runs):
             for side in sides:
-                for figure, value in BENCHES[name](side).items():
+                for figure, value in benches[name](side).items():
                     figures.setdefault(figure, {}).setdefault(side, []).append(value)
         _print(figures)
-    if "codec" in arguments or not [a for a in arguments if a in BENCHES]:
+    if "codec" in arguments or not [a for a in arguments if a in benches]:
         subprocess.run([sys.executable, "-m", "tests.bench_codec"], check=True)
     return 0
 
