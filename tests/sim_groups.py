@@ -154,10 +154,10 @@ class ClassicMemberOf(Member):
         self.members: list[str] = []
         self.asked = ""
         self.assignment = b""
-        self.reloads = sim.reloads
+        self.reloads = self.asked_reloads = sim.reloads
 
     def beat(self) -> None:
-        self.asked = self.todo
+        self.asked, self.asked_reloads = self.todo, self.sim.reloads
         if self.todo == "join":
             r = m.JoinGroupRequest
             request = r(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=20_000, member_id=self.id, protocol_type="consumer")
@@ -188,7 +188,7 @@ class ClassicMemberOf(Member):
             # a coordinator that was loaded anew knows the generations that were completed, and no others
             known = self.sim.reloads == self.reloads and self.id == reply.member_id
             assert reply.generation_id >= self.generation or not known, "a generation went back"
-            self.reloads = self.sim.reloads
+            self.reloads = self.asked_reloads
             self.id, self.generation = reply.member_id, reply.generation_id
             self.members = [one.member_id for one in reply.members] if not reply.skip_assignment else []
             self.todo = "sync"

@@ -617,3 +617,42 @@ def test_a_hundred_histories_under_trouble_hold() -> None:
     """More of them, and deliberate bugs, in `test_sim_groups`."""
     for seed in range(20_000, 20_100):
         sim_groups.run(seed)
+
+
+# the time lines of seed 003
+
+
+def test_a_zombies_commit_is_refused() -> None:
+    """The text says ILLEGAL_GENERATION: so it is while the zombie is a member; once it was taken out it is nobody."""
+    w = world()
+    zombie = stable(w)
+    second = join(w, version=3)
+    alive(w, zombie, 1)
+    again = join(w, zombie)
+    assert second.reply.generation_id == again.reply.generation_id == 2
+    assert code(commit(w, 1, "g", zombie, 1)) == Errors.ILLEGAL_GENERATION
+    w.pass_ms(10_001)
+    assert code(commit(w, 1, "g", zombie, 2)) == Errors.UNKNOWN_MEMBER_ID
+
+
+def test_a_crash_is_noticed_one_session_after_the_last_heartbeat() -> None:
+    """Heartbeats at 0 and 3 s, a crash at 5 s: with a session of 10 s the member is out at 13 s, and the others begin anew."""
+    w = world()
+    crashing = stable(w)
+    other = join(w, version=3)
+    assert alive(w, crashing, 1) == Errors.REBALANCE_IN_PROGRESS
+    join(w, crashing)
+    leader, member = (other.reply.leader, other.reply.member_id)
+    assert leader == crashing
+    sync(w, crashing, 2, **{crashing: b"1", member: b"2"})
+    sync(w, member, 2)
+    assert alive(w, crashing, 2) == 0
+    w.pass_ms(3000)
+    assert alive(w, crashing, 2) == alive(w, member, 2) == 0
+    for _ in range(3):
+        w.pass_ms(3300)
+        assert alive(w, member, 2) == 0, "12.9 s: still there"
+    w.pass_ms(101)
+    assert alive(w, member, 2) == Errors.REBALANCE_IN_PROGRESS
+    rejoined = join(w, member)
+    assert (rejoined.reply.generation_id, rejoined.reply.leader) == (3, member)
