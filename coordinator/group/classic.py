@@ -266,7 +266,7 @@ class ClassicGroup:
 
     # checks
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int, transactional: bool) -> None:
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
         """ApiError where a commit may not be made."""
         if self.state is State.DEAD:
             raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
@@ -276,9 +276,9 @@ class ClassicGroup:
             self.check_member(member_id, instance_id)
             if generation != self.generation:
                 raise ApiError(Errors.ILLEGAL_GENERATION)
-        elif not transactional:
+        else:
             raise ApiError(Errors.UNKNOWN_MEMBER_ID)
-        if not transactional and self.state is State.COMPLETING_REBALANCE:
+        if self.state is State.COMPLETING_REBALANCE:
             raise ApiError(Errors.REBALANCE_IN_PROGRESS)
 
     # records

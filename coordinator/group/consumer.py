@@ -279,14 +279,12 @@ class ConsumerGroup:
 
     # checks
 
-    def check_commit(self, member_id: str, instance_id: str | None, epoch: int, transactional: bool, version: int) -> Member | None:
+    def check_commit(self, member_id: str, epoch: int, version: int) -> Member | None:
         """Whether a commit may be made; a member whose partitions must be looked at one by one, or None. ApiError."""
         if epoch < 0 and self.is_empty:
             return None
-        if transactional and epoch == -1 and member_id == "" and instance_id is None:
-            return None
         member = self.member(member_id)
-        if not transactional and not member.is_classic and version < 9:
+        if not member.is_classic and version < 9:
             raise ApiError(Errors.UNSUPPORTED_VERSION, "OffsetCommit version 9 or above must be used by members using the consumer group protocol")
         if epoch == member.epoch:
             return None

@@ -117,84 +117,56 @@ def commit(shard: GroupShard, client: Client, request: Any) -> Result:
     check = _check_commit(shard, client.version, request)
     now = shard.env.now_ms()
     expire = -1 if request.retention_time_ms == NO_RETENTION else now + request.retention_time_ms
-    r = messages.OffsetCommitResponse
-    return _commit(shard, request, check, now, expire, r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition)
-
-
-def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Result:
-    """Commits offsets that are pending until their transaction ends. ApiError."""
-    check = _check_commit(shard, client.version, request, transactional=True)
-    r = messages.TxnOffsetCommitResponse
-    now = shard.env.now_ms()
-    return _commit(shard, request, check, now, -1, r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition)
-
-
-def _commit(
-    shard: GroupShard, request: Any, check: Any, now_ms: int, expire_ms: int, response: Any, topic_class: Any, partition_class: Any
-) -> Result:
     limit = shard.env.config("offset.metadata.max.bytes")
-    too_large = int(Errors.OFFSET_METADATA_TOO_LARGE)
-    group_id = request.group_id
-    records: list[Any] = []
+    r = messages.OffsetCommitResponse
+    response, records = r(), []
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
         answers = []
-        pack = CommitPacker(group_id, name, topic_id, now_ms).pack
+        pack = CommitPacker(request.group_id, name, topic_id, now).pack
         for p in topic.partitions:
-            metadata = p.committed_metadata
-            if metadata is not None and len(metadata) > limit:
-                answers.append(partition_class(partition_index=p.partition_index, error_code=too_large))
+            index, metadata = p.partition_index, p.committed_metadata or ""
+            if len(metadata) * 2 > limit and _java_length(metadata) > limit:
+                answers.append(r.OffsetCommitResponsePartition(partition_index=index, error_code=int(Errors.OFFSET_METADATA_TOO_LARGE)))
                 continue
             if check is not None:
-                check(topic_id, p.partition_index)
-            answers.append(partition_class(partition_index=p.partition_index))
-            index, offset, epoch = p.partition_index, p.committed_offset, p.committed_leader_epoch
-            made = Commit(group_id, name, index, offset, epoch, metadata or "", now_ms, topic_id, expire_ms)
-            records.append(made if metadata or expire_ms >= 0 else pack(made))
-        response.topics.append(topic_class(name=name, topic_id=topic_id, partitions=answers))
+                check(topic_id, index)
+            answers.append(r.OffsetCommitResponsePartition(partition_index=index))
+            made = Commit(request.group_id, name, index, p.committed_offset, p.committed_leader_epoch, metadata, now, topic_id, expire)
+            records.append(made if metadata or expire >= 0 else pack(made))
+        response.topics.append(r.OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers))
     shard.counts["offset_commits"] += len(records)
     return Result(records, response)
 
 
-def _check_commit(shard: GroupShard, version: int, request: Any, transactional: bool = False) -> Any:
+def _java_length(text: str) -> int:
+    """UTF-16 code units, which Kafka counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _check_commit(shard: GroupShard, version: int, request: Any) -> Any:
     """Whether the sender may commit; a check for each partition where that depends on it, or None. ApiError."""
     generation = request.generation_id_or_member_epoch
     group = shard.groups.get(request.group_id)
     if group is None:
         if generation < 0:
             group = shard.classic_group(request.group_id, create=True)
-        elif version >= (6 if transactional else GROUP_ID_NOT_FOUND_SINCE):
+        elif version >= GROUP_ID_NOT_FOUND_SINCE:
             raise ApiError(Errors.GROUP_ID_NOT_FOUND)
         else:
             raise ApiError(Errors.ILLEGAL_GENERATION)
     if isinstance(group, ClassicGroup):
-        group.check_commit(request.member_id, request.group_instance_id, generation, transactional)
-        if not transactional and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+        group.check_commit(request.member_id, request.group_instance_id, generation)
+        if group.state in (State.STABLE, State.PREPARING_REBALANCE):
             renew_session(shard, group, group.members[request.member_id])
         return None
     if not isinstance(group, ConsumerGroup):
         raise ApiError(Errors.GROUP_ID_NOT_FOUND)
-    try:
-        member = group.check_commit(request.member_id, request.group_instance_id, generation, transactional, version)
-    except ApiError as error:
-        raise (_of_transaction(error, version) if transactional else error) from None
+    member = group.check_commit(request.member_id, generation, version)
     if member is None:
         return None
     owner, consumer = member, group
-
-    def check(topic_id: bytes, partition: int) -> None:
-        try:
-            consumer.check_commit_of(owner, generation, topic_id, partition)
-        except ApiError as error:
-            raise (_of_transaction(error, version) if transactional else error) from None
-
-    return check
-
-
-def _of_transaction(error: ApiError, version: int) -> ApiError:
-    """TxnOffsetCommit knows STALE_MEMBER_EPOCH from version 6 on (KIP-1319)."""
-    stale = error.code == Errors.STALE_MEMBER_EPOCH and version < 6
-    return ApiError(Errors.ILLEGAL_GENERATION) if stale else error
+    return lambda topic_id, partition: consumer.check_commit_of(owner, generation, topic_id, partition)
 
 
 # OffsetFetch

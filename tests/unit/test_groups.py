@@ -470,6 +470,37 @@ def test_a_shard_moves_away_and_back() -> None:
     assert alive(w, member, 1) == Errors.UNKNOWN_MEMBER_ID, "its session began anew with the load, and is over now"
 
 
+# offsets of transactions, as a Kafka's log may hold them
+
+
+def test_offsets_of_a_transaction_are_pending_until_its_end() -> None:
+    w = world()
+    commit(w, 5)
+    shard = w.broker.groups.host("s").shard
+    k, v = m.OffsetCommitKey, m.OffsetCommitValue
+
+    def pending(producer_id: int, offset: int, at: int, partition: int = 0) -> None:
+        shard.replay(at, producer_id, 0, k(group="s", topic="t", partition=partition), v(offset=offset, metadata="", commit_timestamp=1))
+
+    pending(7, 50, 100)
+    assert fetched(w).committed_offset == 5
+    assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT
+    shard.replay_marker(101, 7, 0, 0, committed=False)
+    assert fetched(w, stable=True).committed_offset == 5
+    pending(7, 60, 102)
+    pending(8, 70, 103)
+    shard.replay_marker(104, 8, 0, 0, committed=True)
+    assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT, "the other one is not over"
+    shard.replay_marker(105, 7, 0, 0, committed=True)
+    assert fetched(w, stable=True).committed_offset == 70, "the later record wins, whichever ends first"
+    pending(9, 80, 106)
+    shard.replay(107, -1, -1, k(group="s", topic="t", partition=0), None)
+    shard.replay_marker(108, 9, 0, 0, committed=True)
+    assert fetched(w, stable=True).committed_offset == -1, "a tombstone takes pending ones too"
+    pending(9, 90, 109, partition=1)
+    assert shard.expire().records == [], "a group with pending offsets does not expire"
+
+
 # offsets that age
 
 
@@ -494,6 +525,12 @@ def test_offsets_of_what_a_group_is_subscribed_to_do_not_expire() -> None:
     beat(w, "m1", -1)
     w.pass_ms(2_000)
     assert fetched(w, "g").committed_offset == -1
+
+
+def test_metadata_is_measured_in_javas_units() -> None:
+    w = world(offset_metadata_max_bytes="4")
+    assert code(commit(w, 1, metadata="\U0001f600\U0001f600")) == 0
+    assert code(commit(w, 1, metadata="\U0001f600\U0001f600x")) == Errors.OFFSET_METADATA_TOO_LARGE
 
 
 def test_a_request_may_say_itself_how_long() -> None:
