@@ -2,6 +2,7 @@
 
     python -m tests.sim [seeds=20000] [seed=N]          logs
     python -m tests.sim groups [seeds=20000] [seed=N]   groups (see `sim_groups`)
+    python -m tests.sim broker [seeds=20000] [seed=N]   a whole broker (see `sim_broker`)
 
 Every failure prints its seed; `seed=N` repeats it.
 """
@@ -144,12 +145,13 @@ def _act(log: Log, chance: random.Random, promise: Promise, sequences: dict[int,
 
 
 def main(arguments: list[str]) -> int:
-    of_groups = "groups" in arguments
-    options = dict(a.split("=") for a in arguments if a != "groups")
+    options = dict(a.split("=") for a in arguments if "=" in a)
     seeds = [int(options["seed"])] if "seed" in options else range(int(options.get("seeds", 20_000)))
     history = run
-    if of_groups:
+    if "groups" in arguments:
         from .sim_groups import run as history
+    elif "broker" in arguments:
+        from .sim_broker import run as history
     for number, seed in enumerate(seeds, 1):
         history(seed)
         if number % 1000 == 0:

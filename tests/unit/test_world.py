@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import random
 from typing import Any
 
 import pytest
@@ -155,30 +154,3 @@ def test_a_snapshot_of_the_metadata_replaces_the_log_before_it() -> None:
     assert again.broker.metadata.snapshot_offset > 60
     assert again.broker.image.config_of(2, "t7") == {"retention.ms": "1000"}
     assert create(again, "one-more") == 0
-
-
-@pytest.mark.parametrize("group", range(10))
-def test_what_was_acknowledged_of_the_metadata_survives_power_failures(group: int) -> None:
-    """Topics are made durable before they are acknowledged; records as `flush.messages` says."""
-    for seed in range(group * 10, group * 10 + 10):
-        chance = random.Random(seed)
-        files = None
-        topics: dict[str, bytes] = {}
-        durable: dict[str, list[bytes]] = {}
-        for life in range(3):
-            world = World(files, seed=seed * 10 + life)
-            assert set(topics) <= set(world.broker.image.topics), f"seed {seed}"
-            world.pass_ms(10)  # what was recovered is made durable, and then shown
-            for name, rows in durable.items():
-                found = read(world, name)
-                assert found[: len(rows)] == rows, f"seed {seed}: {name}"
-            for n in range(chance.randint(1, 4)):
-                name = f"t{life}-{n}"
-                assert create(world, name, flush_messages="1") == 0
-                topics[name] = world.broker.image.topics[name].id
-                durable[name] = []
-                for _ in range(chance.randint(0, 5)):
-                    value = chance.randbytes(10)
-                    assert produced(world.ask("Produce", 9, produce_message(name, batch(value)))).error_code == 0
-                    durable[name].append(value)
-            files = world.lose_power()

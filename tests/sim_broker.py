@@ -1,0 +1,83 @@
+"""A whole broker under power failures: metadata log, snapshots, checkpoints and segments on files that forget what was not synced.
+
+    python -m tests.sim broker [seeds=20000] [seed=N]
+
+What was acknowledged of the metadata is there again, and so is what was flushed of the records, whole, once and in order.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from ottla.protocol import messages as m
+
+from .ask import batch, fetch_message, produce_message, values
+from .world import World
+
+LIVES = 3
+
+
+def run(seed: int) -> None:
+    """One history of several lives. AssertionError with the seed."""
+    try:
+        _run(random.Random(seed), seed)
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+
+
+def _run(chance: random.Random, seed: int) -> None:
+    files = None
+    topics: dict[str, bytes] = {}
+    gone: set[str] = set()
+    durable: dict[str, list[bytes]] = {}
+    for life in range(LIVES):
+        snapshot_every = chance.choice(("400", "2000", "20971520"))
+        world = World(files, seed * 10 + life, metadata_log_max_record_bytes_between_snapshots=snapshot_every)
+        image = world.broker.image
+        assert set(topics) <= set(image.topics), f"topics {set(topics) - set(image.topics)} are gone"
+        assert not gone & set(image.topics), f"{gone & set(image.topics)} are back"
+        world.pass_ms(10)  # what was recovered is made durable, and then shown
+        for name, rows in durable.items():
+            assert image.topics[name].id == topics[name]
+            assert read(world, name)[: len(rows)] == rows, f"records of {name}"
+        for n in range(chance.randint(1, 4)):
+            _make_topic(world, chance, f"t{life}-{n}", topics, durable)
+        if durable and chance.random() < 0.3:
+            name = chance.choice(sorted(durable))
+            d = m.DeleteTopicsRequest
+            assert world.ask("DeleteTopics", 5, d(topic_names=[name], timeout_ms=10_000)).responses[0].error_code == 0
+            gone.add(name)
+            del topics[name], durable[name]
+        for name in chance.sample(sorted(durable), min(2, len(durable))):
+            _produce(world, chance, name, durable[name])
+        if chance.random() < 0.3:
+            world.broker.partitions.save_checkpoints()
+        if chance.random() < 0.2:
+            world.pass_ms(chance.randint(1, 70_000))
+        if chance.random() < 0.2:
+            world.broker.stop()
+        files = world.lose_power()
+
+
+def _make_topic(world: World, chance: random.Random, name: str, topics: dict[str, bytes], durable: dict[str, list[bytes]]) -> None:
+    configs = {"flush_messages": "1", "segment_bytes": chance.choice(("1048576", "1073741824")), "index_interval_bytes": "10"}
+    r = m.CreateTopicsRequest
+    wanted = r.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    wanted.configs = [r.CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()]
+    assert world.ask("CreateTopics", 5, r(topics=[wanted], timeout_ms=10_000)).topics[0].error_code == 0
+    topics[name] = world.broker.image.topics[name].id
+    durable[name] = []
+    _produce(world, chance, name, durable[name])
+
+
+def _produce(world: World, chance: random.Random, name: str, rows: list[bytes]) -> None:
+    for _ in range(chance.randint(0, 5)):
+        value = chance.randbytes(chance.choice((10, 10, 300)))
+        answer = world.ask("Produce", 9, produce_message(name, batch(value)))
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        rows.append(value)
+
+
+def read(world: World, name: str) -> list[Any]:
+    return values(world.ask("Fetch", 11, fetch_message(name, 0)).responses[0].partitions[0].records)
