@@ -18,7 +18,7 @@ from ..protocol import records
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt, BatchHeader, Record, Template
 from .files import Files, HandlePool, OsFiles
-from .layout import CLEANED, SWAP
+from .layout import CLEANED, LOG, SWAP
 from .log import Log
 from .segment import BatchInfo, Segment
 
@@ -192,7 +192,8 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
                 cleaned.append(kept, [info], job.index_interval_bytes)
     cleaned.finish()
     cleaned.save_indexes()
-    cleaned.handle.sync()
+    for path in (cleaned.path(LOG), *cleaned.take_unsynced()):
+        pool.open(path).sync()
     return cleaned.size
 
 

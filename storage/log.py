@@ -18,15 +18,13 @@ from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offs
 from . import checkpoints, legacy_read
 from .epochs import LeaderEpochs
 from .files import Files, HandlePool, time_ns
-from .index import AbortedTransaction, decode_aborted, encode_aborted
+from .index import AbortedTransaction, decode_aborted
 from .layout import (
     DELETED,
-    INDEX,
     LEADER_EPOCHS,
     LOG,
     PARTITION_METADATA,
     SNAPSHOT,
-    TIME_INDEX,
     TXN_INDEX,
     file_name,
     offset_of,
@@ -113,6 +111,7 @@ class Log:
         self.topic_id: bytes | None = None
         self.unflushed_since_ms: int | None = None
         self.has_new_names = True  # a file was made, and its name may not be durable
+        self._unsynced: set[str] = set()  # small files whose contents may not be
         self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
         self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
         self.first_dirty_offset = 0  # compaction has seen everything below
@@ -134,6 +133,12 @@ class Log:
 
     def path(self, name: str) -> str:
         return f"{self.directory}/{name}"
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Replaces one of the small files; the next flush makes it durable."""
+        self.files.replace(self.path(name), data, durable=False)
+        self._unsynced.add(name)
+        self.has_new_names = True
 
     # appending
 
@@ -187,8 +192,7 @@ class Log:
                     self.add_aborted(aborted)
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
-        handle = self.pool.open(self.active.path(TXN_INDEX), create=True)
-        handle.write_at(handle.size(), encode_aborted(transaction))
+        self.active.add_aborted(transaction)
 
     def replay_batch(self, segment: Segment, batch: BatchInfo) -> AbortedTransaction | None:
         """Notes the producer of a batch found in the log."""
@@ -211,7 +215,7 @@ class Log:
             self.save_epochs()
 
     def save_epochs(self) -> None:
-        self.files.replace(self.path(LEADER_EPOCHS), checkpoints.encode_epochs(self.epochs.entries), durable=False)
+        self._write(LEADER_EPOCHS, checkpoints.encode_epochs(self.epochs.entries))
 
     # rolling
 
@@ -258,7 +262,7 @@ class Log:
     def save_producers(self) -> None:
         """Writes a producer snapshot for the log's end, where the newest one speaks of less."""
         if self.producers.snapshot_offset < self.end_offset:
-            self.files.replace(self.path(file_name(self.end_offset, SNAPSHOT)), self.producers.snapshot(), durable=False)
+            self._write(file_name(self.end_offset, SNAPSHOT), self.producers.snapshot())
             self.producers.snapshot_offset = self.end_offset
 
     # reading
@@ -471,16 +475,20 @@ class Log:
 
     # durability
 
-    def flush_job(self) -> FlushJob:
-        """What makes the log durable as it is now. Run it, in a thread if need be, and call `flushed` with its end then."""
+    def flush_job(self, clean: bool = False) -> FlushJob:
+        """What makes the log durable as it is now. Run it, in a thread if need be, and call `flushed` with its end then.
+
+        The indexes of the active segment are rebuilt after a crash, and only synced for a `clean` end.
+        """
         first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
-        paths = []
+        paths = [self.path(name) for name in sorted(self._unsynced)]
+        self._unsynced.clear()
         for segment in self.segments[first:]:
             if segment.size:
                 segment.save_indexes()
                 paths.append(segment.path(LOG))
-                if segment is not self.active:  # what is below the recovery point is believed, indexes too
-                    paths += [segment.path(INDEX), segment.path(TIME_INDEX)]
+                if clean or segment is not self.active:  # what is below the recovery point is believed, indexes too
+                    paths += segment.take_unsynced()
         directories = [self.directory, self.directory.rpartition("/")[0]] if self.has_new_names else []
         self.has_new_names = False
         return FlushJob(self.files, self.end_offset, paths, directories)
@@ -491,21 +499,21 @@ class Log:
 
     def flush_now(self) -> None:
         """Makes everything durable before it returns."""
-        job = self.flush_job()
+        job = self.flush_job(clean=True)
         job.run()
         self.flushed(job.end_offset, 0)
 
     def close(self) -> None:
         """A clean end: everything on disk, with a producer snapshot."""
         self.active.finish()
-        self.flush_now()
         self.save_producers()
+        self.flush_now()
         for segment in self.segments:
             segment.close_files()
 
     def set_topic_id(self, topic_id: bytes) -> None:
         self.topic_id = topic_id
-        self.files.replace(self.path(PARTITION_METADATA), checkpoints.encode_partition_metadata(topic_id), durable=False)
+        self._write(PARTITION_METADATA, checkpoints.encode_partition_metadata(topic_id))
 
     def move(self, directory: str) -> None:
         """Renames the log's directory."""

@@ -13,7 +13,6 @@ from ..protocol.errors import MalformedMessage
 from ..protocol.records import HEADER_SIZE, computed_crc
 from . import checkpoints, legacy_read
 from .files import HandlePool
-from .index import encode_aborted
 from .layout import (
     CLEANED,
     DELETED,
@@ -69,7 +68,7 @@ def open_log(
     if not created:
         yield from log.rebuild_producers_steps()
     else:
-        log.files.replace(log.path(LEADER_EPOCHS), checkpoints.encode_epochs(()), durable=False)
+        log.save_epochs()
     log.first_dirty_offset = log.start_offset
     return log
 
@@ -223,8 +222,7 @@ def _check_segment(log: Log, segment: Segment) -> Generator[None, None, tuple[in
             segment.rolling_timestamp = batch.max_timestamp
         aborted = log.replay_batch(segment, batch)
         if aborted is not None:
-            handle = log.pool.open(path, create=True)
-            handle.write_at(handle.size(), encode_aborted(aborted))
+            segment.add_aborted(aborted)
         epoch = batch.header.partition_leader_epoch if batch.header else -1
         if epoch > log.epochs.latest:
             log.assign_epoch(epoch, batch.base_offset)

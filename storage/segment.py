@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchAt, BatchHeader, header_at
 from .files import Files, Handle, HandlePool
-from .index import OffsetIndex, TimeIndex, decode_aborted, encode_aborted
+from .index import AbortedTransaction, OffsetIndex, TimeIndex, decode_aborted, encode_aborted
 from .layout import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 
 SCAN_BYTES = 4096 + HEADER_SIZE
@@ -71,7 +71,8 @@ class Segment:
         self.bytes_since_index = 0
         self._index: OffsetIndex | None = None if size else OffsetIndex(base_offset)
         self._times: TimeIndex | None = None if size else TimeIndex(base_offset)
-        self._saved: tuple[int, int] = (-1, -1)  # sizes of the indexes in their files
+        self._saved = {INDEX: -1, TIME_INDEX: -1}  # sizes of the indexes in their files, where they are known
+        self.unsynced: set[str] = set()  # which of its small files were written since they were last made durable
 
     def __repr__(self) -> str:
         return f"Segment({self.directory}/{self.base_offset}, {self.size} bytes)"
@@ -105,8 +106,10 @@ class Segment:
             data = self.files.read(self.path(suffix))
         except FileNotFoundError:
             return b""
-        end = len(data.rstrip(b"\0"))
-        return data[: -(-end // width) * width]
+        end = -(-len(data.rstrip(b"\0")) // width) * width
+        if end == len(data):
+            self._saved[suffix] = end
+        return data[:end]
 
     def create(self) -> None:
         self.pool.open(self.path(LOG), create=True).truncate(0)
@@ -152,22 +155,36 @@ class Segment:
 
     def save_indexes(self) -> None:
         """Writes what the indexes gained since the last time; not synced, as they can be rebuilt."""
-        sizes = (len(self.index.data), len(self.times.data))
-        if sizes == self._saved:
-            return
-        for suffix, data, before in ((INDEX, self.index.data, self._saved[0]), (TIME_INDEX, self.times.data, self._saved[1])):
+        for suffix, data in ((INDEX, self.index.data), (TIME_INDEX, self.times.data)):
+            saved = self._saved[suffix]
+            if saved == len(data):
+                continue
             handle = self.pool.open(self.path(suffix), create=True)
-            start = max(0, min(before, len(data)))
-            if before < 0 or before > len(data):
+            if not 0 <= saved < len(data):
                 handle.truncate(len(data))
-                start = 0
-            if len(data) > start:
-                handle.write_at(start, data[start:])
-        self._saved = sizes
+                saved = 0
+            if len(data) > saved:
+                handle.write_at(saved, data[saved:])
+            self._saved[suffix] = len(data)
+            self.unsynced.add(suffix)
+
+    def take_unsynced(self) -> list[str]:
+        """The paths of the indexes that the caller is to make durable."""
+        paths = [self.path(suffix) for suffix in sorted(self.unsynced)]
+        self.unsynced.clear()
+        return paths
+
+    def add_aborted(self, transaction: AbortedTransaction) -> None:
+        handle = self.pool.open(self.path(TXN_INDEX), create=True)
+        handle.write_at(handle.size(), encode_aborted(transaction))
+        self.unsynced.add(TXN_INDEX)
+
+    def _forget_saved(self) -> None:
+        self._saved = dict.fromkeys(self._saved, -1)
 
     def reset_indexes(self) -> None:
         self._index, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
-        self._saved = (-1, -1)
+        self._forget_saved()
         self.max_timestamp, self.max_timestamp_offset, self.bytes_since_index = NO_TIMESTAMP, self.base_offset, 0
 
     # reading
@@ -216,7 +233,7 @@ class Segment:
         for rest in self.scan(self.index.position_before(offset)):
             if rest.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = rest.max_timestamp, rest.last_offset
-        self._saved = (-1, -1)
+        self._forget_saved()
         self.save_indexes()
         self._truncate_aborted(offset)
         return gone

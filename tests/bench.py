@@ -386,11 +386,11 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from .bench_groups import SECTIONS
+    from . import bench_beside, bench_groups
 
-    benches = {**BENCHES, **SECTIONS}
+    benches = {**BENCHES, **bench_groups.SECTIONS, **bench_beside.SECTIONS}
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
-    chosen = [a for a in arguments if a in benches] or list(benches)
+    chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
     sides = ["ottla", "kafka"]
     if (missing := jars.missing()) is not None:
         print(f"only ottla is measured: Apache Kafka {missing}")

@@ -54,6 +54,35 @@ def test_power_failures_lose_nothing_that_was_flushed() -> None:
         sim.run(seed)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_after_a_clean_end_not_a_byte_hangs_on_the_power(files: MemFiles, seed: int) -> None:
+    """What `.kafka_cleanshutdown` vouches for is believed without a look at the log: indexes, epochs and producers too."""
+    log = open_log(files, segment_bytes=400, index_interval_bytes=1)
+    for n in range(6):
+        append(log, b"x" * 30, now=n, epoch=n // 3, producer_id=n, producer_epoch=0, base_sequence=0)
+        if n == 2:
+            log.flush_now()
+    log.add_aborted(AbortedTransaction(0, 1, 0, 0, 0))
+    log.set_topic_id(bytes(16))
+    log.close()
+    found = files.lose_power(random.Random(seed))
+    assert {n: found.read(f"/d/t-0/{n}") for n in found.names("/d/t-0")} == {n: files.read(f"/d/t-0/{n}") for n in files.names("/d/t-0")}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_compaction_put_in_place_is_durable_with_its_indexes(files: MemFiles, seed: int) -> None:
+    log = open_log(files, segment_bytes=400, index_interval_bytes=1, cleanup_policy=("compact",))
+    for n in range(9):
+        append(log, b"x" * 30, now=n, keys=[b"%d" % (n % 4)])
+    log.flush_now()
+    assert compact(log, files, now=100)
+    files.sync_directory("/d/t-0")
+    kept = [segment.path(kind) for segment in log.segments[:-1] for kind in (".log", ".index", ".timeindex")]
+    found = files.lose_power(random.Random(seed))
+    assert kept
+    assert [found.read(path) for path in kept] == [files.read(path) for path in kept]
+
+
 def test_a_read_begins_with_the_batch_that_holds_the_offset(files: MemFiles) -> None:
     log = open_log(files)
     for _ in range(5):
