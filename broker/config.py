@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..protocol.config_def import ConfigInvalid, ConfigKey, keys, topic_synonyms
+from . import group_bounds
 
 LOCAL_DEFAULTS = {
     "node.id": "1",
@@ -207,5 +208,8 @@ def _check(config: Config) -> None:
         if listener.host in ("0.0.0.0", "::") and "advertised.listeners" in config.given:
             where = config.where.get("advertised.listeners", "advertised.listeners")
             raise ConfigError(where, f"advertised.listeners: {name} cannot be the wildcard {listener.host}")
+    wrong = group_bounds.refused(config)
+    if wrong is not None:
+        raise ConfigError(config.where.get(wrong[0], wrong[0]), wrong[1])
     if not config.log_dirs:
         raise ConfigError(config.where.get("log.dirs", "log.dirs"), "log.dirs: at least one directory is needed")

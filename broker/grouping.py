@@ -26,5 +26,6 @@ def group_operations() -> int:
 
 
 def supports_consumer_groups(context: Context) -> bool:
-    """Whether the finalized `group.version` knows KIP-848."""
-    return int(context.broker.image.features.get("group.version", 0)) >= 1
+    """Whether the finalized `group.version` knows KIP-848, and `group.coordinator.rebalance.protocols` has it."""
+    broker = context.broker
+    return "consumer" in broker.config["group.coordinator.rebalance.protocols"] and int(broker.image.features.get("group.version", 0)) >= 1

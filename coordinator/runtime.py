@@ -1,7 +1,7 @@
 """The coordinator runtime: joins a shard to a partition it may not see.
 
 A write runs a handler against the state as last written, replays the records it returns, and parks the reply until the high
-watermark passes them; a read sees only what is committed. Writes of one turn of the loop go into one batch (`flush`). An
+watermark passes them; a read sees only what is committed. Writes of one input event go into one batch (`flush`). An
 append that fails rolls the state back to the last append and fails the writes that were in its batch, and no others.
 
 Time, files and sockets are the caller's: it calls `flush` when its input event ends, `advance` when the high watermark moves,
@@ -326,7 +326,7 @@ class Runtime:
             parked.finish(error)
 
     def flush(self, now_ms: int) -> None:
-        """Appends what the writes of this turn decided."""
+        """Appends what the writes of this input event decided."""
         batch = self._batch
         if batch is None:
             return
