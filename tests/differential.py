@@ -77,6 +77,12 @@ class Pair:
         self._compare(name, version, mine, other, message)
         return mine, other
 
+    def until(self, name: str, version: int, message: Any, done: Callable[[Any], bool]) -> None:
+        """Asks each by itself, as often as it takes: what was said on another connection reaches each in its own time."""
+        for side, wire in enumerate((self.ours, self.theirs)):
+            while not done(self._one(wire, side, name, version, message)):
+                continue
+
     def _compare(self, name: str, version: int, mine: Any, other: Any, message: Any) -> None:
         self.tally.replies += 1
         for path, a, b in differences(mine, other):

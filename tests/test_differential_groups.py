@@ -236,9 +236,8 @@ def test_two_members_and_a_rebalance(pair: Pair) -> None:
     second_ids = (mine.member_id, theirs.member_id)
     second.say("JoinGroup", 9, lambda s: join_request(9, group, second_ids[s], protocols=[("sticky", b"s2"), ("range", b"r2")]))
     third = pair.beside("third")
-    for _ in range(200):
-        if heartbeat(third, 4, group, first_ids, 1).error_code == 27:
-            break
+    third.until("DescribeGroups", 5, m.DescribeGroupsRequest(groups=[group]), lambda r: r.groups[0].group_state == "PreparingRebalance")
+    heartbeat(third, 4, group, first_ids, 1)
     describe(third, group)
     pair.both("SyncGroup", 5, lambda s: sync_request(5, group, first_ids[s], 1))
     pair.say("JoinGroup", 9, lambda s: join_request(9, group, first_ids[s], protocols=[("range", b"r1"), ("sticky", b"s1")]))
