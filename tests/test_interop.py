@@ -128,7 +128,10 @@ def make_groups(wire: Wire) -> Any:
 
 
 def loaded(wire: Wire) -> None:
+    """Returns when the shards of all three groups are."""
     while committed(wire, "simple", "grouped") < 0 or committed(wire, "old", "grouped") < 0:
+        continue
+    while wire.ask("ConsumerGroupDescribe", 1, m.ConsumerGroupDescribeRequest(group_ids=["new"])).groups[0].error_code:
         continue
 
 
