@@ -8,7 +8,7 @@ parked before anything can release it, and nothing is entered twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..coordinator.metadata.state import MetadataState, Topic
@@ -16,16 +16,20 @@ from ..protocol.config_def import keys, topic_synonyms
 from ..protocol.errors import ApiError, Errors
 from ..storage.files import Files, HandlePool
 from ..storage.settings import LogSettings
-from . import coordinators, replication
+from . import replication
 from .clock import Schedule
 from .config import Config
 from .coordinators import GroupCoordinators
 from .directories import LogDirectory, open_directory
+from .hosting import Coordinators, Host
+from .later import Later
 from .metadata import MetadataController
 from .metrics import Metrics
 from .partition import Partition
 from .partitions import Partitions
 from .replication import Policies
+from .share_coordinators import ShareCoordinators
+from .sharing import Sharing
 
 logger = logging.getLogger("ottla")
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
@@ -48,6 +52,9 @@ class Broker:
         self.cluster_id = ""
         self.partitions = Partitions(self)
         self.groups = GroupCoordinators(self)
+        self.share_states = ShareCoordinators(self)
+        self.coordinators: dict[str, Coordinators[Any]] = {one.topic_name: one for one in (self.groups, self.share_states)}
+        self.sharing = Sharing(self)
         self.metadata = MetadataController(self)
         self.extensions: dict[str, Any] = {}  # state of API families, made when they are first used
         self.fatal: Callable[[str], None] = lambda reason: None
@@ -72,7 +79,8 @@ class Broker:
 
     def stop(self) -> None:
         """Closes every log cleanly. What is parked is answered by nobody: the connections are gone."""
-        self.groups.stop()
+        for one in self.coordinators.values():
+            one.stop()
         self.partitions.stop()
         self.metadata.stop()
         self.partitions.finish()
@@ -122,6 +130,22 @@ class Broker:
         call()
         self.settle()
 
+    def pause(self, ms: float) -> Later[None]:
+        """Finished after so many milliseconds, as an input event."""
+        later: Later[None] = Later()
+        timer = self.schedule.later(ms, lambda: self.event(lambda: later.finish(None)))
+        later.on_cancel = timer.cancel
+        return later
+
+    def within(self, ms: float, awaited: Later[Any]) -> Later[Any]:
+        """Finished with what is awaited; fails with REQUEST_TIMED_OUT where that takes too long."""
+        later: Later[Any] = Later()
+        if not awaited.done:
+            timer = self.schedule.later(ms, lambda: self.event(lambda: later.fail(ApiError(Errors.REQUEST_TIMED_OUT))))
+            awaited.when_done(lambda _: timer.cancel())
+        awaited.when_done(lambda found: later.settle(found.result, found.error))
+        return later
+
     def note_append(self, partition: Partition) -> None:
         """A partition's log grew."""
         follower = partition.follower
@@ -135,13 +159,21 @@ class Broker:
     def opened(self, partition: Partition) -> None:
         """A partition's log can be read and written."""
         self._moves[partition] = None
-        if partition.topic == coordinators.TOPIC_NAME:
-            self.groups.opened(partition)
+        family = self.coordinators.get(partition.topic)
+        if family is not None:
+            family.opened(partition)
 
     def closed(self, partition: Partition) -> None:
         """A partition went, or its directory failed."""
-        if partition.topic == coordinators.TOPIC_NAME:
-            self.groups.closed(partition)
+        family = self.coordinators.get(partition.topic)
+        if family is not None:
+            family.closed(partition)
+        self.sharing.reload(partition)
+
+    def hosts(self) -> Iterator[Host[Any]]:
+        """Every coordinator's shard, with the partition it is on."""
+        for family in self.coordinators.values():
+            yield from family.hosts.values()
 
     # topics
 

@@ -26,6 +26,7 @@ LOCAL_DEFAULTS = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
 }
 
 OWN_KEYS = {
@@ -183,6 +184,10 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
             raise ConfigError(config.where.get(name, name), str(error)) from None
     if "log.dirs" not in config.given and "log.dir" in config.given:
         config.values["log.dirs"] = None
+    for kind in ("consumer", "share"):  # our own default must not be below a bound that was meant for Kafka's
+        interval = f"group.{kind}.assignment.interval.ms"
+        if interval not in config.given:
+            config.values[interval] = max(config.values[interval], config.values[f"group.{kind}.min.assignment.interval.ms"])
     if "node.id" not in config.given and "broker.id" in config.given:
         config.values["node.id"] = int(config.given["broker.id"])
     for name in config.given:

@@ -96,7 +96,7 @@ def _partitions(server: Server) -> Iterator[Metric]:
 def _shards(server: Server) -> Iterator[Metric]:
     now = server.broker.schedule.monotonic_ms()
     described = {"__cluster_metadata-0": server.broker.metadata.runtime.describe(now)}
-    described |= {host.partition.name: host.runtime.describe(now) for host in server.broker.groups.hosts.values()}
+    described |= {host.partition.name: host.runtime.describe(now) for host in server.broker.hosts()}
     state = GaugeMetricFamily("ottla_shard_state", "1 for the state that a coordinator shard is in.", labels=["shard", "state"])
     for shard, found in described.items():
         for name in SHARD_STATES:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 KINDS = ("consumer", "share", "streams")
+RELATIONS = {"less than": operator.lt, "less than or equal to": operator.le, "greater than or equal to": operator.ge}
 BOUNDED = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
-INTERVAL = "group.consumer.assignment.interval.ms"
 
 
 class Config(Protocol):
-    given: dict[str, str]
     values: dict[str, Any]
 
 
 def refused(config: Config) -> tuple[str, str] | None:
     """The first key that does not go with another, and Kafka's words about it; None where all is well."""
     values = config.values
-    if INTERVAL not in config.given:  # our own default must not be below a bound that was meant for Kafka's
-        values[INTERVAL] = max(values[INTERVAL], values["group.consumer.min.assignment.interval.ms"])
     for kind in KINDS:
         for name, relation, other in _relations(f"group.{kind}"):
-            if not _holds(values[name], relation, values[other]):
+            if not RELATIONS[relation](values[name], values[other]):
                 return name, f"{name} must be {relation} {other}"
     name = "group.share.assignors"
     if len(values[name]) != 1:
@@ -42,9 +40,3 @@ def _relations(prefix: str) -> Iterator[tuple[str, str, str]]:
     yield f"{prefix}.heartbeat.interval.ms", "less than", f"{prefix}.session.timeout.ms"
     if prefix == "group.streams":
         yield f"{prefix}.num.standby.replicas", "less than or equal to", f"{prefix}.max.standby.replicas"
-
-
-def _holds(value: int, relation: str, other: int) -> bool:
-    if relation == "less than":
-        return value < other
-    return value <= other if relation.startswith("less") else value >= other

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from .context import Context
 
@@ -20,9 +21,15 @@ def client_of(context: Context) -> Client:
     return Client(context.client_id or "", "/" + context.client_address.rpartition(":")[0].strip("[]"), context.version)
 
 
-def group_operations() -> int:
-    """What a peer may do to a group: everything."""
-    return GROUP_OPERATIONS
+def describe_each(group_ids: Iterable[str], with_operations: bool, describe: Callable[[str], Any]) -> list[Any]:
+    """What there is to say of each group, with what a peer may do to it, which is everything."""
+    found = []
+    for group_id in group_ids:
+        out = describe(group_id)
+        if with_operations and out.error_code == 0:
+            out.authorized_operations = GROUP_OPERATIONS
+        found.append(out)
+    return found
 
 
 def supports_consumer_groups(context: Context) -> bool:

@@ -10,7 +10,8 @@
     POST /v1/policy                   {"topic": t?, "partition": p?, "policy": "lag=50ms±10ms"}
     POST /v1/step                     {"topic": t, "partition": p?, "batches": 1}: takes it on by whole batches
     POST /v1/retention, /v1/compact   what would happen in the next round happens now
-    POST /v1/reload                   {"topic": "__consumer_offsets", "partition": p?}: its coordinators unload and load again, as when they move
+    POST /v1/reload                   {"topic": t, "partition": p?}: coordinators on __consumer_offsets or __share_group_state unload and load
+                                      again, as when they move; of another topic, its share-partitions
     POST /v1/expire                   offsets and groups that have had their time go now
 
 Errors are {"error": text} with 400 or 404. Peers that are not loopback are refused unless `ottla.lab.open=true`.
@@ -25,7 +26,6 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .coordinators import TOPIC_NAME
 from .http import HttpConnection, Request, Response
 from .partition import Partition
 from .replication import IMMEDIATE, parse_policy
@@ -124,7 +124,7 @@ class Lab:
                 "loop_lag_ms_max": round(broker.metrics.loop_lag_ms_max, 3),
                 "features": dict(broker.image.features.items()),
                 "coordinators": {"__cluster_metadata-0": broker.metadata.runtime.describe(now)}
-                | {host.partition.name: host.runtime.describe(now) for host in broker.groups.hosts.values()},
+                | {host.partition.name: host.runtime.describe(now) for host in broker.hosts()},
             }
         )
 
@@ -199,11 +199,14 @@ class Lab:
         return as_json({"begun": self.broker.partitions.cleaner.clean_one()})
 
     def reload(self, body: dict[str, Any]) -> Response:
-        if body.get("topic") != TOPIC_NAME:
-            raise LookupError(f"only {TOPIC_NAME} has coordinators that can be loaded again")
         found = self._target(body)
+        family = self.broker.coordinators.get(str(body.get("topic")))
+        if family is None:
+            names: list[str] = []
+            self.broker.event(lambda: names.extend(n for p in found for n in self.broker.sharing.reload(p)))
+            return as_json({"reloaded": names})
         for partition in found:
-            self.broker.event(lambda partition=partition: self.broker.groups.reload(partition))  # type: ignore[misc]
+            self.broker.event(lambda partition=partition: family.reload(partition))  # type: ignore[misc]
         return as_json({"reloaded": [p.name for p in found]})
 
     def expire(self, body: dict[str, Any]) -> Response:

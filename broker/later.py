@@ -36,6 +36,13 @@ class Later(Generic[T]):
             self.error = error
             self._end()
 
+    def settle(self, result: T, error: BaseException | None) -> None:
+        """Finished with a result, or failed where there is an error."""
+        if error is None:
+            self.finish(result)
+        else:
+            self.fail(error)
+
     def cancel(self) -> None:
         """Nobody waits any more: no callback will be called."""
         if not self.done:

@@ -199,16 +199,9 @@ class MetadataController:
     def submit(self, handler: Callable[[], Result], timeout_ms: int | None = None) -> Later[Any]:
         """Runs a handler of the controller; finished with its reply once its records are committed. ApiError."""
         later: Later[Any] = Later()
-
-        def done(reply: Any, error: ApiError | None) -> None:
-            if error is None:
-                later.finish(reply)
-            else:
-                later.fail(error)
-
         now = self.broker.schedule.monotonic_ms()
         deadline = None if timeout_ms is None else now + max(0, timeout_ms)
-        self.runtime.write(handler, done, now, deadline_ms=deadline)
+        self.runtime.write(handler, later.settle, now, deadline_ms=deadline)
         self.broker.wrote(self)
         if deadline is not None and not later.done:
             self.broker.schedule.later(max(0, timeout_ms or 0), lambda: self.broker.event(self._tick))

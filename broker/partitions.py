@@ -154,12 +154,15 @@ class Partitions:
             for key in [k for k in self.by_name if k[0] == topic_before]:
                 self._remove(self.by_name[key])
             self.broker.groups.topic_removed(topic_before, record.topic_id)
+            self.broker.share_states.topic_removed(topic_before, record.topic_id)
         elif kind == "PartitionChangeRecord":
             partition = self.by_id.get((record.topic_id, record.partition_id))
             if partition is not None:
                 partition.leader_epoch = image.partitions[record.topic_id, record.partition_id].leader_epoch
         elif kind == "ConfigRecord":
             self.broker.configs_changed()
+        elif kind == "FeatureLevelRecord":
+            self.broker.sharing.features_changed()
 
     def _remove(self, partition: Partition) -> None:
         del self.by_name[partition.topic, partition.index]

@@ -15,7 +15,8 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from ottla.broker.coordinators import TOPIC_NAME, Host, log_entries
+from ottla.broker.coordinators import TOPIC_NAME
+from ottla.broker.hosting import Host, log_entries
 from ottla.broker.replication import parse_policy
 from ottla.coordinator.group import heartbeat, joining, members, offsets
 from ottla.coordinator.group.classic import ClassicGroup, State

@@ -10,6 +10,7 @@ from ottla.broker.registry import apis
 from ottla.protocol import messages as m
 from ottla.protocol import records, schema
 from ottla.protocol.records import Record, Template
+from ottla.protocol.schema import NO_UUID
 
 from ottla.testing import Broker
 
@@ -17,7 +18,6 @@ from .differential import ALLOWED, Pair, Tally
 from .wire import Closed, Wire
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-NO_ID = bytes(16)
 T = 1_700_000_000_000
 
 
@@ -385,7 +385,7 @@ def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
         fetched = [
             next(records.batches(data)).header.codec
             for data in (
-                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_ID, 0)).responses[0].partitions[0].records for w in (pair.ours, pair.theirs)
+                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_UUID, 0)).responses[0].partitions[0].records for w in (pair.ours, pair.theirs)
             )
         ]
         assert fetched[0] == fetched[1]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ottla.protocol import codec
 from ottla.protocol import messages as m
+from ottla.protocol.schema import NO_UUID
 
 from ottla.testing import Broker
 
@@ -15,7 +16,6 @@ from .differential import Pair
 from .test_differential import topic, versions
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-NO_ID = bytes(16)
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +322,7 @@ def fetch_request(version: int, group: str, topics: Any, **more: Any) -> Any:
             g.topics = None
         else:
             g.topics = [
-                r.OffsetFetchRequestTopics(name="" if version >= 10 else n, topic_id=i if version >= 10 else NO_ID, partition_indexes=p)
+                r.OffsetFetchRequestTopics(name="" if version >= 10 else n, topic_id=i if version >= 10 else NO_UUID, partition_indexes=p)
                 for n, i, p in topics
             ]
         request = r(groups=[g])
@@ -392,7 +392,7 @@ def test_several_groups_at_once(pair: Pair) -> None:
     r = m.OffsetFetchRequest
 
     def make(v: int, side: int) -> Any:
-        t = r.OffsetFetchRequestTopics(name="" if v >= 10 else "offm", topic_id=ids[side] if v >= 10 else NO_ID, partition_indexes=[0])
+        t = r.OffsetFetchRequestTopics(name="" if v >= 10 else "offm", topic_id=ids[side] if v >= 10 else NO_UUID, partition_indexes=[0])
         groups = [
             r.OffsetFetchRequestGroup(group_id=g, topics=topics) for g, topics in (("many-1", [t]), ("many-2", [t]), ("many-1", None), ("", [t]))
         ]

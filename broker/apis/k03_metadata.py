@@ -13,11 +13,10 @@ from typing import Any
 from ...coordinator.metadata import topics as topic_rules
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
 from ..context import Context
 from ..partition_info import topic_operations
 from .k60_describe_cluster import CLUSTER_OPERATIONS
-
-NO_ID = bytes(16)
 
 
 def handle(context: Context, request: Any) -> Any:
@@ -25,7 +24,7 @@ def handle(context: Context, request: Any) -> Any:
     if wanted is None or (context.version == 0 and not wanted):
         names = sorted(context.broker.image.topics)
         return _response(context, request, [_topic(context, request, name) for name in names])
-    if context.version < 12 and any(t.topic_id != NO_ID or t.name is None for t in wanted):
+    if context.version < 12 and any(t.topic_id != NO_UUID or t.name is None for t in wanted):
         return messages.MetadataResponse(topics=[_refused(t) for t in wanted], cluster_id=None)
     missing = _to_create(context, request)
     if missing:
@@ -47,7 +46,7 @@ def _refused(wanted: Any) -> Any:
 def _to_create(context: Context, request: Any) -> list[str]:
     if not request.allow_auto_topic_creation or not context.broker.config["auto.create.topics.enable"]:
         return []
-    names = dict.fromkeys(t.name for t in request.topics if t.name is not None and t.topic_id == NO_ID)
+    names = dict.fromkeys(t.name for t in request.topics if t.name is not None and t.topic_id == NO_UUID)
     return [name for name in names if name not in context.broker.image.topics and _is_legal(name)]
 
 
@@ -77,7 +76,7 @@ def _create_and_answer(context: Context, request: Any, names: list[str]) -> Coro
 def _one(context: Context, request: Any, wanted: Any) -> Any:
     name, image = wanted.name, context.broker.image
     t = messages.MetadataResponse.MetadataResponseTopic
-    if wanted.topic_id != NO_ID:
+    if wanted.topic_id != NO_UUID:
         name = image.topic_names.get(wanted.topic_id)
         if name is None:
             return t(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=wanted.topic_id, name=None)

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
 from ..context import Context
 from ..grouping import client_of
 
 TOPIC_IDS_SINCE = 10
-NO_ID = bytes(16)
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -63,7 +63,7 @@ def _hide(context: Context, response: Any) -> None:
         if context.version >= TOPIC_IDS_SINCE:
             topic.name = ""
         else:
-            topic.topic_id = NO_ID
+            topic.topic_id = NO_UUID
 
 
 def _failed(context: Context, request: Any, code: int) -> Any:
@@ -95,7 +95,7 @@ class Merge:
             absent = int(Errors.UNKNOWN_TOPIC_ID if self.by_id else Errors.UNKNOWN_TOPIC_OR_PARTITION)
             gone = name is None or topic_id is None
             count = -1 if gone else image.partition_count(topic_id)
-            out = r.OffsetCommitResponseTopic(name="" if self.by_id else name, topic_id=topic_id if self.by_id else NO_ID)
+            out = r.OffsetCommitResponseTopic(name="" if self.by_id else name, topic_id=topic_id if self.by_id else NO_UUID)
             answers, kept = [], []
             for p in topic.partitions:
                 there = 0 <= p.partition_index < count

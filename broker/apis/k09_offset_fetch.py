@@ -10,12 +10,12 @@ from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
 from ..context import Context
 
 GROUP_ERROR_SINCE = 2
 SEVERAL_SINCE = 8
 TOPIC_IDS_SINCE = 10
-NO_ID = bytes(16)
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -81,9 +81,9 @@ async def _fetch(context: Context, asked: Any, require_stable: bool) -> Any:
 
 def _with_id(topic: Any, image: Any) -> bool:
     """Names a topic by its id; False for one that is gone."""
-    topic.topic_id = image.topic_id(topic.name) or NO_ID
+    topic.topic_id = image.topic_id(topic.name) or NO_UUID
     topic.name = ""
-    return bool(topic.topic_id != NO_ID)
+    return bool(topic.topic_id != NO_UUID)
 
 
 async def _of_coordinator(context: Context, asked: Any, require_stable: bool) -> Any:

@@ -1,8 +1,8 @@
 """FindCoordinator, versions 0 to 6: which node coordinates a group, a transaction or a share-partition.
 
 1 transactions; 3 flexible; 4 several keys at once (KIP-699); 5 TRANSACTION_ABORTABLE; 6 share-partitions (KIP-932).
-Where the topic of the groups does not exist yet it is made, and the answer waits for it; Kafka answers COORDINATOR_NOT_AVAILABLE first.
-Transactions and share-partitions get COORDINATOR_NOT_AVAILABLE until their coordinators are served.
+Where the topic of the coordinators does not exist yet it is made, and the answer waits for it; Kafka answers COORDINATOR_NOT_AVAILABLE first.
+Transactions get COORDINATOR_NOT_AVAILABLE until their coordinator is served.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from ...coordinator.share.state import PartitionKey
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors, default_message
 from ..context import Context
-from ..coordinators import TOPIC_NAME
+from ..hosting import Coordinators
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL_SINCE = 4
@@ -44,23 +45,27 @@ async def _find(context: Context, kind: int, key: str) -> Any:
 
 
 async def _check(context: Context, kind: int, key: str) -> None:
-    if kind not in (GROUP, TRANSACTION, SHARE) or (kind == SHARE and (context.version < SHARE_SINCE or not _is_share_key(key))):
+    """ApiError where there is no coordinator for a key. The topic behind it is made where it is not there."""
+    share_key = _share_key(key) if kind == SHARE and context.version >= SHARE_SINCE else None
+    if kind not in (GROUP, TRANSACTION, SHARE) or (kind == SHARE and share_key is None):
         raise ApiError(Errors.INVALID_REQUEST)
-    if kind != GROUP:
+    if kind == TRANSACTION:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
     broker = context.broker
-    if broker.topic(TOPIC_NAME) is None:
-        await broker.groups.create_topic()
-    if (TOPIC_NAME, broker.groups.partition_for(key)) not in broker.partitions.by_name:
+    family: Coordinators[Any] = broker.groups if share_key is None else broker.share_states
+    await family.create_topic()
+    index = broker.groups.partition_for(key) if share_key is None else broker.share_states.partition_for(share_key)
+    if (family.topic_name, index) not in broker.partitions.by_name:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
 
 
-def _is_share_key(key: str) -> bool:
-    """`group:topic id:partition`; the group's id may hold colons itself."""
+def _share_key(key: str) -> PartitionKey | None:
+    """`group:topic id:partition`; the group's id may hold colons itself. None for anything else."""
     parts = key.rsplit(":", 2)
-    if len(parts) != 3 or not parts[0] or not parts[2].removeprefix("-").isdigit():
-        return False
+    if len(parts) != 3 or not parts[0].strip() or not parts[2].removeprefix("-").isdigit():
+        return None
     try:
-        return len(base64.urlsafe_b64decode(parts[1] + "==")) == 16
+        topic_id = base64.urlsafe_b64decode(parts[1] + "==")
     except ValueError:
-        return False
+        return None
+    return PartitionKey(parts[0], topic_id, int(parts[2])) if len(topic_id) == 16 else None

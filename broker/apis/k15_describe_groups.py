@@ -11,21 +11,15 @@ from typing import Any
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
-from ..grouping import group_operations
+from ..grouping import describe_each
 
 NOT_FOUND_SINCE = 6
 DEAD = "Dead"
 
 
 def handle(context: Context, request: Any) -> Any:
-    r = messages.DescribeGroupsResponse
-    response = r()
-    for group_id in request.groups:
-        out = _describe(context, group_id)
-        if request.include_authorized_operations and out.error_code == 0:
-            out.authorized_operations = group_operations()
-        response.groups.append(out)
-    return response
+    found = describe_each(request.groups, request.include_authorized_operations, lambda group_id: _describe(context, group_id))
+    return messages.DescribeGroupsResponse(groups=found)
 
 
 def _describe(context: Context, group_id: str) -> Any:

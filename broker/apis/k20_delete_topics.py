@@ -10,9 +10,8 @@ from typing import Any
 from ...coordinator.metadata import topics
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
 from ..context import Context
-
-NO_ID = bytes(16)
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -39,7 +38,7 @@ async def handle(context: Context, request: Any) -> Any:
 def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, ApiError | None]]:
     """Names and ids, and what is wrong with those that cannot be meant."""
     if context.version < 6:
-        pairs: list[tuple[str | None, bytes]] = [(name, NO_ID) for name in request.topic_names]
+        pairs: list[tuple[str | None, bytes]] = [(name, NO_UUID) for name in request.topic_names]
     else:
         pairs = [(t.name, t.topic_id) for t in request.topics]
     found: list[tuple[str | None, bytes, ApiError | None]] = []
@@ -48,9 +47,9 @@ def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, Api
     ids = [topic_id for name, topic_id in pairs if name is None]
     for name, topic_id in pairs:
         error = None
-        if name is None and topic_id == NO_ID:
+        if name is None and topic_id == NO_UUID:
             error = ApiError(Errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        elif name is not None and topic_id != NO_ID:
+        elif name is not None and topic_id != NO_UUID:
             error = ApiError(Errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
         elif name is not None and names.count(name) > 1:
             error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")

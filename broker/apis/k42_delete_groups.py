@@ -10,31 +10,37 @@ from typing import Any
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
-from ..later import Later
+from ..later import drive
 
 
 async def handle(context: Context, request: Any) -> Any:
     groups = context.broker.groups
-    r = messages.DeleteGroupsResponse
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(request.groups_names):
         by_partition.setdefault(groups.partition_for(group_id), []).append(group_id)
-    writes: list[tuple[list[str], Later[Any] | ApiError]] = []
-    for ids in by_partition.values():
-        try:
-            writes.append((ids, _delete(context, ids)))
-        except ApiError as error:
-            writes.append((ids, error))
-    response = r()
-    for ids, later in writes:
-        try:
-            if isinstance(later, ApiError):
-                raise later
-            response.results += await later
-        except ApiError as error:
-            response.results += [r.DeletableGroupResult(group_id=i, error_code=error.code) for i in ids]
+    waiting = [drive(_delete(context, index, ids)) for index, ids in by_partition.items()]
+    response = messages.DeleteGroupsResponse()
+    for later in waiting:
+        response.results += await later
     return response
 
 
-def _delete(context: Context, ids: list[str]) -> Later[Any]:
-    return context.broker.groups.write(ids[0], lambda shard: shard.delete_groups(ids))
+async def _delete(context: Context, index: int, ids: list[str]) -> list[Any]:
+    """Deletes groups of one shard; what share groups keep with the share coordinator goes first."""
+    from ...coordinator.group import share_offsets
+    from ..share_groups import delete_states
+
+    groups, results = context.broker.groups, []
+    r = messages.DeleteGroupsResponse
+    try:
+        found = await groups.write_at(index, lambda shard: share_offsets.begin_delete_groups(shard, ids))
+        for group_id, wanted in found.items():
+            errors = [wanted] if isinstance(wanted, ApiError) else list((await delete_states(context.broker, group_id, wanted)).values())
+            if errors:
+                results.append(r.DeletableGroupResult(group_id=group_id, error_code=errors[0].code))
+                ids = [one for one in ids if one != group_id]
+        if ids:
+            results += await groups.write_at(index, lambda shard: shard.delete_groups(ids))
+    except ApiError as error:
+        results += [r.DeletableGroupResult(group_id=i, error_code=error.code) for i in ids]
+    return results

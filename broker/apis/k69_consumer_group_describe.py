@@ -7,18 +7,12 @@ from typing import Any
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
-from ..grouping import group_operations, supports_consumer_groups
+from ..grouping import describe_each, supports_consumer_groups
 
 
 def handle(context: Context, request: Any) -> Any:
-    r = messages.ConsumerGroupDescribeResponse
-    response = r()
-    for group_id in request.group_ids:
-        out = _describe(context, group_id)
-        if request.include_authorized_operations and out.error_code == 0:
-            out.authorized_operations = group_operations()
-        response.groups.append(out)
-    return response
+    found = describe_each(request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id))
+    return messages.ConsumerGroupDescribeResponse(groups=found)
 
 
 def _describe(context: Context, group_id: str) -> Any:

@@ -14,8 +14,8 @@ from typing import Any
 
 from ...protocol import codec, messages, schema
 from ...protocol.errors import ApiError, Errors, MalformedMessage
+from ..format import CoordinatorRecord
 from .consumer import PROTOCOL_TYPE
-from .format import CoordinatorRecord
 from .hashing import java_order
 
 TYPE = "classic"

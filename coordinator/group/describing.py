@@ -12,6 +12,9 @@ from .consumer import PROTOCOL_TYPE, ConsumerGroup
 from .consumer import TYPE as CONSUMER_TYPE
 from .environment import Target
 from .members import Member
+from .share import PROTOCOL_TYPE as SHARE_PROTOCOL
+from .share import TYPE as SHARE_TYPE
+from .share import ShareGroup
 
 if TYPE_CHECKING:
     from .shard import GroupShard
@@ -27,6 +30,8 @@ def listed(shard: GroupShard, states: list[str], types: list[str], as_of: int) -
     for group_id, group in shard.groups.items(as_of):
         if isinstance(group, ClassicGroup):
             kind, state, protocol = CLASSIC_TYPE, group.state.value, group.protocol_type or ""
+        elif isinstance(group, ShareGroup):
+            kind, state, protocol = SHARE_TYPE, group.state(as_of), SHARE_PROTOCOL
         else:
             kind, state, protocol = CONSUMER_TYPE, group.state(as_of), PROTOCOL_TYPE
         if wanted_states and state.lower() not in wanted_states:
@@ -108,3 +113,38 @@ def _topics(shard: GroupShard, partitions: Target) -> list[Any]:
         if name is not None:
             found.append(t(topic_id=topic_id, topic_name=name, partitions=sorted(of)))
     return found
+
+
+def share(shard: GroupShard, group_id: str, as_of: int) -> Any:
+    """A share group. ApiError(GROUP_ID_NOT_FOUND)."""
+    group = shard.existing(group_id, as_of)
+    if not isinstance(group, ShareGroup):
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+    epoch, assignment_epoch = group.epochs(as_of)
+    r = messages.ShareGroupDescribeResponse
+    members = []
+    for _, member in group.members.items(as_of):
+        topics = [
+            r.TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(of))
+            for topic, of in member.assigned.items()
+            if (name := shard.env.image.topic_name(topic)) is not None
+        ]
+        members.append(
+            r.Member(
+                member_id=member.id,
+                rack_id=member.rack_id,
+                member_epoch=member.epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=sorted(member.topic_names),
+                assignment=r.Assignment(topic_partitions=topics),
+            )
+        )
+    return r.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state(as_of),
+        group_epoch=epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name="simple",
+        members=members,
+    )

@@ -1,19 +1,15 @@
-"""Coordinator records on the wire: a key with the record's type in front, a value with its version in front (CoordinatorRecordSerde).
-
-A record is a pair of messages, key and value; a value of None is a tombstone. Types that are not known here are skipped at
-loading and left in the log, where they survive compaction.
-"""
+"""The records of `__consumer_offsets`. Commits, which are most of them, have ways of their own through the codec."""
 
 from __future__ import annotations
 
 import struct
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...protocol import codec, messages, schema
+from ...protocol import codec, messages
 from ...protocol.records import Record, varint
-
-CoordinatorRecord = tuple[Any, Any]
+from ...protocol.schema import NO_UUID
+from ..format import COMMIT_KEY, CoordinatorFormat, CoordinatorRecord, group_key_names
 
 
 class Commit(NamedTuple):
@@ -60,7 +56,7 @@ class CommitPacker:
     """Packs the commits of one topic in one request: all but partition, offset and epoch are the same for all of them."""
 
     def __init__(self, group: str, topic: str, topic_id: bytes, commit_ms: int) -> None:
-        tags = _TOPIC_ID_TAG + topic_id if topic_id != NO_ID else b"\0"
+        tags = _TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0"
         key = _commit_key(group, topic)
         self._head = varint(len(key) + _INT.size) + key
         self._value_size = varint(_COMMIT.size + len(tags))
@@ -99,7 +95,7 @@ def _decode_commit(key: bytes, value: bytes) -> Commit | None:
         return None
     tags = value[at + 8 :]
     if tags == b"\0":
-        topic_id = NO_ID
+        topic_id = NO_UUID
     elif len(tags) == 19 and tags[:3] == _TOPIC_ID_TAG:
         topic_id = tags[3:]
     else:
@@ -132,45 +128,24 @@ _COMMIT = struct.Struct(">hqiBq")  # with no metadata
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
 _TOPIC_ID_TAG = b"\1\0\x10"
-NO_ID = bytes(16)
 _SHORT = struct.Struct(">h")
 
 # Records of `__consumer_offsets` that this version of Kafka writes in another version than 0.
 WRITTEN_VERSIONS = {"GroupMetadataValue": 3}
-COMMIT_KEY = b"\0\1"
 COMMIT_VERSION = 4
-OTHER_TOPICS = frozenset(("ShareSnapshotKey", "ShareUpdateKey", "TransactionLogKey"))
 VERSION_WITH_EXPIRY = 1
 
 
-@cache
-def _key_names() -> dict[int, str]:
-    """Names of the keys by record type. 0 and 1 are commits, from before and after the type had its own number."""
-    found: dict[str, int] = schema.index()["records"]["coordinator-key"]
-    return {number: name for name, number in found.items() if name not in OTHER_TOPICS}
+class GroupFormat(CoordinatorFormat):
+    """The records of `__consumer_offsets`: pairs such as `(GroupMetadataKey, GroupMetadataValue)`, and commits."""
 
-
-@cache
-def _key_head(name: str) -> bytes:
-    return _SHORT.pack(schema.load(name).api_key or 0)
-
-
-class GroupFormat:
-    """Pairs such as `(OffsetCommitKey, OffsetCommitValue)` to records and back."""
+    def __init__(self) -> None:
+        super().__init__(group_key_names(), WRITTEN_VERSIONS)
 
     def encode(self, record: CoordinatorRecord | Commit | Packed) -> Record:
         if type(record) is Packed:
             return Record(packed=record.data)
-        if isinstance(record, Commit):
-            return record.encode()
-        key, value = record
-        name = type(key).__name__
-        key_bytes = bytes(codec.build(name, 0, key, bytearray(_key_head(name))))
-        if value is None:
-            return Record(key_bytes, None)
-        value_name = type(value).__name__
-        version = WRITTEN_VERSIONS.get(value_name, 0)
-        return Record(key_bytes, bytes(codec.build(value_name, version, value, bytearray(_SHORT.pack(version)))))
+        return record.encode() if isinstance(record, Commit) else super().encode(record)
 
     def replayed(self, record: CoordinatorRecord | Commit | Packed) -> CoordinatorRecord:
         if type(record) is Packed:
@@ -178,22 +153,9 @@ class GroupFormat:
         return (record, record) if isinstance(record, Commit) else record
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
-        """Key and value; None for a type or a version that is not known here."""
         data = record.key
-        if data is None or len(data) < 2:
-            return None
-        if data[:2] == COMMIT_KEY and record.value is not None:
+        if data is not None and data[:2] == COMMIT_KEY and record.value is not None:
             found = _decode_commit(data, record.value)
             if found is not None:
                 return found, found
-        name = _key_names().get(_SHORT.unpack_from(data)[0])
-        if name is None:
-            return None
-        key = codec.parse(name, 0, data, 2)
-        if record.value is None:
-            return key, None
-        value_name = name.removesuffix("Key") + "Value"
-        version = _SHORT.unpack_from(record.value)[0] if len(record.value) >= 2 else -1
-        if version not in schema.load(value_name).valid:
-            return None
-        return key, codec.parse(value_name, version, record.value, 2)
+        return super().decode(record)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors, MalformedMessage
+from ..format import CoordinatorRecord
 from ..shard import Result
 from . import classic, joining
 from . import heartbeat as beat
 from .classic import Answer, ClassicGroup, ClassicMember, State
 from .consumer import PROTOCOL_TYPE, ConsumerGroup
 from .environment import Client, Target
-from .format import CoordinatorRecord
 from .hashing import metadata_hash
 from .members import STABLE, UNRELEASED_PARTITIONS, UNREVOKED_PARTITIONS, ClassicMetadata, Member, current_value, metadata_value
 from .naming import kafka_uuid
@@ -62,7 +62,7 @@ def upgrade(shard: GroupShard, group: ClassicGroup, records: list[CoordinatorRec
     records += _records_of(made)
     for member in made.members.values():
         if member.classic is not None:
-            shard.await_session(group.id, member.id, member.classic.session_timeout_ms)
+            shard.await_session(group.id, member.id, timeout_ms=member.classic.session_timeout_ms)
     return made
 
 
@@ -232,7 +232,7 @@ def join(shard: GroupShard, group: ConsumerGroup, client: Client, request: Any, 
             return
         shard.cancel(("classic-join", group.id, changed.id))
         if not downgrade:
-            shard.await_session(group.id, changed.id, request.session_timeout_ms)
+            shard.await_session(group.id, changed.id, timeout_ms=request.session_timeout_ms)
             shard.fence_later(("classic-sync", group.id, changed.id), request.rebalance_timeout_ms)
         answer(response)
 
@@ -328,7 +328,7 @@ def sync(shard: GroupShard, group: ConsumerGroup, request: Any, answer: Answer) 
     def appended(error: ApiError | None) -> None:
         if error is None:
             shard.cancel(("classic-sync", group.id, member.id))
-            shard.await_session(group.id, member.id, session_timeout_ms)
+            shard.await_session(group.id, member.id, timeout_ms=session_timeout_ms)
             r = messages.SyncGroupResponse
             answer(r(protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment))
 
@@ -340,7 +340,7 @@ def heartbeat(shard: GroupShard, group: ConsumerGroup, request: Any) -> Result:
     member = _find(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
     assert member.classic is not None
-    shard.await_session(group.id, member.id, member.classic.session_timeout_ms)
+    shard.await_session(group.id, member.id, timeout_ms=member.classic.session_timeout_ms)
     behind = member.epoch < group.assignment_epoch or member.state == UNREVOKED_PARTITIONS
     if behind or (member.state == UNRELEASED_PARTITIONS and not group.waits_for_others(member)):
         shard.fence_later(("classic-join", group.id, member.id), member.rebalance_timeout_ms, keep=True)

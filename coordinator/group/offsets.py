@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.schema import NO_UUID
+from ..format import CoordinatorRecord
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup
 from .environment import Client
-from .format import Commit, CommitPacker, CoordinatorRecord, commit_of
+from .format import Commit, CommitPacker, commit_of
 from .joining import renew_session
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 NO_OFFSET = -1
 NO_RETENTION = -1
-NO_ID = bytes(16)
 GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 Key = tuple[str, int]
 K = TypeVar("K")
@@ -161,7 +162,7 @@ def _check_commit(shard: GroupShard, version: int, request: Any) -> Any:
             renew_session(shard, group, group.members[request.member_id])
         return None
     if not isinstance(group, ConsumerGroup):
-        raise ApiError(Errors.GROUP_ID_NOT_FOUND)
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Group {group.id} is not a consumer group.")
     member = group.check_commit(request.member_id, generation, version)
     if member is None:
         return None
@@ -180,7 +181,7 @@ def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
     found = shard.offsets.by_group.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         group.check_fetch(request.member_id, request.member_epoch, as_of)
-    elif group is None or (isinstance(group, ClassicGroup) and group.state is State.DEAD):
+    elif not isinstance(group, ClassicGroup) or group.state is State.DEAD:
         found = None
     if request.topics is None:
         for name, partitions in _by_topic(found, as_of).items():
@@ -193,7 +194,7 @@ def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
         for index in asked.partition_indexes:
             stored: Stored | None = found.get((asked.name, index), None, as_of) if found is not None else None
             committed = stored[1] if stored is not None else None
-            if committed is not None and NO_ID != committed.topic_id != asked.topic_id != NO_ID:
+            if committed is not None and NO_UUID != committed.topic_id != asked.topic_id != NO_UUID:
                 committed = None
             topic.partitions.append(_fetched(shard, request.group_id, asked.name, index, committed, as_of))
         response.topics.append(topic)
@@ -233,6 +234,8 @@ def delete(shard: GroupShard, request: Any) -> Result:
             raise ApiError(Errors.GROUP_ID_NOT_FOUND)
         if group.state is not State.EMPTY and not group.uses_consumer_protocol:
             raise ApiError(Errors.NON_EMPTY_GROUP)
+    elif not isinstance(group, ConsumerGroup):
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Group {group.id} is not a consumer group.")
     r = messages.OffsetDeleteResponse
     response = r()
     records: list[CoordinatorRecord] = []
@@ -267,10 +270,10 @@ def of_deleted_topic(shard: GroupShard, name: str, topic_id: bytes) -> Result:
     records = []
     for group_id, found in shard.offsets.by_group.items():
         for key, (_, committed) in found.items():
-            if key[0] == name and committed.topic_id in (NO_ID, topic_id):
+            if key[0] == name and committed.topic_id in (NO_UUID, topic_id):
                 records.append(tombstone(group_id, key))
     for (_, group_id, key), (_, committed) in shard.offsets.pending.items():
-        if key[0] == name and committed.topic_id in (NO_ID, topic_id):
+        if key[0] == name and committed.topic_id in (NO_UUID, topic_id):
             records.append(tombstone(group_id, key))
     return Result(records, atomic=False)
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..format import CoordinatorRecord
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer, Timers
-from . import classic, heartbeat, joining, offsets
+from . import classic, heartbeat, joining, offsets, share_heartbeat
 from .assignors.registry import Assignors
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup, Resolved
 from .environment import Environment
-from .format import Commit, CoordinatorRecord
+from .format import Commit
 from .members import UNREVOKED_PARTITIONS, Member, with_current, with_metadata
+from .share import Initialization, ShareGroup, ShareMember, initialization_of
 
 EXPIRY = ("expiry",)
+G = TypeVar("G", ConsumerGroup, ShareGroup)
 
 
 class GroupShard:
@@ -32,10 +36,11 @@ class GroupShard:
         self.assignors = assignors
         self.groups: TimelineDict[str, Any] = TimelineDict(timeline)
         self.offsets = offsets.Offsets(timeline)
+        self.initializations: TimelineDict[str, Initialization] = TimelineDict(timeline)  # share-partitions by share group
         self.others: TimelineDict[tuple[Any, ...], Any] = TimelineDict(timeline)  # records that later parts give a meaning
         self.groups_by_topic: dict[str, set[str]] = {}  # may hold groups that are not subscribed any more
         self.resolving: set[str] = set()  # groups whose regular expressions are being matched
-        self.moved_at_ms: dict[str, int] = {}  # when a consumer group's epoch was last raised
+        self.moved_at_ms: dict[str, int] = {}  # when a consumer or share group's epoch was last raised
         self.counts: Counter[str] = Counter()
         self.write: Callable[[Callable[[], Result]], None] = lambda handler: None  # runs a handler as a write of this shard
 
@@ -59,9 +64,12 @@ class GroupShard:
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """The consumer group that records are replayed to, made where it is not there."""
+        return self._made(group_id, ConsumerGroup)
+
+    def _made(self, group_id: str, kind: type[G]) -> G:
         group = self.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
-            group = self.groups[group_id] = ConsumerGroup(group_id, self.timeline)
+        if not isinstance(group, kind):
+            group = self.groups[group_id] = kind(group_id, self.timeline)
         return group
 
     def end_group(self, group: Any) -> list[CoordinatorRecord]:
@@ -104,10 +112,10 @@ class GroupShard:
     def cancel(self, key: tuple[Any, ...]) -> None:
         self.timers.set(Timer(key, None))
 
-    def await_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-        """A consumer group's member must be heard of again in time."""
+    def await_session(self, group_id: str, member_id: str, kind: str = "consumer", timeout_ms: int | None = None) -> None:
+        """A member of a consumer or share group must be heard of again in time."""
         if timeout_ms is None:
-            timeout_ms = self.env.group_config(group_id, "consumer.session.timeout.ms")
+            timeout_ms = self.env.group_config(group_id, f"{kind}.session.timeout.ms")
         self.fence_later(("session", group_id, member_id), timeout_ms)
 
     def await_revocation(self, group_id: str, member: Member) -> None:
@@ -132,6 +140,9 @@ class GroupShard:
 
         def fence() -> Result:
             group = self.groups.get(group_id)
+            if isinstance(group, ShareGroup):
+                leaver = group.members.get(member_id)
+                return share_heartbeat.fence(self, group, leaver) if leaver is not None else Result()
             found = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
             if found is None or (kind != "session" and not found.is_classic):
                 return Result()
@@ -179,33 +190,37 @@ class GroupShard:
 
     def replay_epoch(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
         if value is not None:
-            self.consumer_group(key.group_id).set_epoch(value.epoch, value.metadata_hash)
-        elif isinstance(self.groups.get(key.group_id), ConsumerGroup):
+            self._made(key.group_id, _kind_of(key)).set_epoch(value.epoch, value.metadata_hash)
+        elif isinstance(self.groups.get(key.group_id), _kind_of(key)):
             self.groups.pop(key.group_id)
 
     def replay_partition_metadata(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, ConsumerGroup)
         if group is not None:
             group.set_partition_metadata(value is not None)
 
     def replay_member(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, _kind_of(key))
         if group is None:
             return
         if value is None:
             group.remove_member(key.member_id)
             return
-        group.set_member(with_metadata(group.members.get(key.member_id) or Member(key.member_id), value))
+        before = group.members.get(key.member_id)
+        if isinstance(group, ShareGroup):
+            group.set_member((before or ShareMember(key.member_id)).with_metadata(value))
+        else:
+            group.set_member(with_metadata(before or Member(key.member_id), value))
         for name in value.subscribed_topic_names:
             self.groups_by_topic.setdefault(name, set()).add(key.group_id)
 
     def replay_assignment(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, _kind_of(key))
         if group is not None:
             group.set_assignment(*((-1, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp)))
 
     def replay_target(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, _kind_of(key))
         if group is None:
             return
         if value is None:
@@ -214,7 +229,7 @@ class GroupShard:
             group.targets[key.member_id] = {t.topic_id: frozenset(t.partitions) for t in value.topic_partitions if t.partitions}
 
     def replay_current(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, ConsumerGroup)
         if group is None:
             return
         member = group.members.get(key.member_id)
@@ -224,8 +239,25 @@ class GroupShard:
             nothing = messages.ConsumerGroupCurrentMemberAssignmentValue(member_epoch=-1, previous_member_epoch=-1, state=member.state)
             group.set_member(with_current(member, nothing))
 
+    def replay_share_current(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
+        group = self._replayed(key, value, ShareGroup)
+        if group is None:
+            return
+        member = group.members.get(key.member_id)
+        if value is not None:
+            group.set_member((member or ShareMember(key.member_id)).with_current(value))
+        elif member is not None:
+            group.set_member(replace(member, epoch=-1, previous_epoch=-1, assigned={}))
+
+    def replay_initialization(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
+        if value is None:
+            self.initializations.pop(key.group_id)
+        else:
+            self._made(key.group_id, ShareGroup)
+            self.initializations[key.group_id] = initialization_of(value, self.env.now_ms())
+
     def replay_regex(self, offset: int, producer_id: int, key: Any, value: Any) -> None:
-        group = self._replayed(key, value)
+        group = self._replayed(key, value, ConsumerGroup)
         if group is None:
             return
         resolved = None if value is None else Resolved(frozenset(value.topics), value.version, value.timestamp)
@@ -233,12 +265,12 @@ class GroupShard:
         for name in resolved.topics if resolved else ():
             self.groups_by_topic.setdefault(name, set()).add(key.group_id)
 
-    def _replayed(self, key: Any, value: Any) -> ConsumerGroup | None:
-        """The consumer group of a record; None for the tombstone of one that is not there."""
+    def _replayed(self, key: Any, value: Any, kind: type[G]) -> G | None:
+        """The group of a record, which is of this kind; None for the tombstone of one that is not there."""
         if value is None:
             group = self.groups.get(key.group_id)
-            return group if isinstance(group, ConsumerGroup) else None
-        return self.consumer_group(key.group_id)
+            return group if isinstance(group, kind) else None
+        return self._made(key.group_id, kind)
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
         for group_id, group in list(self.groups.items()):
@@ -247,6 +279,9 @@ class GroupShard:
                     self.await_session(group_id, member.id)
                     if member.state == UNREVOKED_PARTITIONS:
                         self.await_revocation(group_id, member)
+            elif isinstance(group, ShareGroup):
+                for sharer in group.members.values():
+                    self.await_session(group_id, sharer.id, "share")
             elif isinstance(group, ClassicGroup):
                 for one in group.members.values():
                     joining.renew_session(self, group, one)
@@ -286,9 +321,10 @@ class GroupShard:
         """A topic was made, grew or went: the groups that are subscribed to it look at their metadata again."""
         for group_id in list(self.groups_by_topic.get(name, ())):
             group = self.groups.get(group_id)
-            if isinstance(group, ConsumerGroup) and name in group.topics:
-                group.refresh_at_ms = (0, 0)
-            elif not isinstance(group, ConsumerGroup):
+            if isinstance(group, ConsumerGroup | ShareGroup):
+                if name in group.topics:
+                    group.refresh_at_ms = (0, 0)
+            else:
                 self.groups_by_topic[name].discard(group_id)
 
     def resolved(self, group_id: str, found: dict[str, Resolved] | None, error: BaseException | None) -> None:
@@ -296,6 +332,11 @@ class GroupShard:
         self.resolving.discard(group_id)
         if error is None and found is not None:
             self.write(lambda: heartbeat.regexes_resolved(self, group_id, found))
+
+
+def _kind_of(key: Any) -> type[Any]:
+    """The kind of group that a record of a KIP-848 or KIP-932 group is about."""
+    return ShareGroup if type(key).__name__.startswith("Share") else ConsumerGroup
 
 
 _REPLAYS: dict[str, Callable[[GroupShard, int, int, Any, Any], None]] = {
@@ -309,4 +350,10 @@ _REPLAYS: dict[str, Callable[[GroupShard, int, int, Any, Any], None]] = {
     "ConsumerGroupTargetAssignmentMemberKey": GroupShard.replay_target,
     "ConsumerGroupCurrentMemberAssignmentKey": GroupShard.replay_current,
     "ConsumerGroupRegularExpressionKey": GroupShard.replay_regex,
+    "ShareGroupMetadataKey": GroupShard.replay_epoch,
+    "ShareGroupMemberMetadataKey": GroupShard.replay_member,
+    "ShareGroupTargetAssignmentMetadataKey": GroupShard.replay_assignment,
+    "ShareGroupTargetAssignmentMemberKey": GroupShard.replay_target,
+    "ShareGroupCurrentMemberAssignmentKey": GroupShard.replay_share_current,
+    "ShareGroupStatePartitionMetadataKey": GroupShard.replay_initialization,
 }

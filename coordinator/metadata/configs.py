@@ -49,6 +49,15 @@ def _check_together(values: dict[str, Any]) -> None:
         )
 
 
+def reset_duration_ms(reset: str) -> int:
+    """The milliseconds of `by_duration:PnDTnHnMn.nS`, which has been checked before."""
+    days, _, times = reset.upper().partition(":")[2].removeprefix("P").partition("T")
+    total = float(days.removesuffix("D") or 0) * 86_400_000
+    for number, unit in re.findall(r"([\d.]+)([HMS])", times):
+        total += float(number) * {"H": 3_600_000, "M": 60_000, "S": 1000}[unit]
+    return int(total)
+
+
 def group_bounds(name: str) -> tuple[str, str] | None:
     """The broker's keys for the least and the greatest value of a group's key (KIP-1240); None for a key that has none."""
     kind, _, rest = name.partition(".")

@@ -19,7 +19,8 @@ import types
 from typing import Any
 
 import pytest
-from ottla.broker.coordinators import TOPIC_NAME, live_entries, log_entries
+from ottla.broker.coordinators import TOPIC_NAME
+from ottla.broker.hosting import live_entries, log_entries
 from ottla.broker.replication import parse_policy
 from ottla.coordinator.group.assignors import AssignorFailed, MemberSpec, Spec, uniform
 from ottla.coordinator.group.assignors import range as range_assignor

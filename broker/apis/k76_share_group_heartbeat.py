@@ -1,0 +1,33 @@
+"""ShareGroupHeartbeat, version 1: a member of a share group joins, is there, or leaves (KIP-932).
+
+A heartbeat that finds share-partitions without a state has the share coordinator make them, behind the reply: they are assigned afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..context import Context
+from ..grouping import client_of
+from ..later import drive
+from ..share_requests import MEMBER_ID_CHARS_MAX
+
+
+async def handle(context: Context, request: Any) -> Any:
+    from ...coordinator.group import share_heartbeat
+    from ..share_groups import initialize
+
+    client, broker = client_of(context), context.broker
+    try:
+        broker.sharing.check_enabled()
+        if not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
+            raise ApiError(Errors.INVALID_REQUEST, "Invalid member id in the request.")
+        share_heartbeat.check_request(request)
+        response, unset = await broker.groups.write(request.group_id, lambda shard: share_heartbeat.heartbeat(shard, client, request))
+    except ApiError as error:
+        return messages.ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.text)
+    if unset is not None:
+        drive(initialize(broker, unset))
+    return response

@@ -1,0 +1,92 @@
+"""Coordinator records on the wire: a key with the record's type in front, a value with its version in front (CoordinatorRecordSerde).
+
+A record is a pair of messages, key and value; a value of None is a tombstone. Types that are not known here are skipped at
+loading and left in the log, where they survive compaction.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from ..protocol import codec, schema
+from ..protocol.records import Record
+
+CoordinatorRecord = tuple[Any, Any]
+
+COMMIT_KEY = b"\0\1"  # how the key of a committed offset begins
+_SHORT = struct.Struct(">h")
+# which topic a key belongs to, where it is not __consumer_offsets
+SHARE_KEYS = frozenset(("ShareSnapshotKey", "ShareUpdateKey"))
+TRANSACTION_KEYS = frozenset(("TransactionLogKey",))
+
+
+@cache
+def group_key_names() -> dict[int, str]:
+    """Names of the keys of `__consumer_offsets` by record type."""
+    return {number: name for name, number in _numbers().items() if name not in SHARE_KEYS | TRANSACTION_KEYS}
+
+
+@cache
+def share_key_names() -> dict[int, str]:
+    """Names of the keys of `__share_group_state` by record type."""
+    return {number: name for name, number in _numbers().items() if name in SHARE_KEYS}
+
+
+def _numbers() -> dict[str, int]:
+    found: dict[str, int] = schema.index()["records"]["coordinator-key"]
+    return found
+
+
+@cache
+def _key_head(name: str) -> bytes:
+    return _SHORT.pack(schema.load(name).api_key or 0)
+
+
+class CoordinatorFormat:
+    """Pairs such as `(ShareSnapshotKey, ShareSnapshotValue)` to records and back.
+
+    `names`: the keys by record type. `versions`: the version in which a value is written, where it is not 0.
+    """
+
+    def __init__(self, names: Mapping[int, str], versions: Mapping[str, int]) -> None:
+        self._names = names
+        self._versions = versions
+
+    def encode(self, record: Any) -> Record:
+        key, value = record
+        name = type(key).__name__
+        key_bytes = bytes(codec.build(name, 0, key, bytearray(_key_head(name))))
+        if value is None:
+            return Record(key_bytes, None)
+        value_name = type(value).__name__
+        version = self._versions.get(value_name, 0)
+        return Record(key_bytes, bytes(codec.build(value_name, version, value, bytearray(_SHORT.pack(version)))))
+
+    def replayed(self, record: Any) -> CoordinatorRecord:
+        pair: CoordinatorRecord = record
+        return pair
+
+    def decode(self, record: Record) -> CoordinatorRecord | None:
+        """Key and value; None for a type or a version that is not known here."""
+        data = record.key
+        if data is None or len(data) < 2:
+            return None
+        name = self._names.get(_SHORT.unpack_from(data)[0])
+        if name is None:
+            return None
+        key = codec.parse(name, 0, data, 2)
+        if record.value is None:
+            return key, None
+        value_name = name.removesuffix("Key") + "Value"
+        version = _SHORT.unpack_from(record.value)[0] if len(record.value) >= 2 else -1
+        if version not in schema.load(value_name).valid:
+            return None
+        return key, codec.parse(value_name, version, record.value, 2)
+
+
+def share_format() -> CoordinatorFormat:
+    """The records of `__share_group_state`."""
+    return CoordinatorFormat(share_key_names(), {})

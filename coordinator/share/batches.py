@@ -1,0 +1,82 @@
+"""State batches: runs of offsets in one state with one delivery count, as the share coordinator keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+
+class RecordState(IntEnum):
+    """The state of a record for a share group (seed 000). ARCHIVING waits for the dead-letter queue (KIP-1191)."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class StateBatch(NamedTuple):
+    """Offsets from `first` to `last`, both included."""
+
+    first: int
+    last: int
+    state: int
+    delivery_count: int
+
+
+UNSET_OFFSET = -1
+
+
+def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """The fewest batches that say what both lists say from `start_offset` on, in order and without overlaps.
+
+    Where batches overlap the larger delivery count wins, then the larger state: a record's state moves on in that order.
+    """
+    kept = []
+    for batch in (*so_far, *new):
+        if start_offset == UNSET_OFFSET or batch.first >= start_offset:
+            kept.append(batch)
+        elif batch.last >= start_offset:
+            kept.append(batch._replace(first=start_offset))
+    return _sweep(kept) if len(kept) > 1 else kept
+
+
+def _sweep(batches: list[StateBatch]) -> list[StateBatch]:
+    """Passes over the ends of all batches in order, with the batches that are open, the winner on top, in a heap."""
+    batches.sort()
+    out: list[StateBatch] = []
+    open_: list[tuple[int, int, int]] = []
+    at, taken, count = 0, 0, len(batches)
+    while taken < count or open_:
+        if not open_:
+            at = batches[taken].first
+        while taken < count and batches[taken].first <= at:
+            one = batches[taken]
+            heappush(open_, (-one.delivery_count, -one.state, one.last))
+            taken += 1
+        while open_ and open_[0][2] < at:
+            heappop(open_)
+        if not open_:
+            continue
+        winner_count, winner_state, last = open_[0]
+        if taken < count and batches[taken].first <= last:
+            last = batches[taken].first - 1
+        _append(out, StateBatch(at, last, -winner_state, -winner_count))
+        at = last + 1
+    return out
+
+
+def _append(out: list[StateBatch], batch: StateBatch) -> None:
+    if out:
+        tail = out[-1]
+        if tail.last + 1 == batch.first and tail[2:] == batch[2:]:
+            out[-1] = tail._replace(last=batch.last)
+            return
+    out.append(batch)

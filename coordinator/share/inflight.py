@@ -1,0 +1,194 @@
+"""Records in flight: what a share-partition knows of each of them between its start and its end offset.
+
+A `Span` is a run of offsets that were acquired together. Its records share one `InFlight` until a client treats some of them
+differently; then each has its own. A state that is being written to the share coordinator remembers what it was before (seed 000,
+"persist before commit"); nothing else may change it meanwhile.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from .batches import RecordState
+
+NOBODY = ""
+
+
+class InFlight:
+    """The state of a record, or of a span's records together."""
+
+    __slots__ = ("_before", "archived", "delivery_count", "expired", "lock_deadline_ms", "member_id", "state")
+
+    def __init__(self, state: RecordState, delivery_count: int, member_id: str = NOBODY, lock_deadline_ms: int | None = None) -> None:
+        self.state = state
+        self.delivery_count = delivery_count
+        self.member_id = member_id
+        self.lock_deadline_ms = lock_deadline_ms
+        self.expired = False  # the lock ran out while a transition was under way
+        self.archived = False  # by the log or the dead-letter queue, whatever becomes of a transition
+        self._before: tuple[RecordState, str, int] | None = None
+
+    def copy(self) -> InFlight:
+        return InFlight(self.state, self.delivery_count, self.member_id, self.lock_deadline_ms)
+
+    @property
+    def in_transition(self) -> bool:
+        return self._before is not None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can be acquired."""
+        return self.state is RecordState.AVAILABLE and self._before is None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has come to its end for good."""
+        return self.state.is_terminal and self._before is None
+
+    def acquire(self, member_id: str, lock_deadline_ms: int) -> None:
+        """A member takes an available record, once more."""
+        assert self.is_free
+        self.state = RecordState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.lock_deadline_ms = lock_deadline_ms
+
+    def leave(self, state: RecordState, max_delivery_count: int, dlq: bool) -> bool:
+        """An acquired record goes to `state`; one that would be available and has been delivered often enough is archived instead.
+
+        False while a transition is under way.
+        """
+        if self._before is not None:
+            return False
+        if state is RecordState.AVAILABLE and self.delivery_count >= max_delivery_count:
+            state = RecordState.ARCHIVING if dlq else RecordState.ARCHIVED
+        self.state = state
+        self.member_id = NOBODY
+        return True
+
+    def begin(self, state: RecordState, max_delivery_count: int, dlq: bool) -> bool:
+        """As `leave`, until `complete` says whether it holds."""
+        before = self.state, self.member_id, max_delivery_count
+        if not self.leave(state, max_delivery_count, dlq):
+            return False
+        self._before = before
+        return True
+
+    def complete(self, commit: bool) -> None:
+        """The end of a transition. One that failed is undone, unless the lock ran out: then the record is left as a time-out leaves it."""
+        before, self._before = self._before, None
+        if before is None:
+            return
+        if not commit and not self.archived:
+            self.state, self.member_id, limit = before
+            if not self.expired:
+                return
+            self.state = RecordState.ARCHIVED if self.delivery_count >= limit else RecordState.AVAILABLE
+            self.member_id = NOBODY
+        self.unlock()
+
+    def archive(self) -> None:
+        self.archived = True
+        self.state = RecordState.ARCHIVED
+        self.member_id = NOBODY
+        self.unlock()
+
+    def unlock(self) -> None:
+        self.lock_deadline_ms = None
+        self.expired = False
+
+
+class Span:
+    """Offsets that were acquired together, from `first` to `last`."""
+
+    __slots__ = ("each", "first", "last", "settled", "whole")
+
+    def __init__(self, first: int, last: int, whole: InFlight) -> None:
+        self.first = first
+        self.last = last
+        self.whole: InFlight | None = whole
+        self.each: list[InFlight] = []  # by offset, once they differ
+        self.settled = 0  # how many of `each`, from the first on, have come to their end
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+    def split(self) -> None:
+        """Gives each record its own state."""
+        if self.whole is not None:
+            self.each = [self.whole.copy() for _ in range(self.count)]
+            self.whole = None
+
+    def at(self, offset: int) -> InFlight:
+        return self.whole if self.whole is not None else self.each[offset - self.first]
+
+    def records(self, first: int, last: int) -> Iterator[tuple[int, InFlight]]:
+        """Offsets and states of a span that is split, within bounds."""
+        base = self.first
+        for index in range(max(first, base) - base, min(last, self.last) - base + 1):
+            yield base + index, self.each[index]
+
+
+class Spans:
+    """Spans by their first offset, in order. They come at the end and go at the start, so a list serves."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._by_first: dict[int, Span] = {}
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def __iter__(self) -> Iterator[Span]:
+        by_first = self._by_first
+        return iter([by_first[first] for first in self._firsts])
+
+    @property
+    def head(self) -> Span:
+        return self._by_first[self._firsts[0]]
+
+    @property
+    def tail(self) -> Span:
+        return self._by_first[self._firsts[-1]]
+
+    def put(self, span: Span) -> None:
+        if not self._firsts or span.first > self._firsts[-1]:
+            self._firsts.append(span.first)
+        elif span.first not in self._by_first:
+            self._firsts.insert(bisect_left(self._firsts, span.first), span.first)
+        self._by_first[span.first] = span
+
+    def floor(self, offset: int) -> Span | None:
+        """The last span that begins at or before an offset."""
+        index = bisect_right(self._firsts, offset)
+        return self._by_first[self._firsts[index - 1]] if index else None
+
+    def after(self, offset: int) -> Span | None:
+        """The first span that begins behind an offset."""
+        index = bisect_right(self._firsts, offset)
+        return self._by_first[self._firsts[index]] if index < len(self._firsts) else None
+
+    def between(self, first: int, last: int) -> list[Span]:
+        """The spans that begin within bounds, both included."""
+        firsts = self._firsts
+        return [self._by_first[f] for f in firsts[bisect_left(firsts, first) : bisect_right(firsts, last)]]
+
+    def overlapping(self, first: int, last: int) -> list[Span]:
+        """As `between`, with the one before where it reaches beyond `first`."""
+        before = self.floor(first)
+        if before is not None and before.last >= first:
+            first = before.first
+        return self.between(first, last)
+
+    def drop_before(self, offset: int) -> None:
+        """Takes out the spans that begin before an offset."""
+        index = bisect_left(self._firsts, offset)
+        for first in self._firsts[:index]:
+            del self._by_first[first]
+        del self._firsts[:index]
+
+    def clear(self) -> None:
+        self._firsts.clear()
+        self._by_first.clear()
