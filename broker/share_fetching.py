@@ -45,6 +45,7 @@ class _Piece(NamedTuple):
     slice: FileSlice
     batches: list[LogBatch]
     positions: list[int]  # where each batch begins, and where the last one ends
+    is_whole: bool  # no complete batch of the stretch is missing
 
 
 class ShareFetch:
@@ -171,7 +172,7 @@ class ShareFetch:
         for key, offset in offsets.items():
             shared = self.shared[key]
             try:
-                slice_ = shared.partition.read(offset, budget + rest, self.terms.isolation_level, at_least_one=True)
+                slice_ = shared.partition.read(offset, budget + rest, self.terms.isolation_level, at_least_one=size == 0)
             except ApiError as error:
                 errors[key] = error
                 continue
@@ -199,8 +200,8 @@ class ShareFetch:
                     aborts = (marker.key or b"")[2:4] == ABORT_MARKER
                 batches.append(LogBatch(info.base_offset, info.last_offset, header.producer_id, header.is_transactional, aborts))
             if info.last_offset >= enough:
-                break
-        return _Piece(slice_, batches, [*positions, position])
+                return _Piece(slice_, batches, [*positions, position], is_whole=False)
+        return _Piece(slice_, batches, [*positions, position], is_whole=True)
 
     def _acquire(self, shared: Shared, piece: _Piece, offset: int, left: int, data: Any) -> list[Acquired]:
         terms, aborted = self.terms, []
@@ -225,7 +226,9 @@ class ShareFetch:
 
 
 def _cut(piece: _Piece, taken: Sequence[Acquired]) -> FileSlice:
-    """The batches that hold what was acquired."""
+    """The batches that hold what was acquired. A stretch with one complete batch is sent as it is, with the part of a batch behind, as Kafka does."""
+    if len(piece.batches) == 1 and piece.is_whole:
+        return FileSlice(piece.slice.segment, piece.slice.position, piece.slice.length)
     first, last = taken[0].first, taken[-1].last
     begin = end = 0
     for index, batch in enumerate(piece.batches):

@@ -21,16 +21,15 @@ Outcomes = dict[TopicPartition, "ApiError | None"]
 def check_ids(context: Context, request: Any) -> None:
     """ApiError(UNSUPPORTED_VERSION, INVALID_REQUEST)."""
     context.broker.sharing.check_enabled()
-    if request.group_id is None:
-        raise ApiError(Errors.INVALID_REQUEST, "Invalid group id in the request.")
-    if not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
-        raise ApiError(Errors.INVALID_REQUEST, "Invalid member id in the request.")
+    if request.group_id is None or not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
+        raise ApiError(Errors.INVALID_REQUEST)
 
 
 async def acknowledge(context: Context, request: Any) -> Outcomes:
-    """Carries out a request's acknowledgements; what became of each partition's."""
+    """Carries out a request's acknowledgements; what became of each partition's. Kafka gives reasons for records, not for partitions."""
     broker = context.broker
     found: Outcomes = {}
+    empty: list[TopicPartition] = []
     waiting: dict[TopicPartition, Later[None]] = {}
     for topic in request.topics:
         topic_id = bytes(topic.topic_id)
@@ -45,7 +44,7 @@ async def acknowledge(context: Context, request: Any) -> Outcomes:
             elif not 0 <= partition.partition_index < broker.image.partition_counts.get(topic_id, 0):
                 found[key] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
             elif not batches:
-                found[key] = None
+                empty.append(key)
             else:
                 waiting[key] = broker.sharing.acknowledge(PartitionKey(request.group_id, *key), request.member_id, batches)
     for key, later in waiting.items():
@@ -54,7 +53,7 @@ async def acknowledge(context: Context, request: Any) -> Outcomes:
             found[key] = None
         except ApiError as error:
             found[key] = error
-    return found
+    return found | dict.fromkeys(empty) if waiting else found
 
 
 def _is_valid(batches: Sequence[Acknowledgement], version: int, renews: bool) -> bool:

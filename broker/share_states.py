@@ -14,12 +14,12 @@ async def answer(
     request: Any,
     call: Callable[[PartitionKey, Any], Later[Any]],
     topic_result: Any,
-    partition_result: Callable[[int, Any], Any],
-    what: str,
+    partition_result: Any,
+    fill: Callable[[Any, Any], None] = lambda out, given: None,
 ) -> list[Any]:
     """The results of a request. A request without a group, topics or partitions has none, as in Kafka.
 
-    `call` is made for each share-partition with its part of the request; `partition_result` makes the reply's part of what it gave.
+    `call` is made for each share-partition with its part of the request; `fill` puts what it gave into the reply's part.
     """
     if not request.group_id or not request.topics or any(not topic.partitions for topic in request.topics):
         return []
@@ -30,11 +30,10 @@ async def answer(
     ]
     results: dict[bytes, Any] = {}
     for topic_id, index, later in waiting:
-        out = results.setdefault(topic_id, topic_result(topic_id=topic_id))
+        out = partition_result(partition=index)
         try:
-            out.partitions.append(partition_result(index, await later))
+            fill(out, await later)
         except ApiError as error:
-            failed = partition_result(index, None)
-            failed.error_code, failed.error_message = error.code, error.text
-            out.partitions.append(failed)
+            out.error_code, out.error_message = error.code, error.text
+        results.setdefault(topic_id, topic_result(topic_id=topic_id)).partitions.append(out)
     return list(results.values())

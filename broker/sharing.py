@@ -16,7 +16,7 @@ from ..coordinator.metadata.configs import reset_duration_ms
 from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
 from ..coordinator.share.partition import Acknowledgement, Change, DeadLetter, SharePartition, State
 from ..coordinator.share.state import PartitionKey
-from ..protocol.errors import ApiError, Errors
+from ..protocol.errors import ApiError, Errors, default_message
 from .dead_letters import DeadLetters
 from .later import Later, drive
 from .partition import Partition
@@ -265,7 +265,7 @@ class Sharing:
         found = self.partitions.get(key)
         if found is None:
             later: Later[None] = Later()
-            later.fail(ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            later.fail(ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, default_message(Errors.UNKNOWN_TOPIC_OR_PARTITION)))
             return later
         return found.acknowledge(member_id, acknowledgements)
 
@@ -279,12 +279,6 @@ class Sharing:
             del self.partitions[shared.key]
         if shared.engine.state is not State.FAILED:
             shared.fence()
-
-    def forget(self, key: PartitionKey) -> None:
-        """The share-partition's state was changed by others: it is read anew when it is next asked for."""
-        found = self.partitions.get(key)
-        if found is not None:
-            self.remove(found)
 
     def reload(self, partition: Partition) -> list[str]:
         """Forgets a partition's share-partitions, so that they are read anew, as when the leader moves away and back; their groups."""

@@ -90,7 +90,7 @@ class Pair:
             if allowed:
                 self.tally.used.add(allowed)
             else:
-                self.tally.differences.append(f"{name} v{version} {path}: ottla {a!r}, Kafka {b!r}; request {message!r}"[:600])
+                self.tally.differences.append(f"{name} v{version} {path}: ottla {_short(a)}, Kafka {_short(b)}; request {message!r}"[:600])
 
     def _one(self, wire: Wire, side: int, name: str, version: int, message: Any) -> Any:
         try:
@@ -139,6 +139,11 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]
         yield path, a, b
 
 
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 300 else f"{text[:200]}… ({len(value) if hasattr(value, '__len__') else len(text)} long)"
+
+
 def shape(member_id: Any) -> Any:
     """A member's id without what is random in it."""
     return _RANDOM.sub("*", member_id) if isinstance(member_id, str) else member_id
@@ -160,7 +165,8 @@ def _ordered(items: list[Any]) -> list[Any]:
         ("partition_index",),
         ("producer_id",),
         ("index",),
+        ("partition",),
     ):
-        if items and all(all(hasattr(i, k) for k in keys) for i in items):
+        if items and all(hasattr(i, "unknown_tags") and all(hasattr(i, k) for k in keys) for i in items):
             return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, shape(getattr(i, k))) for k in keys))
     return items

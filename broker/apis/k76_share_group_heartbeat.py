@@ -23,7 +23,7 @@ async def handle(context: Context, request: Any) -> Any:
     try:
         broker.sharing.check_enabled()
         if not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
-            raise ApiError(Errors.INVALID_REQUEST, "Invalid member id in the request.")
+            return messages.ShareGroupHeartbeatResponse(error_code=int(Errors.INVALID_REQUEST))
         share_heartbeat.check_request(request)
         response, unset = await broker.groups.write(request.group_id, lambda shard: share_heartbeat.heartbeat(shard, client, request))
     except ApiError as error:

@@ -33,7 +33,7 @@ async def handle(context: Context, request: Any) -> Any:
     except ApiError as error:
         if error.code == Errors.SHARE_SESSION_LIMIT_REACHED:
             await context.broker.pause(max(0, request.max_wait_ms))
-        return r(error_code=error.code, error_message=error.text)
+        return r(error_code=error.code)
     outcomes = Later[Any]()
     if acknowledges:
         outcomes = _begin(acknowledge(context, request))
@@ -47,7 +47,7 @@ async def handle(context: Context, request: Any) -> Any:
     for key, outcome in (await outcomes).items():
         data = topics.setdefault(key, r.PartitionData(partition_index=key[1], records=EMPTY))
         if outcome is not None:
-            data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.text
+            data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.message
     response.responses = _by_topic(topics)
     if request.share_session_epoch == FINAL_EPOCH:
         context.broker.sharing.end_session(SessionKey(request.group_id, request.member_id))

@@ -27,12 +27,12 @@ async def handle(context: Context, request: Any) -> Any:
         else:
             sharing.sessions.take(key, request.share_session_epoch)
     except ApiError as error:
-        return r(error_code=error.code, error_message=error.text)
+        return r(error_code=error.code)
     topics: dict[bytes, Any] = {}
     for (topic_id, index), outcome in (await acknowledge(context, request)).items():
         out = r.PartitionData(partition_index=index)
         if outcome is not None:
-            out.error_code, out.error_message = outcome.code, outcome.text
+            out.error_code, out.error_message = outcome.code, outcome.message
         topics.setdefault(topic_id, r.ShareAcknowledgeTopicResponse(topic_id=topic_id)).partitions.append(out)
     if request.share_session_epoch == FINAL_EPOCH:
         sharing.end_session(key)

@@ -12,11 +12,7 @@ from ..share_states import answer
 async def handle(context: Context, request: Any) -> Any:
     r = messages.InitializeShareGroupStateResponse
     states = context.broker.share_states
-    results = await answer(
-        request,
-        lambda key, part: states.initialize_state(key, part.state_epoch, part.start_offset),
-        r.InitializeStateResult,
-        lambda index, _: r.PartitionResult(partition=index),
-        "initialize",
+    calls = answer(
+        request, lambda key, part: states.initialize_state(key, part.state_epoch, part.start_offset), r.InitializeStateResult, r.PartitionResult
     )
-    return r(results=results)
+    return r(results=await calls)

@@ -14,12 +14,9 @@ async def handle(context: Context, request: Any) -> Any:
 
     r = messages.ReadShareGroupStateResponse
 
-    def result(index: int, state: Any) -> Any:
-        if state is None:
-            return r.PartitionResult(partition=index)
-        batches = as_messages(state.batches, r.StateBatch)
-        return r.PartitionResult(partition=index, state_epoch=state.state_epoch, start_offset=state.start_offset, state_batches=batches)
+    def fill(out: Any, state: Any) -> None:
+        out.state_epoch, out.start_offset, out.state_batches = state.state_epoch, state.start_offset, as_messages(state.batches, r.StateBatch)
 
     states = context.broker.share_states
-    results = await answer(request, lambda key, part: states.read_state(key, part.leader_epoch), r.ReadStateResult, result, "read")
-    return r(results=results)
+    calls = answer(request, lambda key, part: states.read_state(key, part.leader_epoch), r.ReadStateResult, r.PartitionResult, fill)
+    return r(results=await calls)

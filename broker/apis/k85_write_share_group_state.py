@@ -11,6 +11,4 @@ from ..share_states import answer
 
 async def handle(context: Context, request: Any) -> Any:
     r = messages.WriteShareGroupStateResponse
-    states = context.broker.share_states
-    results = await answer(request, states.write_state, r.WriteStateResult, lambda index, _: r.PartitionResult(partition=index), "write")
-    return r(results=results)
+    return r(results=await answer(request, context.broker.share_states.write_state, r.WriteStateResult, r.PartitionResult))

@@ -12,7 +12,4 @@ from ..share_states import answer
 async def handle(context: Context, request: Any) -> Any:
     r = messages.DeleteShareGroupStateResponse
     states = context.broker.share_states
-    results = await answer(
-        request, lambda key, _: states.delete_state(key), r.DeleteStateResult, lambda index, _: r.PartitionResult(partition=index), "delete"
-    )
-    return r(results=results)
+    return r(results=await answer(request, lambda key, _: states.delete_state(key), r.DeleteStateResult, r.PartitionResult))

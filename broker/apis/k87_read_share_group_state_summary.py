@@ -8,21 +8,19 @@ from ...protocol import messages
 from ..context import Context
 from ..share_states import answer
 
+UNSET = -1
+
 
 async def handle(context: Context, request: Any) -> Any:
     r = messages.ReadShareGroupStateSummaryResponse
-
-    def result(index: int, state: Any) -> Any:
-        if state is None:
-            return r.PartitionResult(partition=index, start_offset=-1, delivery_complete_count=-1)
-        return r.PartitionResult(
-            partition=index,
-            state_epoch=state.state_epoch,
-            leader_epoch=state.leader_epoch,
-            start_offset=state.start_offset,
-            delivery_complete_count=state.complete_count,
-        )
-
     states = context.broker.share_states
-    results = await answer(request, lambda key, _: states.read_summary(key), r.ReadStateSummaryResult, result, "read")
-    return r(results=results)
+    calls = answer(request, lambda key, _: states.read_summary(key), r.ReadStateSummaryResult, r.PartitionResult, _fill)
+    return r(results=await calls)
+
+
+def _fill(out: Any, state: Any) -> None:
+    if state is None:
+        out.start_offset = out.delivery_complete_count = UNSET
+        return
+    out.state_epoch, out.leader_epoch = state.state_epoch, state.leader_epoch
+    out.start_offset, out.delivery_complete_count = state.start_offset, state.complete_count

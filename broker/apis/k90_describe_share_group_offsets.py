@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.errors import ApiError
+from ...protocol.errors import ApiError, Errors, default_message
 from ..context import Context
 
 NO_OFFSET, NO_LAG = -1, -1
@@ -46,6 +46,8 @@ async def _named(context: Context, wanted: Any) -> list[Any]:
     known, unknown = [], []
     for topic in wanted.topics:
         found = context.broker.topic(topic.topic_name)
+        if found is not None and not topic.partitions:
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR, default_message(Errors.UNKNOWN_SERVER_ERROR))
         if found is not None:
             known.append(await _topic(context, wanted.group_id, topic.topic_name, found.id, topic.partitions))
         else:

@@ -1,4 +1,7 @@
-"""AlterShareGroupOffsets, version 0: an empty share group is to go on elsewhere (KIP-932). What its partitions had in flight is forgotten."""
+"""AlterShareGroupOffsets, version 0: an empty share group is to go on elsewhere (KIP-932).
+
+The state epoch goes up with it: a leader that still holds the old state is fenced when it writes, and reads the new one.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,6 @@ async def handle(context: Context, request: Any) -> Any:
         return r(error_code=error.code, error_message=error.text)
     keys = keys_of(request.group_id, offsets)
     _, errors = await each(keys, lambda key: broker.sharing.persister.initialize(key, epoch, offsets[key.topic_id][key.partition]))
-    for key in keys:
-        broker.sharing.forget(key)
     if not errors and offsets:
         partitions = {topic: frozenset(of) for topic, of in offsets.items()}
         try:
