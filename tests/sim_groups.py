@@ -232,7 +232,7 @@ class Sim:
         return self.world.schedule.monotonic_ms()
 
     @property
-    def host(self) -> Host:
+    def host(self) -> Host[GroupShard]:
         return self.world.broker.groups.hosts[0]
 
     @property
@@ -450,7 +450,7 @@ def _world() -> World:
     return world
 
 
-def check_replay(host: Host) -> None:
+def check_replay(host: Host[GroupShard]) -> None:
     """What lives in memory is what the log would give."""
     timeline = Timeline()
     fresh = GroupShard(timeline, Timers(), host.shard.env, host.shard.assignors)

@@ -27,6 +27,7 @@ SETTINGS: dict[str, object] = {
     "group.share.max.size": 3,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.num.partitions": 2,
+    "log.retention.ms": -1,  # what is produced bears times long ago
 }
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 Ids = tuple[bytes, bytes]
@@ -380,7 +381,7 @@ def test_renewing(pair: Pair) -> None:
     produce(pair, "sr", ids, batch(*"abcde"))
     fetched(pair, "sr", ids, 0)
     fetched(pair, "sr", ids, 1, [(0, 4, [RENEW])], is_renew_ack=True)
-    nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    nothing: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
     fetched(pair, "sr", ids, 1, [(0, 4, [RENEW])], is_renew_ack=True, **nothing)
     acknowledged(pair, "sr", ids, 2, [(0, 1, [RENEW]), (2, 2, [ACCEPT])], is_renew_ack=True)
     acknowledged(pair, "sr", ids, 3, [(0, 2, [RENEW])], is_renew_ack=True)
@@ -393,7 +394,7 @@ def test_renewing(pair: Pair) -> None:
 
 def deliver_until_gone(pair: Pair, name: str, ids: Ids, epoch: int, release: int = RELEASE, **more: Any) -> list[list[tuple[int, int, int]]]:
     """Fetches and gives back until nothing comes any more; what came each time."""
-    came = []
+    came: list[list[tuple[int, int, int]]] = []
     for _ in range(60):
         got = acquired(fetched(pair, name, ids, epoch, named=epoch == 0, max_wait_ms=60 if epoch else 5000, **more))
         epoch += 1
