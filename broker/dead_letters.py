@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..coordinator.share.partition import DeadLetter
+from ..coordinator.share.partition import Change
 from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors, MalformedMessage
 from ..protocol.records import BatchAt, Record
@@ -40,18 +40,18 @@ class _Letter:
 
     __slots__ = ("copy", "done", "group_id", "letter", "offset", "source")
 
-    def __init__(self, group_id: str, source: Partition, letter: DeadLetter, copy: bool) -> None:
+    def __init__(self, group_id: str, source: Partition, letter: Change, copy: bool) -> None:
         self.group_id = group_id
         self.source = source
         self.letter = letter
         self.copy = copy
-        self.offset = letter.batch.first
+        self.offset = letter.first
         self.done: Later[None] = Later()
 
     def records(self, now_ms: int, limit: int) -> Iterator[Record]:
         """What is left of it, record by record."""
         originals = dict(self._originals(limit)) if self.copy else {}
-        for offset in range(self.offset, self.letter.batch.last + 1):
+        for offset in range(self.offset, self.letter.last + 1):
             original = originals.get(offset)
             key, value = (original.key, original.value) if original is not None else (None, None)
             yield Record(key, value, now_ms, headers=self._headers(offset))
@@ -62,7 +62,7 @@ class _Letter:
             ("partition", self.source.index),
             ("offset", offset),
             ("group", self.group_id),
-            ("delivery.count", self.letter.batch.delivery_count),
+            ("delivery.count", self.letter.delivery_count),
             ("message", self.letter.cause),
         )
         return [(f"__dlq.errors.{name}", str(value).encode()) for name, value in pairs]
@@ -70,10 +70,10 @@ class _Letter:
     def _originals(self, limit: int) -> Iterator[tuple[int, Record]]:
         """The records as the log still has them, as many as go into one batch of the queue; larger ones are left out."""
         log, size = self.source.log, 0
-        if log is None or self.letter.batch.last < log.start_offset:
+        if log is None or self.letter.last < log.start_offset:
             return
         for segment, info in log.batches_from(max(self.offset, log.start_offset)):
-            if info.base_offset > self.letter.batch.last or size > limit:
+            if info.base_offset > self.letter.last or size > limit:
                 return
             if info.header is None:
                 continue
@@ -83,7 +83,7 @@ class _Letter:
                 continue
             for record in found:
                 taken = size_of(record)
-                if self.offset <= record.offset <= self.letter.batch.last and taken <= limit:
+                if self.offset <= record.offset <= self.letter.last and taken <= limit:
                     size += taken
                     yield record.offset, record
 
@@ -104,7 +104,7 @@ class DeadLetters:
         self.produced: Counter[str] = Counter()  # batches by group
         self.failed: Counter[str] = Counter()
 
-    def send(self, group_id: str, source: Partition, letter: DeadLetter) -> Later[None]:
+    def send(self, group_id: str, source: Partition, letter: Change) -> Later[None]:
         """Finished when the records are in the group's queue; fails with DeadLetterRefused or ApiError."""
         topic = str(self.broker.groups.group_config(group_id, "errors.deadletterqueue.topic.name"))
         copy = bool(self.broker.groups.group_config(group_id, "errors.deadletterqueue.copy.record.enable"))
@@ -192,7 +192,7 @@ class DeadLetters:
                 self.produced[one.group_id] += 1
                 self.written[one.group_id] += end - one.offset
                 one.offset = end
-                if end > one.letter.batch.last:
+                if end > one.letter.last:
                     one.done.finish(None)
             letters = [one for one in letters if not one.done.done]
 

@@ -6,12 +6,11 @@ As Kafka's persister it tries again, at growing intervals, while the coordinator
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
-from ..coordinator.share.state import PartitionKey, PartitionState, as_messages
-from ..protocol import messages
+from ..coordinator.share.batches import UNSET_OFFSET
+from ..coordinator.share.state import PartitionKey, PartitionState, Write
 from ..protocol.errors import ApiError, Errors
 from .later import Later, drive
 
@@ -40,8 +39,7 @@ class Persister(Protocol):
 
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]: ...
 
-    def write(self, key: PartitionKey, epochs: tuple[int, int], start_offset: int, complete_count: int, batches: Sequence[StateBatch]) -> Later[None]:
-        """`epochs`: of the state, and of the partition's leader."""
+    def write(self, key: PartitionKey, write: Write) -> Later[None]: ...
 
     def delete(self, key: PartitionKey) -> Later[None]: ...
 
@@ -66,17 +64,8 @@ class StatePersister:
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
         return drive(self._call(lambda: self.broker.share_states.read_state(key, leader_epoch)))
 
-    def write(self, key: PartitionKey, epochs: tuple[int, int], start_offset: int, complete_count: int, batches: Sequence[StateBatch]) -> Later[None]:
-        r = messages.WriteShareGroupStateRequest
-        request = r.PartitionData(
-            partition=key.partition,
-            state_epoch=epochs[0],
-            leader_epoch=epochs[1],
-            start_offset=start_offset,
-            delivery_complete_count=complete_count,
-            state_batches=as_messages(batches, r.StateBatch),
-        )
-        return drive(self._call(lambda: self.broker.share_states.write_state(key, request)))
+    def write(self, key: PartitionKey, write: Write) -> Later[None]:
+        return drive(self._call(lambda: self.broker.share_states.write_state(key, write)))
 
     def delete(self, key: PartitionKey) -> Later[None]:
         return drive(self._call(lambda: self.broker.share_states.delete_state(key)))
@@ -107,7 +96,7 @@ class NoOpPersister:
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
         return _done(PartitionState(0, 0, leader_epoch, UNSET_OFFSET, 0, (), 0, 0))
 
-    def write(self, key: PartitionKey, epochs: tuple[int, int], start_offset: int, complete_count: int, batches: Sequence[StateBatch]) -> Later[None]:
+    def write(self, key: PartitionKey, write: Write) -> Later[None]:
         return _done(None)
 
     def delete(self, key: PartitionKey) -> Later[None]:

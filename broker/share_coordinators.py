@@ -13,7 +13,7 @@ from .later import Later
 
 if TYPE_CHECKING:
     from ..coordinator.share.shard import ShareShard
-    from ..coordinator.share.state import PartitionKey
+    from ..coordinator.share.state import PartitionKey, Write
 
 TOPIC_NAME = "__share_group_state"
 
@@ -106,8 +106,8 @@ class ShareCoordinators(Coordinators["ShareShard"]):
         """Finished with a `PartitionState`."""
         return self._write(key, lambda shard: shard.read_state(key, leader_epoch))
 
-    def write_state(self, key: PartitionKey, request: Any) -> Later[None]:
-        return self._write(key, lambda shard: shard.write_state(key, request))
+    def write_state(self, key: PartitionKey, write: Write) -> Later[None]:
+        return self._write(key, lambda shard: shard.write_state(key, write))
 
     def delete_state(self, key: PartitionKey) -> Later[None]:
         return self._write(key, lambda shard: shard.delete_state(key))

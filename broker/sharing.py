@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..coordinator.metadata.configs import reset_duration_ms
 from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
-from ..coordinator.share.partition import Acknowledgement, Change, DeadLetter, SharePartition, State
-from ..coordinator.share.state import PartitionKey
+from ..coordinator.share.partition import Acknowledgement, Change, SharePartition, State
+from ..coordinator.share.state import PartitionKey, Write
 from ..protocol.errors import ApiError, Errors, default_message
 from .dead_letters import DeadLetters
 from .later import Later, drive
@@ -158,8 +158,8 @@ class Shared:
 
     def _persist(self, batches: list[StateBatch]) -> Later[None]:
         engine = self.engine
-        epochs = engine.state_epoch, engine.leader_epoch
-        return self.owner.persister.write(self.key, epochs, engine.start_offset, engine.complete_count, batches)
+        write = Write(engine.state_epoch, engine.leader_epoch, engine.start_offset, engine.complete_count, batches)
+        return self.owner.persister.write(self.key, write)
 
     # locks
 
@@ -179,20 +179,21 @@ class Shared:
             return
         expired = self.engine.expire(self.now_ms)
         self.arm()
-        if not expired.batches:
+        if not expired:
             return
 
         def done(_: Later[None]) -> None:
             self.engine.advance_start()
-            for letter in expired.dead:
-                self._send(letter)
+            for change in expired:
+                if change.cause is not None:
+                    self._send(change)
 
-        self._persist(expired.batches).when_done(done)
+        self._persist([change.batch for change in expired]).when_done(done)
         self.wake()
 
     # dead letters
 
-    def _send(self, letter: DeadLetter) -> None:
+    def _send(self, letter: Change) -> None:
         """To the dead-letter queue, and then, whether it got there or not, the record is archived."""
 
         def sent(outcome: Later[None]) -> None:

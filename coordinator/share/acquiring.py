@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .batches import RecordState
+from .batches import ACQUIRED, AVAILABLE, RecordState
 from .inflight import InFlight, Span
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Acquirer:
         """Archives the records of aborted transactions, and takes them out of what was acquired."""
         for batch in aborted_batches(batches, aborted):
             spans = self.spans.overlapping(batch.first, batch.last)
-            self.archive(batch.first, batch.last + 1, spans, RecordState.ACQUIRED, count=True)
+            self.archive(batch.first, batch.last + 1, spans, ACQUIRED, count=True)
             left: list[Acquired] = []
             for one in taken:
                 if one.last < batch.first or one.first > batch.last:
@@ -225,7 +225,7 @@ class _Lease:
         partition = self.partition
         if fetch_offset < base and partition.spans:
             spans = partition.spans.overlapping(fetch_offset, base - 1)
-            if partition.archive(fetch_offset, base, spans, RecordState.AVAILABLE, count=True):
+            if partition.archive(fetch_offset, base, spans, AVAILABLE, count=True):
                 partition.find_next = True
 
     # what was in flight before
@@ -330,14 +330,14 @@ class _Lease:
 
     def _begin(self, first: int, last: int) -> None:
         deadline = self.partition.lock(first, last, self.now_ms)
-        self.partition.spans.put(Span(first, last, InFlight(RecordState.ACQUIRED, 1, self.member_id, deadline)))
+        self.partition.spans.put(Span(first, last, InFlight(ACQUIRED, 1, self.member_id, deadline)))
 
     def _cut(self, one: Acquired, count: int) -> Acquired:
         """The span holds the whole batch, the member `count` records of it; the rest is available."""
         span = self.partition.spans.floor(one.first)
         assert span is not None
         span.split()
-        span.each[count:] = [InFlight(RecordState.AVAILABLE, 0) for _ in range(span.count - count)]
+        span.each[count:] = [InFlight(AVAILABLE, 0) for _ in range(span.count - count)]
         self.partition.find_next = True
         return one._replace(last=one.first + count - 1)
 

@@ -17,9 +17,13 @@ class RecordState(IntEnum):
     ARCHIVING = 3
     ARCHIVED = 4
 
-    @property
-    def is_terminal(self) -> bool:
-        return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
+
+
+def is_terminal(state: RecordState) -> bool:
+    """Whether a record has come to its end."""
+    return state is ACKNOWLEDGED or state is ARCHIVED
 
 
 class StateBatch(NamedTuple):

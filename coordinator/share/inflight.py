@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from .batches import RecordState
+from .batches import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, RecordState, is_terminal
 
 NOBODY = ""
 
@@ -39,17 +39,21 @@ class InFlight:
     @property
     def is_free(self) -> bool:
         """Whether it can be acquired."""
-        return self.state is RecordState.AVAILABLE and self._before is None
+        return self.state is AVAILABLE and self._before is None
+
+    def is_held_by(self, member_id: str) -> bool:
+        """Whether a member may say what becomes of it."""
+        return self.state is ACQUIRED and self._before is None and self.member_id == member_id
 
     @property
     def is_settled(self) -> bool:
         """Whether it has come to its end for good."""
-        return self.state.is_terminal and self._before is None
+        return is_terminal(self.state) and self._before is None
 
     def acquire(self, member_id: str, lock_deadline_ms: int) -> None:
         """A member takes an available record, once more."""
         assert self.is_free
-        self.state = RecordState.ACQUIRED
+        self.state = ACQUIRED
         self.delivery_count += 1
         self.member_id = member_id
         self.lock_deadline_ms = lock_deadline_ms
@@ -61,8 +65,8 @@ class InFlight:
         """
         if self._before is not None:
             return False
-        if state is RecordState.AVAILABLE and self.delivery_count >= max_delivery_count:
-            state = RecordState.ARCHIVING if dlq else RecordState.ARCHIVED
+        if state is AVAILABLE and self.delivery_count >= max_delivery_count:
+            state = ARCHIVING if dlq else ARCHIVED
         self.state = state
         self.member_id = NOBODY
         return True
@@ -84,13 +88,13 @@ class InFlight:
             self.state, self.member_id, limit = before
             if not self.expired:
                 return
-            self.state = RecordState.ARCHIVED if self.delivery_count >= limit else RecordState.AVAILABLE
+            self.state = ARCHIVED if self.delivery_count >= limit else AVAILABLE
             self.member_id = NOBODY
         self.unlock()
 
     def archive(self) -> None:
         self.archived = True
-        self.state = RecordState.ARCHIVED
+        self.state = ARCHIVED
         self.member_id = NOBODY
         self.unlock()
 

@@ -9,25 +9,26 @@ outcome. Locks that run out are the exception, as in Kafka: they take effect bef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
 from ...protocol.errors import ApiError, Errors
 from .acquiring import Acquirer
-from .batches import UNSET_OFFSET, RecordState, StateBatch
+from .batches import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, UNSET_OFFSET, RecordState, StateBatch, is_terminal
 from .inflight import NOBODY, InFlight, Span, Spans
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 STATE_OF_TYPE = {
-    GAP: RecordState.ARCHIVED,
-    ACCEPT: RecordState.ACKNOWLEDGED,
-    RELEASE: RecordState.AVAILABLE,
-    REJECT: RecordState.ARCHIVED,
+    GAP: ARCHIVED,
+    ACCEPT: ACKNOWLEDGED,
+    RELEASE: AVAILABLE,
+    REJECT: ARCHIVED,
 }
 CLIENT_REJECT = "Offset rejected by client."
 COUNT_EXCEEDED = "Offset delivery count exceeded the threshold."
+UNDER_WAY = "The record state is invalid. The acknowledgement of delivery could not be completed."
 
 
 class Limits(Protocol):
@@ -57,27 +58,46 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
-class Change(NamedTuple):
-    """A transition that was begun: the state, and what is to be written of it. `cause`: why it goes to the dead-letter queue."""
+class Change:
+    """Records next to each other that go to the same state: one state for a whole span, or one for each offset.
 
-    record: InFlight
-    batch: StateBatch
-    cause: str | None
+    `cause`: why they go to the dead-letter queue.
+    """
+
+    __slots__ = ("cause", "delivery_count", "first", "last", "records", "state")
+
+    def __init__(self, record: InFlight, first: int, last: int, cause: str | None) -> None:
+        self.records = [record]
+        self.first = first
+        self.last = last
+        self.state = record.state
+        self.delivery_count = record.delivery_count
+        self.cause = cause
+
+    @property
+    def batch(self) -> StateBatch:
+        """What is to be written of it."""
+        return StateBatch(self.first, self.last, int(self.state), self.delivery_count)
+
+    def ranges(self) -> Iterator[tuple[InFlight, int, int]]:
+        """Each state with the offsets that it is for."""
+        if len(self.records) == 1:
+            yield self.records[0], self.first, self.last
+            return
+        for offset, record in enumerate(self.records, self.first):
+            yield record, offset, offset
 
 
-class DeadLetter(NamedTuple):
-    """Records that are to go to the dead-letter queue, and then to be archived."""
-
-    record: InFlight
-    batch: StateBatch
-    cause: str
-
-
-class Expired(NamedTuple):
-    """What the end of some locks has to be written as."""
-
-    batches: list[StateBatch]
-    dead: list[DeadLetter]
+def note(changes: list[Change], record: InFlight, first: int, last: int, cause: str | None) -> None:
+    """Adds what became of a record, to the records before it where they are neighbours and fare the same."""
+    if changes:
+        tail = changes[-1]
+        alike = tail.state is record.state and tail.delivery_count == record.delivery_count and tail.cause is cause
+        if alike and tail.last + 1 == first == last and len(tail.records) == tail.last - tail.first + 1:
+            tail.records.append(record)
+            tail.last = last
+            return
+    changes.append(Change(record, first, last, cause))
 
 
 class State(Enum):
@@ -127,14 +147,14 @@ class SharePartition(Acquirer):
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR, "Share partition failed to load")
         return self.state is State.ACTIVE
 
-    def initialize(self, start_offset: int, state_epoch: int, batches: Sequence[StateBatch]) -> list[DeadLetter]:
+    def initialize(self, start_offset: int, state_epoch: int, batches: Sequence[StateBatch]) -> list[Change]:
         """Takes over what the share coordinator knows. Returns what was on its way to the dead-letter queue.
 
         ApiError(UNKNOWN_SERVER_ERROR) for a state that cannot be: the share-partition has failed then.
         """
         self.start_offset = start_offset
         self.state_epoch = state_epoch
-        dead: list[DeadLetter] = []
+        dead: list[Change] = []
         gap_start, previous_last = UNSET_OFFSET, start_offset - 1
         for batch in batches:
             if batch.first < start_offset or batch.last < batch.first or batch.state not in RecordState.__members__.values():
@@ -146,11 +166,11 @@ class SharePartition(Acquirer):
             record = InFlight(RecordState(batch.state), batch.delivery_count)
             span = Span(batch.first, batch.last, record)
             self.spans.put(span)
-            if record.state.is_terminal:
+            if is_terminal(record.state):
                 self.complete_count += span.count
-            elif record.state is RecordState.ARCHIVING:
+            elif record.state is ARCHIVING:
                 exceeded = batch.delivery_count >= self.limits.max_delivery_count
-                dead.append(DeadLetter(record, batch, COUNT_EXCEEDED if exceeded else CLIENT_REJECT))
+                dead.append(Change(record, batch.first, batch.last, COUNT_EXCEEDED if exceeded else CLIENT_REJECT))
         self.end_offset = start_offset
         if self.spans:
             self.find_next = True
@@ -169,38 +189,40 @@ class SharePartition(Acquirer):
         INVALID_RECORD_STATE for records that the member does not hold or whose last change is not written yet, INVALID_REQUEST
         for offsets behind what was acquired.
         """
-        changes: list[Change] = []
+        step = _Step(self)
         try:
             for one in acknowledgements:
                 if any(not GAP <= kind <= RENEW for kind in one.types):
                     raise ApiError(Errors.INVALID_REQUEST, f"Invalid acknowledge type: {list(one.types)}")
                 if one.last >= self.start_offset:
-                    self._acknowledge(member_id, one, now_ms, changes)
+                    self._acknowledge(member_id, one, now_ms, step)
         except ApiError:
-            self._undo(changes)
+            self._undo(step.changes)
             raise
-        return changes
+        return step.changes
 
-    def _acknowledge(self, member_id: str, one: Acknowledgement, now_ms: int, changes: list[Change]) -> None:
+    def _acknowledge(self, member_id: str, one: Acknowledgement, now_ms: int, step: _Step) -> None:
+        first = max(one.first, self.start_offset)
+        kind, several = one.types[0], len(one.types) > 1
         for span in self._acknowledged_spans(one):
             if span.last < self.start_offset:
                 continue
             whole = span.whole
             if whole is not None:
                 self._check_holder(whole, member_id)
-                if span.first >= max(one.first, self.start_offset) and span.last <= one.last and len(one.types) == 1:
-                    if whole.state is not RecordState.ACQUIRED:
+                if span.first >= first and span.last <= one.last and not several:
+                    if whole.state is not ACQUIRED:
                         raise ApiError(Errors.INVALID_RECORD_STATE, "The batch cannot be acknowledged. The batch is not in the acquired state.")
-                    self._settle(whole, span.first, span.last, one.types[0], member_id, now_ms, changes)
+                    self._settle(whole, span.first, span.last, kind, now_ms, step)
                     continue
-                if whole.state is not RecordState.ACQUIRED:
+                if whole.state is not ACQUIRED:
                     text = "The batch cannot be acknowledged. The subset batch is not in the acquired state."
                     raise ApiError(Errors.INVALID_RECORD_STATE, text)
                 span.split()
-            for offset, record in span.records(max(one.first, self.start_offset), one.last):
-                self._check_acquired(record, member_id)
-                kind = one.types[offset - one.first] if len(one.types) > 1 else one.types[0]
-                self._settle(record, offset, offset, kind, member_id, now_ms, changes)
+            for offset, record in span.records(first, one.last):
+                if not record.is_held_by(member_id):
+                    self._refuse(record)
+                self._settle(record, offset, offset, one.types[offset - one.first] if several else kind, now_ms, step)
 
     def _acknowledged_spans(self, one: Acknowledgement) -> list[Span]:
         floor = self.spans.floor(one.first)
@@ -219,95 +241,89 @@ class SharePartition(Acquirer):
             raise ApiError(Errors.INVALID_RECORD_STATE, "The batch cannot be acknowledged. The batch is not in the acquired state.")
         if whole.member_id != member_id:
             raise ApiError(Errors.INVALID_RECORD_STATE, "Member is not the owner of batch record")
-        self._check_transition(whole)
+        if whole.in_transition:
+            raise ApiError(Errors.INVALID_RECORD_STATE, UNDER_WAY)
 
-    def _check_acquired(self, record: InFlight, member_id: str) -> None:
-        if record.state is not RecordState.ACQUIRED:
+    def _refuse(self, record: InFlight) -> None:
+        """Says why a member may not acknowledge a record."""
+        if record.state is not ACQUIRED:
             raise ApiError(Errors.INVALID_RECORD_STATE, "The offset cannot be acknowledged. The offset is not acquired.")
-        self._check_transition(record)
-        if record.member_id != member_id:
-            raise ApiError(Errors.INVALID_RECORD_STATE, "Member is not the owner of offset")
-
-    def _check_transition(self, record: InFlight) -> None:
         if record.in_transition:
-            text = "The record state is invalid. The acknowledgement of delivery could not be completed."
-            raise ApiError(Errors.INVALID_RECORD_STATE, text)
+            raise ApiError(Errors.INVALID_RECORD_STATE, UNDER_WAY)
+        raise ApiError(Errors.INVALID_RECORD_STATE, "Member is not the owner of offset")
 
-    def _settle(self, record: InFlight, first: int, last: int, kind: int, member_id: str, now_ms: int, changes: list[Change]) -> None:
+    def _settle(self, record: InFlight, first: int, last: int, kind: int, now_ms: int, step: _Step) -> None:
         """What an acknowledgement does to a record, or to a span as a whole."""
-        limits = self.limits
-        if kind == RENEW:
-            if not limits.may_renew:
-                raise ApiError(Errors.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+        if kind != RENEW:
+            rejected = kind == REJECT and step.has_dlq
+            self._begin(record, first, last, ARCHIVING if rejected else STATE_OF_TYPE[kind], step)
+        elif self.limits.may_renew:
             record.expired = False
             record.lock_deadline_ms = self.lock(first, last, now_ms)
-            return
-        dlq = limits.has_dlq
-        rejected = dlq and kind == REJECT
-        self._begin(record, first, last, RecordState.ARCHIVING if rejected else STATE_OF_TYPE[kind], CLIENT_REJECT, changes)
+        else:
+            raise ApiError(Errors.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
 
-    def _begin(self, record: InFlight, first: int, last: int, state: RecordState, cause: str, changes: list[Change]) -> None:
-        wanted = state
-        if not record.begin(state, self.limits.max_delivery_count, self.limits.has_dlq):
-            raise ApiError(Errors.INVALID_RECORD_STATE, "Unable to acknowledge records for the batch")
-        batch = StateBatch(first, last, int(record.state), record.delivery_count)
-        dead = record.state is RecordState.ARCHIVING
-        changes.append(Change(record, batch, (cause if wanted is RecordState.ARCHIVING else COUNT_EXCEEDED) if dead else None))
-        if record.state.is_terminal:
+    def _begin(self, record: InFlight, first: int, last: int, state: RecordState, step: _Step) -> None:
+        record.begin(state, step.max_count, step.has_dlq)
+        cause = None
+        if record.state is ARCHIVING:
+            cause = CLIENT_REJECT if state is ARCHIVING else COUNT_EXCEEDED
+        elif is_terminal(record.state):
             self.complete_count += self.counted(first, last)
+        note(step.changes, record, first, last, cause)
 
     # releasing
 
     def release(self, member_id: str) -> list[Change]:
         """Begins to give back everything that a member holds: its session has ended."""
-        changes: list[Change] = []
+        step = _Step(self)
         for span in self.spans:
             whole = span.whole
             if whole is not None:
-                if whole.state is not RecordState.ACQUIRED or whole.member_id != member_id or whole.in_transition:
+                if not whole.is_held_by(member_id):
                     continue
                 if not span.first < self.start_offset <= span.last:
-                    self._begin(whole, span.first, span.last, self._released_state(span.last), COUNT_EXCEEDED, changes)
+                    self._begin(whole, span.first, span.last, self._released_state(span.last), step)
                     continue
                 span.split()
             for offset, record in span.records(span.first, span.last):
-                if record.state is RecordState.ACQUIRED and record.member_id == member_id and not record.in_transition:
-                    self._begin(record, offset, offset, self._released_state(offset), COUNT_EXCEEDED, changes)
-        return changes
+                if record.is_held_by(member_id):
+                    self._begin(record, offset, offset, self._released_state(offset), step)
+        return step.changes
 
     def _released_state(self, offset: int) -> RecordState:
-        return RecordState.ARCHIVED if offset < self.start_offset else RecordState.AVAILABLE
+        return ARCHIVED if offset < self.start_offset else AVAILABLE
 
     # the outcome
 
-    def complete(self, changes: Sequence[Change], commit: bool) -> list[DeadLetter]:
+    def complete(self, changes: Sequence[Change], commit: bool) -> list[Change]:
         """The changes were written, or were not. Returns what is to go to the dead-letter queue."""
         if not commit:
             self._undo(changes)
             return []
-        dead = []
-        for record, batch, cause in changes:
-            record.complete(commit=True)
-            if record.state is RecordState.AVAILABLE:
+        for change in changes:
+            for record in change.records:
+                record.complete(commit=True)
+            if change.state is AVAILABLE:
                 self.find_next = True
-            elif record.state is RecordState.ARCHIVING:
-                dead.append(DeadLetter(record, batch, cause or CLIENT_REJECT))
         self.advance_start()
-        return dead
+        return [change for change in changes if change.state is ARCHIVING]
 
     def _undo(self, changes: Iterable[Change]) -> None:
-        for record, batch, _ in changes:
-            record.complete(commit=False)
-            if record.state is RecordState.AVAILABLE:
-                self.find_next = True
-            if RecordState(batch.state).is_terminal and not record.state.is_terminal:
-                self.complete_count -= self.counted(batch.first, batch.last)
+        for change in changes:
+            for record, first, last in change.ranges():
+                record.complete(commit=False)
+                if record.state is AVAILABLE:
+                    self.find_next = True
+                if is_terminal(change.state) and not is_terminal(record.state):
+                    self.complete_count -= self.counted(first, last)
 
-    def dead_lettered(self, letter: DeadLetter) -> StateBatch:
-        """A record has been to the dead-letter queue, or could not be: it is archived. Returns what is to be written."""
-        letter.record.archive()
-        self.complete_count += self.counted(letter.batch.first, letter.batch.last)
-        return letter.batch._replace(state=int(RecordState.ARCHIVED))
+    def dead_lettered(self, change: Change) -> StateBatch:
+        """Records have been to the dead-letter queue, or could not be: they are archived. Returns what is to be written."""
+        for record in change.records:
+            record.archive()
+        self.complete_count += self.counted(change.first, change.last)
+        return change.batch._replace(state=int(ARCHIVED))
 
     # locks
 
@@ -321,45 +337,44 @@ class SharePartition(Acquirer):
         """When `expire` may have something to do next."""
         return self._locks[0][0] if self._locks else None
 
-    def expire(self, now_ms: int) -> Expired:
-        """Ends the leases whose time has come. What is being written meanwhile is left, and remembered as expired."""
-        found = Expired([], [])
+    def expire(self, now_ms: int) -> list[Change]:
+        """Ends the leases whose time has come; what that has to be written as. What is being written meanwhile is left, and marked.
+
+        Those that go to the dead-letter queue have a cause.
+        """
+        step = _Step(self)
         while self._locks and self._locks[0][0] <= now_ms:
             _, first, last = heappop(self._locks)
             for span in self.spans.overlapping(first, last):
                 whole = span.whole
                 if whole is not None:
-                    if not self._has_expired(whole, now_ms):
+                    if not _has_expired(whole, now_ms):
                         continue
-                    if not (whole.state is RecordState.ACQUIRED and span.first < self.start_offset <= span.last):
-                        self._expire(whole, span.first, span.last, found)
+                    if not (whole.state is ACQUIRED and span.first < self.start_offset <= span.last):
+                        self._expire(whole, span.first, span.last, step)
                         continue
                     span.split()
                 for offset, record in span.records(first, last):
-                    if self._has_expired(record, now_ms):
-                        self._expire(record, offset, offset, found)
-        return found
+                    if _has_expired(record, now_ms):
+                        self._expire(record, offset, offset, step)
+        return step.changes
 
-    def _has_expired(self, record: InFlight, now_ms: int) -> bool:
-        return record.lock_deadline_ms is not None and record.lock_deadline_ms <= now_ms
-
-    def _expire(self, record: InFlight, first: int, last: int, found: Expired) -> None:
+    def _expire(self, record: InFlight, first: int, last: int, step: _Step) -> None:
         self.lock_timeouts += last - first + 1
-        if record.in_transition or record.state is not RecordState.ACQUIRED:
+        if record.in_transition or record.state is not ACQUIRED:
             record.expired = True
             return
-        record.leave(self._released_state(last), self.limits.max_delivery_count, self.limits.has_dlq)
+        record.leave(self._released_state(last), step.max_count, step.has_dlq)
         record.unlock()
-        self._expired(record, StateBatch(first, last, int(record.state), record.delivery_count), found)
+        self._left(record, first, last, step)
 
-    def _expired(self, record: InFlight, batch: StateBatch, found: Expired) -> None:
-        found.batches.append(batch)
-        if record.state is RecordState.ARCHIVING:
-            found.dead.append(DeadLetter(record, batch, COUNT_EXCEEDED))
-        elif record.state is RecordState.AVAILABLE:
+    def _left(self, record: InFlight, first: int, last: int, step: _Step) -> None:
+        dead = record.state is ARCHIVING
+        note(step.changes, record, first, last, COUNT_EXCEEDED if dead else None)
+        if record.state is AVAILABLE:
             self.find_next = True
-        else:
-            self.complete_count += self.counted(batch.first, batch.last)
+        elif not dead:
+            self.complete_count += self.counted(first, last)
 
     # the start offset
 
@@ -372,7 +387,7 @@ class SharePartition(Acquirer):
             self.complete_count = 0
             return
         gone = self._terminal_before(log_start_offset)
-        if self.archive(self.start_offset, log_start_offset, list(self.spans), RecordState.AVAILABLE, count=False):
+        if self.archive(self.start_offset, log_start_offset, list(self.spans), AVAILABLE, count=False):
             self.find_next = True
         self.start_offset = log_start_offset
         self.complete_count -= gone
@@ -383,8 +398,8 @@ class SharePartition(Acquirer):
         for span in self.spans.between(0, offset - 1):
             first, last = max(self.start_offset, span.first), min(offset - 1, span.last)
             if span.whole is None:
-                count += sum(record.state.is_terminal for _, record in span.records(first, last))
-            elif span.whole.state.is_terminal:
+                count += sum(is_terminal(record.state) for _, record in span.records(first, last))
+            elif is_terminal(span.whole.state):
                 count += max(0, last - first + 1)
         return count
 
@@ -470,3 +485,18 @@ class SharePartition(Acquirer):
     @property
     def in_flight_count(self) -> int:
         return self.end_offset - self.start_offset + 1 if self.spans else 0
+
+
+class _Step:
+    """Changes that are being begun, and the configuration they are begun with."""
+
+    __slots__ = ("changes", "has_dlq", "max_count")
+
+    def __init__(self, partition: SharePartition) -> None:
+        self.changes: list[Change] = []
+        self.max_count = partition.limits.max_delivery_count
+        self.has_dlq = partition.limits.has_dlq
+
+
+def _has_expired(record: InFlight, now_ms: int) -> bool:
+    return record.lock_deadline_ms is not None and record.lock_deadline_ms <= now_ms

@@ -16,7 +16,7 @@ from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer, Timers
 from .batches import UNSET_OFFSET, combine
-from .state import UNSET_COUNT, PartitionKey, PartitionState, as_messages, batches_of, of_lone_update, of_snapshot
+from .state import UNSET_COUNT, PartitionKey, PartitionState, Write, as_messages, of_lone_update, of_snapshot
 
 COLD = ("cold",)
 PRUNE = ("prune",)
@@ -80,25 +80,21 @@ class ShareShard:
         self.counts["writes"] += 1
         return Result([self._written(key, state, leader_epoch, state.start_offset, state.complete_count, ())], state)
 
-    def write_state(self, key: PartitionKey, request: Any) -> Result:
-        """What became of some records. `request` is a WriteShareGroupStateRequest.PartitionData.
-
-        INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
-        """
+    def write_state(self, key: PartitionKey, write: Write) -> Result:
+        """What became of some records. INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH."""
         self.counts["writes"] += 1
         _refuse(key.partition < 0, "The partition id cannot be a negative number.")
-        _refuse(request.leader_epoch < 0, "The leader epoch cannot be a negative number.")
-        _refuse(request.state_epoch < 0, "The state epoch cannot be a negative number.")
+        _refuse(write.leader_epoch < 0, "The leader epoch cannot be a negative number.")
+        _refuse(write.state_epoch < 0, "The state epoch cannot be a negative number.")
         state = self.states.get(key)
         if state is None:
             raise ApiError(Errors.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed.")
-        if self.leader_epochs.get(key, -1) > request.leader_epoch:
+        if self.leader_epochs.get(key, -1) > write.leader_epoch:
             raise ApiError(Errors.FENCED_LEADER_EPOCH)
-        if self.state_epochs.get(key, -1) > request.state_epoch:
+        if self.state_epochs.get(key, -1) > write.state_epoch:
             raise ApiError(Errors.FENCED_STATE_EPOCH)
         self._check_partition(key)
-        record = self._written(key, state, state.leader_epoch, request.start_offset, request.delivery_complete_count, batches_of(request))
-        return Result([record])
+        return Result([self._written(key, state, state.leader_epoch, write.start_offset, write.complete_count, write.batches)])
 
     def read_summary(self, key: PartitionKey) -> PartitionState | None:
         """The state without its batches' meaning; None where there is none. INVALID_REQUEST."""

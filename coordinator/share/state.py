@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...protocol import messages
@@ -17,6 +17,16 @@ class PartitionKey(NamedTuple):
     group_id: str
     topic_id: bytes
     partition: int
+
+
+class Write(NamedTuple):
+    """What a partition's leader writes: the epochs it goes by, where the group is, and what became of records."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    complete_count: int
+    batches: Sequence[StateBatch]
 
 
 class PartitionState(NamedTuple):

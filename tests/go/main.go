@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -166,6 +167,12 @@ func saramaRead(broker, topic string, config *sarama.Config) {
 	check("sarama out of range", errors.Is(err, sarama.ErrOffsetOutOfRange), err)
 }
 
+func number(text string) int {
+	value, err := strconv.Atoi(text)
+	no(text, err)
+	return value
+}
+
 func main() {
 	broker := os.Args[1]
 	what := "clients"
@@ -180,6 +187,14 @@ func main() {
 		franzGroup(broker, false, "classic")
 		franzGroup(broker, true, "consumer")
 		saramaGroup(broker)
+	case "share":
+		franzShare(broker, 1, 1)
+		franzShare(broker, 20, 1)
+		franzShare(broker, 3, 4)
+	case "share-speed":
+		shareSpeed(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6] == "explicit")
+	case "share-latency":
+		shareLatency(broker, os.Args[3], number(os.Args[4]))
 	case "settle":
 		settle(broker, os.Args[3] == "consumer", 50, 100, os.Args[4])
 	}
