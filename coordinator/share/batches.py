@@ -60,7 +60,12 @@ def _sweep(batches: list[StateBatch]) -> list[StateBatch]:
     at, taken, count = 0, 0, len(batches)
     while taken < count or open_:
         if not open_:
-            at = batches[taken].first
+            one = batches[taken]
+            at = one.first
+            if taken + 1 == count or batches[taken + 1].first > one.last:  # it is alone where it is
+                _append(out, one)
+                taken += 1
+                continue
         while taken < count and batches[taken].first <= at:
             one = batches[taken]
             heappush(open_, (-one.delivery_count, -one.state, one.last))
@@ -80,7 +85,7 @@ def _sweep(batches: list[StateBatch]) -> list[StateBatch]:
 def _append(out: list[StateBatch], batch: StateBatch) -> None:
     if out:
         tail = out[-1]
-        if tail.last + 1 == batch.first and tail[2:] == batch[2:]:
-            out[-1] = tail._replace(last=batch.last)
+        if tail.last + 1 == batch.first and tail.state == batch.state and tail.delivery_count == batch.delivery_count:
+            out[-1] = StateBatch(tail.first, batch.last, tail.state, tail.delivery_count)
             return
     out.append(batch)

@@ -269,7 +269,7 @@ class SharePartition(Acquirer):
         if record.state is ARCHIVING:
             cause = CLIENT_REJECT if state is ARCHIVING else COUNT_EXCEEDED
         elif is_terminal(record.state):
-            self.complete_count += self.counted(first, last)
+            self.complete_count += last - first + 1 if first >= self.start_offset else self.counted(first, last)
         note(step.changes, record, first, last, cause)
 
     # releasing
