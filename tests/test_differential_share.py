@@ -673,6 +673,85 @@ def test_coordinators_of_share_partitions_are_found(pair: Pair, version: int) ->
             pair.ask("FindCoordinator", version, request)
 
 
+# features
+
+
+FEATURES: tuple[list[tuple[str, int, int]], ...] = (
+    [("share.version", 1, 1)],
+    [("share.version", 1, 2)],
+    [("share.version", 1, 3)],
+    [("share.version", 9, 1)],
+    [("share.version", -1, 1)],
+    [("share.version", 2, 1)],
+    [("share.version", 1, 0)],
+    [("share.version", 1, 7)],
+    [("share.version", 1, 2), ("nope", 3, 1)],
+    [("share.version", 1, 2), ("share.version", 2, 1)],
+    [("nope", 1, 1)],
+    [("", 1, 1)],
+    [],
+    [("kraft.version", 1, 1)],
+    [("kraft.version", 0, 2)],
+    [("metadata.version", 5, 2)],
+    [("metadata.version", 28, 2)],
+    [("metadata.version", 28, 3)],
+    [("group.version", 0, 2), ("transaction.version", 1, 2)],
+)
+
+
+def feature_request(version: int, updates: list[tuple[str, int, int]], try_only: bool = True) -> Any:
+    u = m.UpdateFeaturesRequest
+    request = u(timeout_ms=5000)
+    for name, level, kind in updates:
+        one = u.FeatureUpdateKey(feature=name, max_version_level=level)
+        if version == 0:
+            one.allow_downgrade = kind > 1
+        else:
+            one.upgrade_type = kind
+        request.feature_updates.append(one)
+    if version >= 1:
+        request.validate_only = try_only
+    return request
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_features_go_up_and_down(pair: Pair, version: int) -> None:
+    for updates in FEATURES:
+        pair.ask("UpdateFeatures", version, feature_request(version, updates))
+
+
+def test_share_groups_follow_their_feature(pair: Pair) -> None:
+    """At level 0 share groups are refused, with live members and records in flight; at level 2 they begin anew."""
+    ids = began(pair, "sv")
+    produce(pair, "sv", ids, batch(*"abcd"))
+    fetched(pair, "sv", ids, 0, max_wait_ms=5000)
+
+    def level(wanted: int, kind: int) -> None:
+        pair.ask("UpdateFeatures", 2, feature_request(2, [("share.version", wanted, kind)], try_only=False))
+        for wire in (pair.ours, pair.theirs):
+            for _ in range(5000):
+                listed = wire.ask("ApiVersions", 4, m.ApiVersionsRequest(client_software_name="w", client_software_version="1"))
+                if {f.name: f.max_version_level for f in listed.finalized_features}.get("share.version", 0) == wanted:
+                    break
+            else:
+                raise AssertionError("the level does not change")
+
+    level(1, 2)
+    acknowledged(pair, "sv", ids, 1, [(0, 0, [ACCEPT])])
+    level(0, 2)
+    fetched(pair, "sv", ids, 2)
+    acknowledged(pair, "sv", ids, 2, [(1, 1, [ACCEPT])])
+    heartbeat(pair, "sv", 0, ["sv"])
+    pair.ask("ShareGroupDescribe", 1, m.ShareGroupDescribeRequest(group_ids=["sv"]))
+    offsets(pair, "sv")
+    pair.ask("AlterShareGroupOffsets", 0, m.AlterShareGroupOffsetsRequest(group_id="sv"))
+    pair.ask("DeleteShareGroupOffsets", 0, m.DeleteShareGroupOffsetsRequest(group_id="sv"))
+    level(2, 1)
+    fetched(pair, "sv", ids, 2)
+    fetched(pair, "sv", ids, 0, max_wait_ms=5000)
+    fetched(pair, "sv", ids, -1)
+
+
 # what is written
 
 

@@ -20,10 +20,11 @@ async def handle(context: Context, request: Any) -> Any:
     from ..share_groups import initialize
 
     client, broker = client_of(context), context.broker
+    if broker.sharing.version < 1:
+        return messages.ShareGroupHeartbeatResponse(error_code=int(Errors.UNSUPPORTED_VERSION))
+    if not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
+        return messages.ShareGroupHeartbeatResponse(error_code=int(Errors.INVALID_REQUEST))
     try:
-        broker.sharing.check_enabled()
-        if not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
-            return messages.ShareGroupHeartbeatResponse(error_code=int(Errors.INVALID_REQUEST))
         share_heartbeat.check_request(request)
         response, unset = await broker.groups.write(request.group_id, lambda shard: share_heartbeat.heartbeat(shard, client, request))
     except ApiError as error:

@@ -1,0 +1,68 @@
+"""Raising and lowering the finalized levels of features (KIP-584, KIP-778)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ...protocol.features import KRAFT_VERSION, METADATA_VERSION, supported
+from ..group.hashing import java_order
+from ..shard import Result
+from .controller import Controller
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+class Update(NamedTuple):
+    name: str
+    level: int
+    kind: int
+
+
+def update_features(controller: Controller, node_id: int, updates: Iterable[Update], validate_only: bool) -> Result:
+    """All of the updates, or none. ApiError(INVALID_UPDATE_VERSION)."""
+    by_name = {update.name: update for update in updates}  # of several for one feature the last counts
+    features = controller.state.features
+    for name in java_order(by_name):
+        reason = _refused(node_id, by_name[name], int(features.get(name, _absent(name))))
+        if reason is not None:
+            text = f"The update failed for all features since the following feature had an error: {reason}"
+            raise ApiError(Errors.INVALID_UPDATE_VERSION, text)
+    if validate_only:
+        return Result()
+    changed = [update for name, update in by_name.items() if update.level != features.get(name, _absent(name))]
+    return Result([messages.FeatureLevelRecord(name=update.name, feature_level=update.level) for update in changed])
+
+
+def _absent(name: str) -> int:
+    """The level of a feature that no record tells: `kraft.version` is in a control record."""
+    return supported()[KRAFT_VERSION][1] if name == KRAFT_VERSION else 0
+
+
+def _refused(node_id: int, update: Update, present: int) -> str | None:
+    """Why a level cannot be, in Kafka's words."""
+    name, level = update.name, update.level
+    invalid = f"Invalid update version {level} for feature {name}. "
+    known = supported().get(name)
+    if known is None:
+        return f"{invalid}Local controller {node_id} does not support this feature."
+    if update.kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return f"{invalid}The controller does not support the given upgrade type."
+    if level < 0:
+        return f"{invalid}A feature version cannot be less than 0."
+    if not known[0] <= level <= known[1]:
+        return f"{invalid}Local controller {node_id} only supports versions {known[0]}-{known[1]}"
+    if level >= present:
+        return None
+    if update.kind == UPGRADE:
+        return f"{invalid}Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+    if name == KRAFT_VERSION:
+        return f"{invalid}Can't downgrade the version of this feature."
+    if name == METADATA_VERSION:
+        why = "Refusing to perform the requested downgrade because it might delete metadata information."
+        if update.kind == UNSAFE_DOWNGRADE:
+            why = "Unsafe metadata downgrade is not supported in this version."
+        return f"Unsupported metadata.version downgrade from {present} to {level}. {why}"
+    return None
