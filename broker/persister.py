@@ -39,7 +39,9 @@ class Persister(Protocol):
 
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]: ...
 
-    def write(self, key: PartitionKey, write: Write) -> Later[None]: ...
+    def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
+        """Nothing is written once `is_fenced`: who reads the state after that must have read all of it."""
+        ...
 
     def delete(self, key: PartitionKey) -> Later[None]: ...
 
@@ -64,8 +66,13 @@ class StatePersister:
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
         return drive(self._call(lambda: self.broker.share_states.read_state(key, leader_epoch)))
 
-    def write(self, key: PartitionKey, write: Write) -> Later[None]:
-        return drive(self._call(lambda: self.broker.share_states.write_state(key, write)))
+    def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
+        def attempt() -> Awaitable[None]:
+            if is_fenced():
+                raise ApiError(Errors.FENCED_LEADER_EPOCH)
+            return self.broker.share_states.write_state(key, write)
+
+        return drive(self._call(attempt))
 
     def delete(self, key: PartitionKey) -> Later[None]:
         return drive(self._call(lambda: self.broker.share_states.delete_state(key)))
@@ -96,7 +103,7 @@ class NoOpPersister:
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
         return _done(PartitionState(0, 0, leader_epoch, UNSET_OFFSET, 0, (), 0, 0))
 
-    def write(self, key: PartitionKey, write: Write) -> Later[None]:
+    def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
         return _done(None)
 
     def delete(self, key: PartitionKey) -> Later[None]:

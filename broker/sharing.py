@@ -159,7 +159,7 @@ class Shared:
     def _persist(self, batches: list[StateBatch]) -> Later[None]:
         engine = self.engine
         write = Write(engine.state_epoch, engine.leader_epoch, engine.start_offset, engine.complete_count, batches)
-        return self.owner.persister.write(self.key, write)
+        return self.owner.persister.write(self.key, write, lambda: engine.state is State.FENCED)
 
     # locks
 

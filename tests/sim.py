@@ -2,6 +2,7 @@
 
     python -m tests.sim [seeds=20000] [seed=N]          logs
     python -m tests.sim groups [seeds=20000] [seed=N]   groups (see `sim_groups`)
+    python -m tests.sim share [seeds=20000] [seed=N]    share groups (see `sim_share`)
     python -m tests.sim broker [seeds=20000] [seed=N]   a whole broker (see `sim_broker`)
 
 Every failure prints its seed; `seed=N` repeats it.
@@ -150,6 +151,8 @@ def main(arguments: list[str]) -> int:
     history = run
     if "groups" in arguments:
         from .sim_groups import run as history
+    elif "share" in arguments:
+        from .sim_share import run as history
     elif "broker" in arguments:
         from .sim_broker import run as history
     for number, seed in enumerate(seeds, 1):

@@ -9,10 +9,7 @@ below; at the end the trouble stops, and everything must settle. A failure print
 from __future__ import annotations
 
 import copy
-import inspect
 import random
-import textwrap
-from collections.abc import Callable
 from typing import Any
 
 from ottla.broker.coordinators import TOPIC_NAME
@@ -29,6 +26,7 @@ from ottla.coordinator.timers import Timers
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from .bugs import Bug
 from .world import Answer, World
 
 TOPICS = {"a": 3, "b": 2, "c": 5}
@@ -486,7 +484,7 @@ def run(seed: int, steps: int = 60) -> None:
 
 
 # Deliberate bugs, each one line: the function, what stands there, and what it is replaced by. A test breaks the code with each of them.
-BUGS: tuple[tuple[Any, str, str, str], ...] = (
+BUGS: tuple[Bug, ...] = (
     (members.Reconciliation, "_towards_target", "free = [p for p in pending if p in mine or self.owner_epoch(topic, p) == -1]", "free = pending"),
     (ConsumerGroup, "_own", "for key in _owned(before) - owned:", "for key in ():"),
     (heartbeat, "fence", "epoch = group.epoch + 1", "epoch = group.epoch"),
@@ -499,15 +497,3 @@ BUGS: tuple[tuple[Any, str, str, str], ...] = (
     (Runtime, "flush", "self._parked.append(parked)", "parked.finish(None)"),
     (offsets.Offsets, "put", "found[at] = offset, commit", "found.put_untracked(at, (offset, commit))"),
 )
-
-
-def with_bug(bug: tuple[Any, str, str, str]) -> Callable[[], None]:
-    """Puts a bug into the running code; returns what takes it out again."""
-    owner, name, right, wrong = bug
-    before = getattr(owner, name)
-    source = textwrap.dedent(inspect.getsource(before))
-    assert source.count(right) == 1, f"{name} has no line {right!r} of its own"
-    scope: dict[str, Any] = {}
-    exec(compile(f"from __future__ import annotations\n{source.replace(right, wrong)}", name, "exec"), before.__globals__, scope)
-    setattr(owner, name, scope[name])
-    return lambda: setattr(owner, name, before)

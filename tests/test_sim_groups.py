@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from . import sim_groups
+from .bugs import Bug, with_bug
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +33,8 @@ def test_a_thousand_histories_hold(first: int) -> None:
 
 
 @pytest.mark.parametrize("bug", sim_groups.BUGS, ids=lambda bug: f"{bug[1]}: {bug[3]}")
-def test_a_deliberate_bug_is_found_within_a_thousand_histories(bug: tuple[Any, str, str, str]) -> None:
-    undo = sim_groups.with_bug(bug)
+def test_a_deliberate_bug_is_found_within_a_thousand_histories(bug: Bug) -> None:
+    undo = with_bug(bug)
     try:
         with pytest.raises(AssertionError, match=r"^seed \d+: "):
             _run(1000)

@@ -27,6 +27,7 @@ class Answer:
         self.reply: Any = None
         self.done = False
         self.closed = False
+        self.waiting: Any = None  # what a parked reply waits for
 
 
 class World:
@@ -45,8 +46,8 @@ class World:
         self.dispatcher = Dispatcher(self.broker)
         self.peer = Peer("PLAINTEXT", "127.0.0.1:1")
 
-    def send(self, name: str, version: int, message: Any) -> Answer:
-        """A request as an input event; time does not pass."""
+    def send(self, name: str, version: int, message: Any, peer: Peer | None = None) -> Answer:
+        """A request as an input event, over the connection `peer`; time does not pass."""
         answer = Answer()
 
         def take(reply: Reply | None, end: bool) -> None:
@@ -60,7 +61,7 @@ class World:
                 answer.reply = codec.parse(f"{name}Response", version, bytes(out), start)
 
         frame = memoryview(bytearray(request_frame(name, version, message)))[4:]
-        self.dispatcher.handle(self.peer, frame, take)
+        answer.waiting = self.dispatcher.handle(peer or self.peer, frame, take)
         self.broker.settle()
         return answer
 

@@ -207,10 +207,10 @@ class _Lease:
         base = self.first
         self._archive_vanished(fetch_offset, base)
         floor = partition.spans.floor(base)
-        if floor is None:
-            base = max(base, partition.start_offset)
-        elif floor.last >= base:
+        if floor is not None and floor.last >= base:
             base = floor.first
+        else:
+            base = max(base, partition.start_offset)  # behind older leases too, where Kafka 4.4 leases what has gone from the log
         spans = partition.spans.between(min(self.first, base), self.last)
         if not spans:
             self._take_new(base, self.last)

@@ -315,6 +315,8 @@ class SharePartition(Acquirer):
                 record.complete(commit=False)
                 if record.state is AVAILABLE:
                     self.find_next = True
+                    if first < self.start_offset:  # the log's start passed it meanwhile
+                        self.archive(first, self.start_offset, self.spans.overlapping(first, last), AVAILABLE, count=False)
                 if is_terminal(change.state) and not is_terminal(record.state):
                     self.complete_count -= self.counted(first, last)
 
@@ -379,7 +381,10 @@ class SharePartition(Acquirer):
     # the start offset
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """What lay before `log_start_offset` has gone from the log: what is available of it is archived. Leases run on."""
+        """What lay before `log_start_offset` has gone from the log: what is available of it is archived. Leases run on.
+
+        A gap ends with it too. In Kafka 4.4 the gap stays, and the share-partition is for ever asked for offsets that are gone.
+        """
         if log_start_offset <= self.start_offset:
             return
         if not self.spans:
@@ -392,6 +397,8 @@ class SharePartition(Acquirer):
         self.start_offset = log_start_offset
         self.complete_count -= gone
         self.end_offset = max(self.end_offset, self.start_offset)
+        if self.gap is not None:
+            self.gap.start = max(self.gap.start, log_start_offset)
 
     def _terminal_before(self, offset: int) -> int:
         count = 0
