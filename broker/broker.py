@@ -8,7 +8,7 @@ parked before anything can release it, and nothing is entered twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from ..coordinator.metadata.state import MetadataState, Topic
@@ -22,7 +22,7 @@ from .config import Config
 from .coordinators import GroupCoordinators
 from .directories import LogDirectory, open_directory
 from .hosting import Coordinators, Host
-from .later import Later
+from .later import Later, drive
 from .metadata import MetadataController
 from .metrics import Metrics
 from .partition import Partition
@@ -129,6 +129,16 @@ class Broker:
         """Runs `call` as an input event."""
         call()
         self.settle()
+
+    def background(self, steps: Coroutine[Later[Any], None, None]) -> None:
+        """Runs what nobody waits for; an exception there is a fault of ours, and is counted as one."""
+
+        def done(finished: Later[None]) -> None:
+            if finished.error is not None:
+                self.metrics.bugs += 1
+                logger.error("%s failed", steps, exc_info=finished.error)
+
+        drive(steps).when_done(done)
 
     def pause(self, ms: float) -> Later[None]:
         """Finished after so many milliseconds, as an input event."""

@@ -16,7 +16,7 @@ from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors, MalformedMessage
 from ..protocol.records import BatchAt, Record
 from .appending import append
-from .later import Later, drive
+from .later import Later
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class DeadLetters:
         """Sends what this event brought."""
         pending, self._pending = self._pending, {}
         for topic, letters in pending.items():
-            drive(self._deliver(topic, letters))
+            self.broker.background(self._deliver(topic, letters))
 
     async def _deliver(self, topic: str, letters: list[_Letter]) -> None:
         try:
@@ -151,7 +151,7 @@ class DeadLetters:
         for one in letters:
             by_partition.setdefault(one.source.index % max(1, count), []).append(one)
         for index, some in by_partition.items():
-            drive(self._produce(topic, index, some))
+            self.broker.background(self._produce(topic, index, some))
 
     async def _make(self, topic: str) -> None:
         """Makes the topic of a queue where it is not there. ApiError."""
@@ -168,10 +168,10 @@ class DeadLetters:
             if broker.topic(topic) is not None:
                 return
             reply = await broker.metadata.submit(lambda: topics.create_topics(broker.metadata.controller, r(topics=[wanted])))
-            code = reply.topics[0].error_code
-            if code and (code not in RETRIABLE_CREATE or not left):
-                raise ApiError(code, reply.topics[0].error_message)
-            if code:
+            error = reply[0][1]
+            if error is not None and (error.code not in RETRIABLE_CREATE or not left):
+                raise error
+            if error is not None:
                 await broker.pause(backoff_ms)
                 backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
 

@@ -64,7 +64,7 @@ class ShareFetch:
             try:
                 self.shared[key] = shared = sharing.shared(PartitionKey(terms.group_id, *key))
             except ApiError as error:
-                self._fail(key, error)
+                self._fail(key, error.code, error.text)
                 continue
             shared.waiting[self] = None
             shared.partition.waiters[self] = None
@@ -86,14 +86,13 @@ class ShareFetch:
         if not isinstance(error, ApiError):
             raise error
         if error.code != Errors.LEADER_NOT_AVAILABLE:
-            self._fail(key, error)
+            self._fail(key, error.code, error.message)
             self._leave(key)
             self.attempt()
 
-    def _fail(self, key: TopicPartition, error: ApiError) -> None:
-        self.failed[key] = messages.ShareFetchResponse.PartitionData(
-            partition_index=key[1], error_code=error.code, error_message=error.text, records=EMPTY
-        )
+    def _fail(self, key: TopicPartition, code: int, message: str | None) -> None:
+        p = messages.ShareFetchResponse.PartitionData
+        self.failed[key] = p(partition_index=key[1], error_code=code, error_message=message, records=EMPTY)
 
     def _leave(self, key: TopicPartition) -> None:
         shared = self.shared.pop(key, None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..coordinator.metadata.configs import reset_duration_ms
 from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
 from ..coordinator.share.partition import Acknowledgement, Change, SharePartition, State
-from ..coordinator.share.state import PartitionKey, Write
+from ..coordinator.share.state import PartitionKey, PartitionState, Write
 from ..protocol.errors import ApiError, Errors, default_message
 from .dead_letters import DeadLetters
 from .later import Later, drive
@@ -90,19 +90,25 @@ class Shared:
         engine.state = State.INITIALIZING
         began = self.now_ms
         try:
-            found = await self.owner.persister.read(self.key, engine.leader_epoch)
+            found = await self._read()
             if engine.state is not State.INITIALIZING:
                 return  # fenced meanwhile
             start = self._first_offset() if found.start_offset == UNSET_OFFSET else found.start_offset
             dead = engine.initialize(start, found.state_epoch, found.batches)
-        except ApiError as error:
+        except ApiError:
             engine.state = State.FAILED
             self.owner.remove(self)
-            raise as_partition_error(error) from None
+            raise
         self.loaded_ms = self.now_ms - began
         for letter in dead:
             self._send(letter)
         self.wake()
+
+    async def _read(self) -> PartitionState:
+        try:
+            return await self.owner.persister.read(self.key, self.engine.leader_epoch)
+        except ApiError as error:
+            raise as_partition_error(error) from None
 
     def _first_offset(self) -> int:
         """Where a group begins that has not begun yet (`share.auto.offset.reset`). ApiError(OFFSET_NOT_AVAILABLE)."""
@@ -115,7 +121,7 @@ class Shared:
         since_ms = self.owner.broker.schedule.now_ms() - reset_duration_ms(reset)
         found = log.offset_for_timestamp(since_ms)
         if found is None or found.offset >= self.partition.high_watermark:
-            raise ApiError(Errors.OFFSET_NOT_AVAILABLE, f"Offset for timestamp {since_ms} not found for topic partition: {self.partition.name}")
+            raise ApiError(Errors.OFFSET_NOT_AVAILABLE)
         return found.offset
 
     # what members say

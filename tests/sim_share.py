@@ -249,7 +249,8 @@ class Member:
         for first, last, kind in acks:
             if codes and not any(codes):
                 assert not self.wrong, f"{self.id} acknowledged what others hold: {acks}"
-                queue.acknowledged(self.id, first, last, kind, asked_ms)
+                if kind != RENEW or self.leader == queue.leaders:
+                    queue.acknowledged(self.id, first, last, kind, asked_ms)
             else:
                 queue.maybe_acknowledged(first, last)
         if now_ms >= asked_ms + LOCK_MS or self.leader != queue.leaders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from ottla.coordinator.format import share_format
 from ottla.protocol import messages as m
 from ottla.protocol import records
+from ottla.protocol.records import Record
 from ottla.protocol.schema import NO_UUID
 
 from ottla.testing import Broker
@@ -792,3 +794,21 @@ def test_the_same_records_are_written(pair: Pair) -> None:
     assert len(mine) == len(other) > 8
     found = [(n, d) for n, (a, b) in enumerate(zip(mine, other, strict=True)) for one, two in zip(a, b, strict=True) for d in differences(one, two)]
     assert not found, found
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest", "by_duration:PT30M", "by_duration:PT1M", "by_duration:P30D"])
+def test_where_a_group_begins(pair: Pair, reset: str) -> None:
+    """Records of an hour and of ten minutes ago; within the last minute there are none."""
+    name = f"sr-{reset.replace(':', '-')}"
+    ids = topic(pair, name)
+    now_ms = int(time.time() * 1000)
+    for minutes in (60, 10):
+        produce(pair, name, ids, bytes(records.encode([Record(value=b"v", timestamp=now_ms - minutes * 60_000)])))
+    configure(pair, name, share_auto_offset_reset=reset)
+    heartbeat(pair, name, 0, [name])
+    initialized(pair, name, ids)
+    for epoch in (0, 1):
+        fetched(pair, name, ids, epoch)
+    offsets(pair, name)
+    produce(pair, name, ids, batch())
+    fetched(pair, name, ids, 2)

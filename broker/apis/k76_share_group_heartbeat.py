@@ -11,7 +11,6 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
 from ..grouping import client_of
-from ..later import drive
 from ..share_requests import MEMBER_ID_CHARS_MAX
 
 
@@ -30,5 +29,5 @@ async def handle(context: Context, request: Any) -> Any:
     except ApiError as error:
         return messages.ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.text)
     if unset is not None:
-        drive(initialize(broker, unset))
+        broker.background(initialize(broker, unset))
     return response
