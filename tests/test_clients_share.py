@@ -1,0 +1,255 @@
+"""Share consumers that nobody here wrote: Java and its tools, librdkafka, Go; and share groups under kills and moves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import urllib.request
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from ottla.testing import Broker
+
+from .oracle.jars import HERE as ORACLE
+from .oracle.jars import classpath
+from .oracle.kafka import tool
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+SHORT_LOCKS: dict[str, object] = {"group.share.min.record.lock.duration.ms": 1000}
+
+
+@pytest.fixture(scope="module")
+def queues() -> Iterator[Broker]:
+    with Broker(SHORT_LOCKS) as broker:
+        yield broker
+
+
+def queue(broker: Broker, count: int, partitions: int = 1, **configs: str) -> str:
+    """A topic, and a group of its name that begins at its start."""
+    name = f"q-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+    entries = {"share.auto.offset.reset": "earliest"} | {k.replace("_", "."): v for k, v in configs.items()}
+    changes = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in entries.items()]
+    resource = ConfigResource(ResourceType.GROUP, name, incremental_configs=changes)
+    admin.incremental_alter_configs([resource])[resource].result()
+    fill(broker, name, count, partitions)
+    return name
+
+
+def fill(broker: Broker, topic: str, count: int, partitions: int = 1) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2, "batch.num.messages": 10})
+    for n in range(count):
+        producer.produce(topic, b"%d" % n, partition=n % partitions)
+    assert producer.flush(20) == 0
+
+
+def consumer(broker: Broker, name: str, explicit: bool = False) -> ShareConsumer:
+    config: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 2, "group.id": name}
+    made = ShareConsumer(config | ({"share.acknowledgement.mode": "explicit"} if explicit else {}))
+    made.subscribe([name])
+    return made
+
+
+def poll_until(condition: Callable[[], bool], one: ShareConsumer, take: Callable[[Any], None], turns: int = 400) -> None:
+    for _ in range(turns):
+        for message in one.poll(0.1):
+            assert message.error() is None
+            take(message)
+        if condition():
+            return
+    raise AssertionError(f"not within {turns} turns")
+
+
+def test_librdkafka_accepts_what_it_polled(queues: Broker) -> None:
+    name = queue(queues, 200, 2)
+    seen: Counter[bytes] = Counter()
+    with consumer(queues, name) as one:
+        poll_until(lambda: len(seen) == 200, one, lambda message: seen.update([message.value()]))
+        assert not [error for error in (one.commit_sync(10) or {}).values() if error is not None]
+    with consumer(queues, name) as other:
+        assert sum(len(other.poll(0.2)) for _ in range(5)) == 0
+    assert set(seen.values()) == {1}
+
+
+def test_librdkafka_acknowledges_one_by_one(queues: Broker) -> None:
+    name = queue(queues, 50)
+    seen: Counter[int] = Counter()
+    with consumer(queues, name, explicit=True) as one:
+
+        def take(message: Any) -> None:
+            number = int(message.value())
+            seen[number] += 1
+            kind = AcknowledgeType.ACCEPT
+            if number % 10 == 3 and seen[number] < 3:
+                kind = AcknowledgeType.RELEASE
+            elif number == 7:
+                kind = AcknowledgeType.REJECT
+            one.acknowledge(message, kind)
+
+        def done() -> bool:
+            one.commit_sync(10)
+            return len(seen) == 50 and all(seen[number] == 3 for number in range(3, 50, 10))
+
+        poll_until(done, one, take)
+    assert {number for number, count in seen.items() if count > 1} == {3, 13, 23, 33, 43}
+    assert seen[7] == 1
+
+
+HOLDER = """
+import sys
+from confluent_kafka import ShareConsumer
+one = ShareConsumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[2], "share.acknowledgement.mode": "explicit"})
+one.subscribe([sys.argv[2]])
+while not (found := one.poll(0.2)):
+    continue
+print(len(found), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_consumer_that_is_killed_loses_what_it_held_at_once(queues: Broker) -> None:
+    """Its locks would run for half a minute; its connection ends with it."""
+    name = queue(queues, 10)
+    command = [sys.executable, "-c", HOLDER, queues.bootstrap_servers, name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        held = int(holder.stdout.readline())
+        assert held == 10
+        holder.kill()
+        counts: dict[bytes, int] = {}
+        with consumer(queues, name) as other:
+            poll_until(lambda: len(counts) == 10, other, lambda message: counts.update({message.value(): message.delivery_count()}), turns=100)
+    assert set(counts.values()) == {2}
+
+
+def share(broker: Broker, name: str, count: int, trouble: Callable[[threading.Event], None]) -> None:
+    """Three members take a queue's records until each has been accepted; nothing that was accepted without an error comes back."""
+    accepted: Counter[int] = Counter()
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            with consumer(broker, name, explicit=True) as one:
+                while not stop.is_set():
+                    found = one.poll(0.1)
+                    for message in found:
+                        one.acknowledge(message)
+                    if not found:
+                        continue
+                    result = one.commit_sync(20) or {}
+                    refused = {(p.topic, p.partition) for p, error in result.items() if error is not None}
+                    accepted.update(int(message.value()) for message in found if (message.topic(), message.partition()) not in refused)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    end = threading.Timer(100, stop.set)
+    end.start()
+    trouble(stop)
+    while len(accepted) < count and not failures and not stop.wait(0.05):
+        continue
+    stop.set()
+    end.cancel()
+    for thread in threads:
+        thread.join(30)
+    assert failures == []
+    assert len(accepted) == count, f"{count - len(accepted)} are missing"
+    assert max(accepted.values()) == 1
+
+
+def test_a_broker_that_is_killed_under_load() -> None:
+    with Broker(SHORT_LOCKS) as broker:
+        name = queue(broker, 3000, 2, share_record_lock_duration_ms="2000")
+
+        def kill(stop: threading.Event) -> None:
+            for _ in range(3):
+                stop.wait(0.7)
+                broker.kill()
+                broker.start()
+
+        share(broker, name, 3000, kill)
+
+
+def test_leaders_and_coordinators_that_move_under_traffic() -> None:
+    with Broker(SHORT_LOCKS) as broker:
+        name = queue(broker, 3000, 2, share_record_lock_duration_ms="2000")
+        moved: list[Any] = []
+
+        def move(stop: threading.Event) -> None:
+            for number in range(20):
+                stop.wait(0.1)
+                body = json.dumps({"topic": "__share_group_state" if number % 2 else name}).encode()
+                with urllib.request.urlopen(urllib.request.Request(f"{broker.lab_url}/v1/reload", body), timeout=10) as reply:
+                    moved.append(json.load(reply))
+
+        share(broker, name, 3000, move)
+        assert len(moved) > 5
+
+
+@pytest.mark.oracle
+def test_kafkas_own_share_consumer(queues: Broker, tmp_path: Path) -> None:
+    """Both modes of acknowledging and of acquiring, callbacks, renewing, poison, twenty members, administration, and topics that change."""
+    subprocess.run(["javac", "-d", str(tmp_path), "-cp", classpath("tools"), str(HERE / "java" / "ShareClients.java")], check=True, timeout=120)
+    command = ["java", f"-Dlog4j2.configurationFile={ORACLE / 'log4j2.yaml'}", "-cp", f"{tmp_path}:{classpath('tools')}", "ShareClients"]
+    done = subprocess.run([*command, queues.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
+
+
+@pytest.mark.oracle
+def test_kafkas_tools_for_share_groups(queues: Broker) -> None:
+    at = ["--bootstrap-server", queues.bootstrap_servers]
+    name = queue(queues, 40)
+
+    def groups(*arguments: str) -> str:
+        done = tool("consumer.group.ShareGroupCommand", *at, *arguments)
+        return done.stdout + done.stderr
+
+    console = tool("consumer.ConsoleShareConsumer", *at, "--topic", name, "--group", name, "--max-messages", "40", "--timeout-ms", "20000")
+    assert sorted(console.stdout.split(), key=int) == [str(n) for n in range(40)]
+    fill(queues, name, 10)
+    given_back = tool(
+        "consumer.ConsoleShareConsumer", *at, "--topic", name, "--group", name, "--max-messages", "10", "--timeout-ms", "20000", "--release"
+    )
+    assert len(given_back.stdout.split()) == 10
+    verifiable = tool("VerifiableShareConsumer", *at, "--topic", name, "--group-id", name, "--max-messages", "10", "--acknowledgement-mode", "sync")
+    events = [json.loads(line) for line in verifiable.stdout.splitlines() if line.startswith("{")]
+    assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 10
+    assert sum(event["count"] for event in events if event["name"] == "offsets_acknowledged" and event["success"]) == 10
+    fill(queues, name, 500)
+    perf = tool("ShareConsumerPerformance", *at, "--topic", name, "--group", name, "--num-records", "500", "--timeout", "20000")
+    assert "500" in perf.stdout, perf.stderr
+    assert name in groups("--list")
+    assert "Empty" in groups("--list", "--state")
+    assert "Empty" in groups("--describe", "--group", name, "--state")
+    assert name in groups("--describe", "--all-groups", "--offsets", "--verbose")
+    assert "no active members" in groups("--describe", "--group", name, "--members").lower()
+    reset = groups("--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
+    assert name in reset
+    lag = [line.split() for line in groups("--describe", "--group", name).splitlines() if line.startswith(name)]
+    assert lag[0][-1] == "550", lag
+    assert "Successful" in groups("--delete-offsets", "--group", name, "--topic", name)
+    assert "successful" in groups("--delete", "--group", name)
+    assert name not in groups("--list")
+    assert name not in tool("GroupsCommand", *at, "--list", "--share").stdout
+
+
+@pytest.mark.go
+def test_franz_go_in_share_groups(queues: Broker, tmp_path: Path) -> None:
+    program = tmp_path / "clients"
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True, timeout=300)
+    done = subprocess.run([str(program), queues.bootstrap_servers, "share"], capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
