@@ -93,24 +93,29 @@ class Queue:
         """How often it can have been delivered, with the answers that nobody saw."""
         return self.most.get(offset, 0) + self.unheard - self.heard_of.get(offset, 0)
 
-    def acknowledging(self, member: str, acks: Acks, now_ms: int) -> bool:
-        """A member says something, and what it gives back may go to others before it is answered. Whether it must be refused."""
-        wrong = False
+    def acknowledging(self, member: str, acks: Acks, now_ms: int) -> tuple[bool, set[int]]:
+        """A member says something, and what it gives back may go to others before it is answered.
+
+        Whether it must be refused, and which offsets it holds for sure: what it says of others may be too late, and is passed over then.
+        """
+        wrong, sure = False, set[int]()
         for first, last, kind in acks:
             for offset in range(max(first, self.deleted), last + 1):
                 holder, until = self.held.get(offset, ("", 0))
                 wrong = wrong or (holder not in ("", member) and until > now_ms)
+                if holder == member and until > now_ms:
+                    sure.add(offset)
                 if kind != RENEW and holder == member:
                     del self.held[offset]
-        return wrong
+        return wrong, sure
 
-    def acknowledged(self, member: str, first: int, last: int, kind: int, asked_ms: int) -> None:
+    def acknowledged(self, member: str, first: int, last: int, kind: int, asked_ms: int, sure: set[int]) -> None:
         """It was answered without an error."""
         for offset in range(max(first, self.deleted), last + 1):
             if kind == RENEW and self.held.get(offset, ("", 0))[0] in ("", member):
                 self.held[offset] = member, asked_ms + LOCK_MS
             elif kind not in (RELEASE, RENEW):
-                self.done.add(offset)
+                (self.done if offset in sure else self.unsure).add(offset)
 
     def maybe_acknowledged(self, first: int, last: int) -> None:
         for offset in range(first, last + 1):
@@ -134,6 +139,7 @@ class Member:
         self.id = f"m{number}"
         self.holds: Acks = []
         self.wrong = False  # what it said last must be refused
+        self.sure: set[int] = set()  # what it held then
         self.begin()
 
     def begin(self) -> None:
@@ -232,7 +238,7 @@ class Member:
     def _ask(self, name: str, acks: Acks) -> None:
         if name == "ShareAcknowledge" and not acks:
             return
-        self.wrong = self.sim.queue.acknowledging(self.id, acks, self.sim.now_ms)
+        self.wrong, self.sure = self.sim.queue.acknowledging(self.id, acks, self.sim.now_ms)
         self.leader = self.sim.queue.leaders
         self.waiting = name, self._send(name, self.epoch, acks), acks, self.sim.now_ms
 
@@ -250,7 +256,7 @@ class Member:
             if codes and not any(codes):
                 assert not self.wrong, f"{self.id} acknowledged what others hold: {acks}"
                 if kind != RENEW or self.leader == queue.leaders:
-                    queue.acknowledged(self.id, first, last, kind, asked_ms)
+                    queue.acknowledged(self.id, first, last, kind, asked_ms, self.sure)
             else:
                 queue.maybe_acknowledged(first, last)
         if now_ms >= asked_ms + LOCK_MS or self.leader != queue.leaders:
