@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from .group_metrics import groups
 from .registry import apis
+from .share_metrics import shares
 
 if TYPE_CHECKING:
     from .server import Server
@@ -34,6 +35,7 @@ class _Collector:
         yield from _partitions(self.server)
         yield from _shards(self.server)
         yield from groups(self.server.broker.groups)
+        yield from shares(self.server.broker)
         yield from _files(self.server)
 
 

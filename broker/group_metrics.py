@@ -19,6 +19,7 @@ PREFIX = "kafka_server_group_coordinator_metrics"
 MANAGER = "kafka_coordinator_group_GroupMetadataManager"
 CLASSIC_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 CONSUMER_STATES = ("empty", "assigning", "reconciling", "stable", "dead")
+SHARE_STATES = ("empty", "stable", "dead")
 LOADED_STATES = ("loading", "active", "failed")
 COUNTS = {
     "offset_commit_count": ("offset_commits", "Offsets committed."),
@@ -26,16 +27,19 @@ COUNTS = {
     "offset_deletion_count": ("offset_deletions", "Offsets deleted on request."),
     "group_completed_rebalance_count": ("classic_rebalances", "Rebalances of classic groups that came to their end."),
     "consumer_group_rebalance_count": ("consumer_rebalances", "Rebalances of consumer groups."),
+    "share_group_rebalance_count": ("share_rebalances", "Rebalances of share groups."),
 }
 
 
 def groups(coordinators: GroupCoordinators) -> Iterator[Metric]:
     """Everything about groups, offsets and the shards that hold them."""
     from ..coordinator.group.classic import ClassicGroup
+    from ..coordinator.group.share import ShareGroup
 
     hosts = list(coordinators.hosts.values())
     classic: Counter[str] = Counter()
     consumer: Counter[str] = Counter()
+    share: Counter[str] = Counter()
     offsets = 0
     for host in hosts:
         offsets += sum(len(of) for of in host.shard.offsets.by_group.values())
@@ -43,13 +47,15 @@ def groups(coordinators: GroupCoordinators) -> Iterator[Metric]:
             if isinstance(group, ClassicGroup):
                 classic[group.state.value] += 1
             else:
-                consumer[group.state().lower()] += 1
+                (share if isinstance(group, ShareGroup) else consumer)[group.state().lower()] += 1
     yield GaugeMetricFamily(f"{MANAGER}_NumOffsets", "Committed offsets.", value=offsets)
-    yield GaugeMetricFamily(f"{MANAGER}_NumGroups", "Groups of all kinds.", value=classic.total() + consumer.total())
+    yield GaugeMetricFamily(f"{MANAGER}_NumGroups", "Groups of all kinds.", value=classic.total() + consumer.total() + share.total())
     for state in CLASSIC_STATES:
         yield GaugeMetricFamily(f"{MANAGER}_NumGroups{state}", f"Classic groups in the state {state}.", value=classic[state])
-    yield _by("group_count", "Groups by protocol.", "protocol", {"classic": classic.total(), "consumer": consumer.total()})
+    by_protocol = {"classic": classic.total(), "consumer": consumer.total(), "share": share.total()}
+    yield _by("group_count", "Groups by protocol.", "protocol", by_protocol)
     yield _by("consumer_group_count", "Consumer groups by state.", "state", {state: consumer[state] for state in CONSUMER_STATES})
+    yield _by("share_group_count", "Share groups by state.", "state", {state: share[state] for state in SHARE_STATES})
     states = Counter(host.runtime.state.value for host in hosts)
     yield _by("num_partitions", "Partitions of __consumer_offsets by the state of their shards.", "state", {s: states[s] for s in LOADED_STATES})
     for name, (counter, text) in COUNTS.items():

@@ -5,6 +5,9 @@
     GET  /v1/state                    cluster, connections, coordinators
     GET  /v1/topics                   topics and their partitions
     GET  /v1/topics/{topic}           one topic
+    GET  /v1/share                    share groups with share-partitions in memory
+    GET  /v1/share/{group}            their share-partitions: offsets, lag, records in flight with their holders and locks, what happened last;
+                                      /v1/share/{group}/{topic}/{partition} one of them
     POST /v1/hold                     {"topic": t, "partition": p?}: its high watermark stands still
     POST /v1/release                  {"topic": t, "partition": p?}: it moves again, at once
     POST /v1/policy                   {"topic": t?, "partition": p?, "policy": "lag=50ms±10ms"}
@@ -25,7 +28,9 @@ import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from . import share_views
 from .http import HttpConnection, Request, Response
 from .partition import Partition
 from .replication import IMMEDIATE, parse_policy
@@ -55,6 +60,7 @@ class Lab:
             "/ready": self.ready,
             "/v1/state": self.state,
             "/v1/topics": self.topics,
+            "/v1/share": lambda: as_json(share_views.groups(self.broker)),
         }
         verbs = (self.hold, self.release, self.policy, self.step, self.retention, self.compact, self.reload, self.expire)
         self._posts: dict[str, Callable[[dict[str, Any]], Response]] = {f"/v1/{verb.__name__}": verb for verb in verbs}
@@ -87,6 +93,8 @@ class Lab:
         if request.method == "GET":
             if request.path.startswith("/v1/topics/"):
                 return as_json(self._describe_topic(request.path.removeprefix("/v1/topics/")))
+            if request.path.startswith("/v1/share/"):
+                return self._share(request.path.removeprefix("/v1/share/"))
             if request.path in self._gets:
                 return self._gets[request.path]()
         elif request.method == "POST" and request.path in self._posts:
@@ -152,6 +160,14 @@ class Lab:
     def topics(self) -> Response:
         names = sorted({topic for topic, _ in self.broker.partitions.by_name})
         return as_json({"topics": [self._describe_topic(name) for name in names]})
+
+    def _share(self, path: str) -> Response:
+        """`GROUP`, or `GROUP/TOPIC` or `GROUP/TOPIC/PARTITION`, each escaped as URLs are."""
+        group, *rest = (unquote(part) for part in path.split("/"))
+        if len(rest) > 2:
+            raise LookupError(f"nothing answers /v1/share/{path}")
+        partition = int(rest[1]) if len(rest) > 1 else None
+        return as_json(share_views.group(self.broker, group, rest[0] if rest else None, partition))
 
     # control
 

@@ -15,6 +15,25 @@ class ApiTimes:
         self.parse_ns = self.handle_ns = self.park_ns = self.send_ns = 0
 
 
+class Summary:
+    """Values that were measured: how many, their sum and the largest."""
+
+    __slots__ = ("count", "most", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = self.most = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.most = max(self.most, value)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count if self.count else 0.0
+
+
 class Metrics:
     def __init__(self) -> None:
         self.apis: dict[tuple[int, int], ApiTimes] = {}

@@ -10,10 +10,12 @@ from ..coordinator.timers import Timers
 from ..protocol.errors import ApiError
 from .hosting import Coordinators, Host
 from .later import Later
+from .metrics import Summary
 
 if TYPE_CHECKING:
     from ..coordinator.share.shard import ShareShard
     from ..coordinator.share.state import PartitionKey, Write
+    from .broker import Broker
 
 TOPIC_NAME = "__share_group_state"
 
@@ -26,6 +28,11 @@ class ShareCoordinators(Coordinators["ShareShard"]):
     codec_key = "share.coordinator.state.topic.compression.codec"
     partitions_key = "share.coordinator.state.topic.num.partitions"
     replication_key = "share.coordinator.state.topic.replication.factor"
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        self.write_ms = Summary()
+        self.pruned_to: dict[str, int] = {}  # by partition
 
     # the shards
 
@@ -47,7 +54,7 @@ class ShareCoordinators(Coordinators["ShareShard"]):
                 self.broker.directory_failed(self.broker.partitions.directory_of[partition], error)
                 return
             partition.disturb()
-            host.shard.counts["prunes"] += 1
+            self.pruned_to[partition.name] = offset
 
     def format(self) -> RecordFormat:
         from ..coordinator.format import share_format
@@ -107,7 +114,10 @@ class ShareCoordinators(Coordinators["ShareShard"]):
         return self._write(key, lambda shard: shard.read_state(key, leader_epoch))
 
     def write_state(self, key: PartitionKey, write: Write) -> Later[None]:
-        return self._write(key, lambda shard: shard.write_state(key, write))
+        began_ms = self.monotonic_ms()
+        later = self._write(key, lambda shard: shard.write_state(key, write))
+        later.when_done(lambda _: self.write_ms.add(self.monotonic_ms() - began_ms))
+        return later
 
     def delete_state(self, key: PartitionKey) -> Later[None]:
         return self._write(key, lambda shard: shard.delete_state(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,8 @@ from ..protocol.records import BatchAt
 from ..storage.segment import FileSlice
 from .later import Later
 from .partition import READ_COMMITTED, Partition
-from .sharing import Shared, Sharing
+from .share_partition import Shared
+from .sharing import Sharing
 
 if TYPE_CHECKING:
     from .share_sessions import TopicPartition
@@ -59,6 +61,7 @@ class ShareFetch:
         self.failed: Found = {}
         self.shared: dict[TopicPartition, Shared] = {}
         self._timer: Any = None
+        self._began_ms = sharing.broker.schedule.monotonic_ms()
         self._busy = True
         for key in wanted:
             try:
@@ -137,6 +140,7 @@ class ShareFetch:
                 self._finish({})
                 return True
             return False
+        began_ns = time.perf_counter_ns()
         pieces, errors, size = self._read(offsets)
         if size < self.terms.min_bytes and not errors and not last:
             for piece in pieces.values():
@@ -152,6 +156,12 @@ class ShareFetch:
             elif key in pieces:
                 taken = self._acquire(shared, pieces[key], offset, left, data)
                 left -= sum(one.size for one in taken)
+        ended_ns = time.perf_counter_ns()
+        for key in offsets:
+            self.shared[key].fetched(began_ns, ended_ns)
+        waited_ms = self.sharing.broker.schedule.monotonic_ms() - self._began_ms
+        with_records = sum(bool(data.acquired_records) for data in found.values())
+        self.sharing.answered(self.terms.group_id, len(self.shared), with_records, waited_ms)
         self._finish(found)
         return True
 
@@ -210,6 +220,7 @@ class ShareFetch:
             aborted = [AbortedRange(one.producer_id, one.first_offset) for one in ranges]
         taken = shared.engine.acquire(terms.member_id, terms.mode, terms.batch_size, left, offset, piece.batches, shared.now_ms, aborted)
         if taken:
+            shared.acquired(terms.member_id, taken)
             data.records = _cut(piece, taken)
             a = messages.ShareFetchResponse.AcquiredRecords
             data.acquired_records = [a(first_offset=one.first, last_offset=one.last, delivery_count=one.delivery_count) for one in taken]

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,12 +118,15 @@ def _ask(lab: str, path: str, body: dict[str, Any] | None = None) -> Any:
     sys.exit(1)
 
 
+def _table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], indent: str = "") -> None:
+    lines = [tuple(columns), *(tuple("-" if row[c] is None else str(row[c]) for c in columns) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        click.echo(indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
 def _show(partitions: list[dict[str, Any]]) -> None:
-    columns = ("topic", "partition", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "policy", "state")
-    rows = [columns, *(tuple(str(p[c]) for c in columns) for p in partitions)]
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(columns))]
-    for row in rows:
-        click.echo("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    _table(("topic", "partition", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "policy", "state"), partitions)
 
 
 @main.command()
@@ -137,6 +141,45 @@ def topics(lab: str, as_json: bool, names: tuple[str, ...]) -> None:
         click.echo(json.dumps(chosen, indent=2))
         return
     _show([{"topic": t["topic"], **p} for t in chosen for p in t["partitions"]])
+
+
+@main.command()
+@LAB
+@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
+@click.option("-w", "--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@click.argument("group", required=False)
+@click.argument("share_partition", required=False, metavar="[TOPIC[:PARTITION]]")
+def share(lab: str, as_json: bool, watch: bool, group: str | None, share_partition: str | None) -> None:
+    """Show what GROUP holds of its partitions: records in flight, who has them, and for how long. Without GROUP: which groups there are."""
+    import time
+    from urllib.parse import quote
+
+    topic, _, index = (share_partition or "").rpartition(":") if ":" in (share_partition or "") else (share_partition, "", "")
+    path = "/".join(["share", *(quote(part, safe="") for part in (group, topic, index) if part)])
+    while True:
+        found = _ask(lab, path)
+        if watch:
+            click.clear()
+        if as_json:
+            click.echo(json.dumps(found, indent=2))
+        elif group is None:
+            _table(("group", "share_partitions"), found["groups"])
+        else:
+            for one in found["share_partitions"]:
+                _show_share_partition(one)
+        if not watch:
+            return
+        time.sleep(1)
+
+
+def _show_share_partition(one: dict[str, Any]) -> None:
+    offsets = "start_offset", "end_offset", "high_watermark", "lag", "in_flight", "complete", "lock_timeouts", "waiting_fetches"
+    click.echo(f"{one['topic']}:{one['partition']}  {one['state']}  " + "  ".join(f"{name}={one[name]}" for name in offsets))
+    _table(("first", "last", "state", "delivery_count", "member", "lock_remaining_ms", "being_written"), one["records"], "  ")
+    click.echo("  what happened last:")
+    now = max((step["at_ms"] for step in one["history"]), default=0)
+    steps = [{**step, "ms": step["at_ms"] - now, "member": step["member_id"] or None} for step in one["history"][-10:]]
+    _table(("ms", "what", "first", "last", "member"), steps, "  ")
 
 
 def _control(lab: str, verb: str, topic: str | None, partition: int | None, **more: Any) -> None:

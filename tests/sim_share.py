@@ -18,7 +18,7 @@ from ottla.broker.context import Peer
 from ottla.broker.hosting import Host, log_entries
 from ottla.broker.replication import parse_policy
 from ottla.broker.share_coordinators import TOPIC_NAME
-from ottla.broker.sharing import Shared
+from ottla.broker.share_partition import Shared
 from ottla.coordinator.format import share_format
 from ottla.coordinator.share import batches as state_batches
 from ottla.coordinator.share.inflight import InFlight

@@ -200,6 +200,30 @@ def test_leaders_and_coordinators_that_move_under_traffic() -> None:
         assert len(moved) > 5
 
 
+def test_the_command_line_shows_a_share_group(queues: Broker) -> None:
+    name = queue(queues, 10)
+
+    def show(*arguments: str) -> str:
+        command = [sys.executable, "-m", "ottla", "share", "--lab", queues.lab_url, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        return done.stdout + done.stderr
+
+    with consumer(queues, name, explicit=True) as one:
+        found: list[Any] = []
+        while not found:
+            found = one.poll(0.2)
+        assert name in show()
+        lines = show(name).splitlines()
+        assert lines[0].startswith(f"{name}:0  active  start_offset=0  end_offset=9  high_watermark=10  lag=10  in_flight=10")
+        assert lines[2].split()[:4] == ["0", "9", "ACQUIRED", "1"]
+        assert "acquired" in lines[-1]
+        one_partition = json.loads(show(name, f"{name}:0", "--json"))
+        assert one_partition["share_partitions"][0]["records"][0]["state"] == "ACQUIRED"
+        assert "no such share-partition" in show(name, "other")
+        for message in found:
+            one.acknowledge(message)
+
+
 @pytest.mark.oracle
 def test_kafkas_own_share_consumer(queues: Broker, tmp_path: Path) -> None:
     """Both modes of acknowledging and of acquiring, callbacks, renewing, poison, twenty members, administration, and topics that change."""

@@ -40,7 +40,11 @@ async def _delete(context: Context, index: int, ids: list[str]) -> list[Any]:
                 results.append(r.DeletableGroupResult(group_id=group_id, error_code=errors[0].code))
                 ids = [one for one in ids if one != group_id]
         if ids:
-            results += await groups.write_at(index, lambda shard: shard.delete_groups(ids))
+            deleted = await groups.write_at(index, lambda shard: shard.delete_groups(ids))
+            results += deleted
+            for one in deleted:
+                if not one.error_code:
+                    context.broker.sharing.forget(one.group_id)
     except ApiError as error:
         results += [r.DeletableGroupResult(group_id=i, error_code=error.code) for i in ids]
     return results

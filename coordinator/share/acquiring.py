@@ -209,8 +209,6 @@ class _Lease:
         floor = partition.spans.floor(base)
         if floor is not None and floor.last >= base:
             base = floor.first
-        else:
-            base = max(base, partition.start_offset)  # behind older leases too, where Kafka 4.4 leases what has gone from the log
         spans = partition.spans.between(min(self.first, base), self.last)
         if not spans:
             self._take_new(base, self.last)
@@ -308,8 +306,11 @@ class _Lease:
     # what is new
 
     def _take_new(self, first: int, last: int) -> None:
-        """Leases records that nobody had yet."""
+        """Leases records that nobody had yet, and that are in the log: where its start cuts a batch, Kafka 4.4 leases what lies before."""
         partition = self.partition
+        first = max(first, partition.start_offset)
+        if first > last:
+            return
         left = self.limit - self.count
         if not partition.spans and partition.end_offset > first:
             first = partition.end_offset

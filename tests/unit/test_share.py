@@ -538,6 +538,12 @@ def test_a_batch_that_the_logs_start_cuts_is_leased_from_there() -> None:
     assert engine.next_fetch_offset() == 8
 
 
+def test_behind_an_older_lease_too() -> None:
+    engine = started(0, (StateBatch(5, 5, 0, 1),))
+    engine.log_start_moved(9)
+    assert acquire(engine, "m", 5, 12, asked=9, records=1, mode=RECORD_LIMIT) == [(9, 9, 1)]
+
+
 def test_an_empty_share_partition_follows_the_log() -> None:
     engine = started(3)
     engine.log_start_moved(9)

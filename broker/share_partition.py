@@ -1,0 +1,280 @@
+"""A share-partition on its partition's leader: its log, its timers, its persister, and the fetches that wait for it (KIP-932).
+
+`coordinator.share.partition` decides. Everything happens within one input event, so that the lock by which Kafka keeps fetches of one
+share-partition apart is not needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..coordinator.metadata.configs import reset_duration_ms
+from ..coordinator.share.acquiring import Acquired
+from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
+from ..coordinator.share.partition import Acknowledgement, Change, SharePartition, State
+from ..coordinator.share.state import PartitionKey, PartitionState, Write
+from ..protocol.errors import ApiError, Errors
+from .later import Later, drive
+from .metrics import Summary
+from .partition import Partition
+from .persister import as_partition_error
+
+if TYPE_CHECKING:
+    from .share_fetching import ShareFetch
+    from .sharing import Sharing
+
+logger = logging.getLogger("ottla")
+DLQ_SINCE = 2
+HISTORY_LENGTH = 32
+NS_PER_MS = 1e6
+ACQUIRED_WORD = "acquired"
+WORDS = ("gap", "accepted", "released", "rejected", "renewed")  # by acknowledge type
+
+
+class GroupLimits:
+    """A share group's configuration (`coordinator.share.partition.Limits`)."""
+
+    def __init__(self, owner: Sharing, group_id: str) -> None:
+        self._owner = owner
+        self._of = partial(owner.broker.groups.group_config, group_id)
+
+    @property
+    def max_in_flight(self) -> int:
+        return int(self._of("share.partition.max.record.locks"))
+
+    @property
+    def max_delivery_count(self) -> int:
+        return int(self._of("share.delivery.count.limit"))
+
+    @property
+    def lock_duration_ms(self) -> int:
+        return int(self._of("share.record.lock.duration.ms"))
+
+    @property
+    def may_renew(self) -> bool:
+        return bool(self._of("share.renew.acknowledge.enable"))
+
+    @property
+    def has_dlq(self) -> bool:
+        return self._owner.version >= DLQ_SINCE and bool(self._of("errors.deadletterqueue.topic.name"))
+
+
+class Transition(NamedTuple):
+    """Something that became of records of a share-partition, for people who want to see it."""
+
+    at_ms: int  # of the wall clock
+    what: str
+    first: int
+    last: int
+    member_id: str
+
+
+class Shared:
+    """A share-partition, with what it needs of the broker."""
+
+    def __init__(self, owner: Sharing, key: PartitionKey, partition: Partition) -> None:
+        self.owner = owner
+        self.key = key
+        self.partition = partition
+        self.engine = SharePartition(partition.leader_epoch, GroupLimits(owner, key.group_id))
+        self.waiting: dict[ShareFetch, None] = {}
+        self.history: deque[Transition] = deque(maxlen=HISTORY_LENGTH)
+        self.batch_messages = Summary()  # the sizes of what was acquired
+        self.fetch_ms = Summary()  # how long a fetch had the share-partition for itself
+        self.fetch_ratio = Summary()  # and for which part of the time, in percent
+        self._fetched_ns = 0
+        self._armed: tuple[int, Any] | None = None
+
+    @property
+    def now_ms(self) -> int:
+        return self.owner.broker.schedule.monotonic_ms()
+
+    # what is told about it
+
+    def note(self, what: str, first: int, last: int, member_id: str = "") -> None:
+        self.history.append(Transition(self.owner.broker.schedule.now_ms(), what, first, last, member_id))
+
+    def acquired(self, member_id: str, taken: Iterable[Acquired]) -> None:
+        for one in taken:
+            self.batch_messages.add(one.size)
+            self.note(ACQUIRED_WORD, one.first, one.last, member_id)
+
+    def fetched(self, began_ns: int, ended_ns: int) -> None:
+        """A fetch worked on it."""
+        self.fetch_ms.add((ended_ns - began_ns) / NS_PER_MS)
+        if self._fetched_ns:
+            self.fetch_ratio.add(100 * (ended_ns - began_ns) / (ended_ns - self._fetched_ns))
+        self._fetched_ns = ended_ns
+
+    # initialisation
+
+    def initialize(self) -> Later[None]:
+        """Reads the state where that has not been done. Fails with what the clients are told."""
+        return drive(self._initialize())
+
+    async def _initialize(self) -> None:
+        engine = self.engine
+        if engine.check_active():
+            return
+        engine.state = State.INITIALIZING
+        began = self.now_ms
+        try:
+            found = await self._read()
+            if engine.state is not State.INITIALIZING:
+                return  # fenced meanwhile
+            start = self._first_offset() if found.start_offset == UNSET_OFFSET else found.start_offset
+            dead = engine.initialize(start, found.state_epoch, found.batches)
+        except ApiError:
+            engine.state = State.FAILED
+            self.owner.remove(self)
+            raise
+        self.owner.load_ms.add(self.now_ms - began)
+        self.note("loaded", engine.start_offset, engine.end_offset)
+        for letter in dead:
+            self._send(letter)
+        self.wake()
+
+    async def _read(self) -> PartitionState:
+        try:
+            return await self.owner.persister.read(self.key, self.engine.leader_epoch)
+        except ApiError as error:
+            raise as_partition_error(error) from None
+
+    def _first_offset(self) -> int:
+        """Where a group begins that has not begun yet (`share.auto.offset.reset`). ApiError(OFFSET_NOT_AVAILABLE)."""
+        log = self.partition.open_log()
+        reset = str(self.owner.broker.groups.group_config(self.key.group_id, "share.auto.offset.reset")).lower()
+        if reset == "latest":
+            return self.partition.high_watermark
+        if reset == "earliest":
+            return log.start_offset
+        since_ms = self.owner.broker.schedule.now_ms() - reset_duration_ms(reset)
+        found = log.offset_for_timestamp(since_ms)
+        if found is None or found.offset >= self.partition.high_watermark:
+            raise ApiError(Errors.OFFSET_NOT_AVAILABLE)
+        return found.offset
+
+    # what members say
+
+    def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> Later[None]:
+        later: Later[None] = Later()
+        try:
+            changes = self.engine.acknowledge(member_id, acknowledgements, self.now_ms)
+        except ApiError as error:
+            later.fail(error)
+            self.wake()
+            return later
+        for one in acknowledgements:
+            self._count(member_id, one)
+        self.arm()
+        self._write(changes, later)
+        return later
+
+    def _count(self, member_id: str, one: Acknowledgement) -> None:
+        if len(one.types) == 1:
+            self.owner.acknowledged[one.types[0]] += one.last - one.first + 1
+            self.note(WORDS[one.types[0]], one.first, one.last, member_id)
+            return
+        self.owner.acknowledged.update(one.types)
+        first = one.first
+        for kind, run in groupby(one.types):
+            last = first + sum(1 for _ in run) - 1
+            self.note(WORDS[kind], first, last, member_id)
+            first = last + 1
+
+    def release(self, member_id: str) -> None:
+        """A member's session has ended."""
+        changes = self.engine.release(member_id)
+        for change in changes:
+            self.note("session ended", change.first, change.last, member_id)
+        self._write(changes, Later())
+
+    def _write(self, changes: list[Change], later: Later[None]) -> None:
+        if not changes:
+            later.finish(None)
+            return
+
+        def done(written: Later[None]) -> None:
+            error = written.error
+            for letter in self.engine.complete(changes, commit=error is None):
+                self._send(letter)
+            if isinstance(error, ApiError):
+                error = as_partition_error(error)
+                self.owner.failed(self, error)
+            later.settle(None, error)
+            self.wake()
+
+        self._persist([change.batch for change in changes]).when_done(done)
+
+    def _persist(self, batches: list[StateBatch]) -> Later[None]:
+        engine = self.engine
+        write = Write(engine.state_epoch, engine.leader_epoch, engine.start_offset, engine.complete_count, batches)
+        return self.owner.persister.write(self.key, write, lambda: engine.state is State.FENCED)
+
+    # locks
+
+    def arm(self) -> None:
+        """One timer of the loop stands for all locks."""
+        deadline = self.engine.next_deadline_ms()
+        if deadline is None or (self._armed is not None and self._armed[0] <= deadline):
+            return
+        if self._armed is not None:
+            self._armed[1].cancel()
+        broker = self.owner.broker
+        self._armed = deadline, broker.schedule.later(max(0, deadline - self.now_ms), lambda: broker.event(self._tick))
+
+    def _tick(self) -> None:
+        self._armed = None
+        if self.engine.state is not State.ACTIVE:
+            return
+        expired = self.engine.expire(self.now_ms)
+        self.arm()
+        if not expired:
+            return
+        for change in expired:
+            self.note("lock timed out", change.first, change.last)
+
+        def done(_: Later[None]) -> None:
+            self.engine.advance_start()
+            for change in expired:
+                if change.cause is not None:
+                    self._send(change)
+
+        self._persist([change.batch for change in expired]).when_done(done)
+        self.wake()
+
+    # dead letters
+
+    def _send(self, letter: Change) -> None:
+        """To the dead-letter queue, and then, whether it got there or not, the record is archived."""
+
+        def sent(outcome: Later[None]) -> None:
+            if outcome.error is not None:
+                logger.warning("%s: %s cannot go to the dead-letter queue: %s", self.key.group_id, letter.batch, outcome.error)
+            self.note("dead letter" if outcome.error is None else "dead letter lost", letter.first, letter.last)
+            if self.engine.state is State.ACTIVE:
+                self._persist([self.engine.dead_lettered(letter)]).when_done(archived)
+
+        def archived(_: Later[None]) -> None:
+            if self.engine.advance_start():
+                self.wake()
+
+        self.owner.dead_letters.send(self.key.group_id, self.partition, letter).when_done(sent)
+
+    # who waits
+
+    def wake(self) -> None:
+        """There may be something to acquire."""
+        for fetch in list(self.waiting):
+            fetch.attempt()
+
+    def fence(self) -> None:
+        self.engine.state = State.FENCED
+        if self._armed is not None:
+            self._armed[1].cancel()
+        self.wake()
