@@ -30,6 +30,8 @@ from .oracle import jars
 from .oracle.kafka import Kafka
 from .wire import Wire, request_frame
 
+HERE = Path(__file__).parent
+
 RUNS = 5
 Server = Broker | Kafka
 Figures = dict[str, float]
@@ -53,6 +55,15 @@ def topic(server: Server, name: str, partitions: int = 1) -> None:
         future.result()
     while len(admin.list_topics(name, timeout=10).topics[name].partitions) < partitions:
         continue
+
+
+def clients() -> str | None:
+    """The program with the Go clients, built anew; None where there is no Go."""
+    if shutil.which("go") is None:
+        return None
+    program = Path(tempfile.gettempdir()) / "ottla-bench-clients"
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True)
+    return str(program)
 
 
 # single figures
@@ -386,9 +397,9 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import bench_beside, bench_groups
+    from . import bench_beside, bench_groups, bench_share
 
-    benches = {**BENCHES, **bench_groups.SECTIONS, **bench_beside.SECTIONS}
+    benches = {**BENCHES, **bench_groups.SECTIONS, **bench_share.SECTIONS, **bench_beside.SECTIONS}
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
     sides = ["ottla", "kafka"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import selectors
-import shutil
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from ottla.protocol.records import Template
 
 from ottla.testing import Broker
 
-from .bench import Figures, Server, dispose, fresh, quantile, topic
+from .bench import Figures, Server, clients, dispose, fresh, quantile, topic
 from .wire import Wire, request_frame
 
 HERE = Path(__file__).parent
@@ -42,16 +40,15 @@ def ready(server: Server) -> None:
 
 def settle(side: str) -> Figures:
     """50 franz-go consumers on 100 partitions, from their start until everyone has their part."""
-    if shutil.which("go") is None:
+    program = clients()
+    if program is None:
         return {}
-    program = Path(tempfile.gettempdir()) / "ottla-bench-clients"
-    subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True)
     server = fresh(side, **STRICT)
     server.start()
     ready(server)
     found = {}
     for kind, label in (("classic", "50 members settled, classic, ms"), ("consumer", "50 members settled, KIP-848, ms")):
-        done = subprocess.run([str(program), server.bootstrap_servers, "settle", kind, kind], capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run([program, server.bootstrap_servers, "settle", kind, kind], capture_output=True, text=True, check=True, timeout=60)
         found[label] = float(done.stdout.split()[1])
     dispose(server)
     return found
