@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .coordinator.format import CoordinatorFormat, share_format
+from .coordinator.group.format import GroupFormat
 from .coordinator.metadata.format import MetadataFormat
 from .protocol import legacy, records
 from .protocol.codec import as_plain
@@ -19,6 +22,7 @@ from .storage.producers import Producers
 from .storage.segment import BatchInfo, info_at
 
 Entry = dict[str, Any]
+Opener = Callable[[records.Record], "Entry | None"]
 
 
 def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
@@ -41,7 +45,7 @@ def text_of(entry: Entry) -> str:
 
 
 def _log(path: str, with_records: bool) -> Iterator[Entry]:
-    is_metadata = layout.CLUSTER_METADATA in path
+    opener = _opener(os.path.basename(os.path.dirname(os.path.abspath(path))).rpartition("-")[0])
     with open(path, "rb") as file:
         position, size = 0, os.path.getsize(path)
         while position < size:
@@ -51,11 +55,11 @@ def _log(path: str, with_records: bool) -> Iterator[Entry]:
                 yield {"kind": "rest", "position": position, "bytes": size - position, "error": "not a whole batch"}
                 return
             file.seek(position)
-            yield from _batch(info, file.read(info.size), with_records, is_metadata)
+            yield from _batch(info, file.read(info.size), with_records, opener)
             position += info.size
 
 
-def _batch(info: BatchInfo, data: bytes, with_records: bool, is_metadata: bool) -> Iterator[Entry]:
+def _batch(info: BatchInfo, data: bytes, with_records: bool, opener: Opener) -> Iterator[Entry]:
     if info.header is None:
         yield from _legacy(info, data, with_records)
         return
@@ -90,14 +94,42 @@ def _batch(info: BatchInfo, data: bytes, with_records: bool, is_metadata: bool) 
             yield {"kind": "record", "error": str(error)}
             return
         for record in opened:
-            yield _record(record, is_metadata and not h.is_control)
+            yield _record(record, _closed if h.is_control else opener)
 
 
-def _record(record: records.Record, is_metadata: bool) -> Entry:
+def _opener(topic: str) -> Opener:
+    """What tells the meaning of a topic's records: nobody but for Kafka's own topics."""
+    if topic == layout.CLUSTER_METADATA:
+        return _metadata_record
+    formats = {"__consumer_offsets": GroupFormat, "__share_group_state": share_format}
+    return partial(_coordinator_record, formats[topic]()) if topic in formats else _closed
+
+
+def _closed(record: records.Record) -> Entry | None:
+    return None
+
+
+def _metadata_record(record: records.Record) -> Entry | None:
+    decoded = MetadataFormat().decode(record)
+    return None if decoded is None else {"type": type(decoded[1]).__name__, "data": as_plain(decoded[1])}
+
+
+def _coordinator_record(format_: CoordinatorFormat, record: records.Record) -> Entry | None:
+    try:
+        decoded = format_.decode(record)
+    except MalformedMessage:
+        return None
+    if decoded is None:
+        return None
+    key, value = decoded
+    return {"type": type(key).__name__.removesuffix("Key"), "key": as_plain(key), "data": None if value is None else as_plain(value)}
+
+
+def _record(record: records.Record, opener: Opener) -> Entry:
     entry: Entry = {"kind": "record", "offset": record.offset, "timestamp": record.timestamp}
-    decoded = MetadataFormat().decode(record) if is_metadata else None
-    if decoded is not None:
-        return {**entry, "type": type(decoded[1]).__name__, "data": as_plain(decoded[1])}
+    found = opener(record)
+    if found is not None:
+        return {**entry, **found}
     headers = [[name, _text(value)] for name, value in record.headers]
     return {**entry, "key": _text(record.key), "value": _text(record.value), "headers": headers}
 

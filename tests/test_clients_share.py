@@ -222,6 +222,12 @@ def test_the_command_line_shows_a_share_group(queues: Broker) -> None:
         assert "no such share-partition" in show(name, "other")
         for message in found:
             one.acknowledge(message)
+    logs = [str(path) for path in queues.data_directory.glob("__share_group_state-*/*.log")]
+    done = subprocess.run([sys.executable, "-m", "ottla", "dump", "--json", *logs], capture_output=True, text=True, timeout=60, check=True)
+    entries = [json.loads(line) for line in done.stdout.splitlines()]
+    mine = [entry for entry in entries if entry.get("key", {}).get("group_id") == name]
+    assert mine[0]["type"] == "ShareSnapshot"
+    assert mine[-1]["data"]["state_batches"] == [{"first_offset": 0, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
 
 
 @pytest.mark.oracle
