@@ -62,8 +62,12 @@ def beat(w: World, member: str, epoch: int = 0, *topics: str, group: str = "q") 
 
 def produce(w: World, *values: bytes, topic: str = "t", partition: int = 0) -> None:
     """One batch."""
+    produce_records(w, [(b"k" + value, value) for value in values], topic, partition)
+
+
+def produce_records(w: World, pairs: Sequence[tuple[bytes, bytes]], topic: str, partition: int = 0) -> None:
     r = m.ProduceRequest
-    rows = [Record(key=b"k" + value, value=value, timestamp=w.schedule.now_ms()) for value in values]
+    rows = [Record(key=key, value=value, timestamp=w.schedule.now_ms()) for key, value in pairs]
     data = r.PartitionProduceData(index=partition, records=bytes(records.encode(rows)))
     found = w.broker.topic(topic)
     assert found is not None

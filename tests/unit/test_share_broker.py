@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.broker.later import Later
 from ottla.broker.share_coordinators import TOPIC_NAME
 from ottla.coordinator.share.partition import State
 from ottla.coordinator.share.state import PartitionKey, batches_of
@@ -27,6 +28,8 @@ from .share_world import (
     engine,
     hold,
     produce,
+    produce_records,
+    records_of,
     state,
     topic_id,
     world,
@@ -304,6 +307,47 @@ def test_sessions_have_a_limit() -> None:
     assert Consumer(w, "n3").fetch().error_code == 0
 
 
+def test_a_group_has_intervals_of_its_own() -> None:
+    own = {"share.heartbeat.interval.ms": "7000", "share.session.timeout.ms": "46000"}
+    w = world(group=EARLIEST | own, ottla_group_settle="false")
+    assert beat(w, "n").heartbeat_interval_ms == 7000
+    w.pass_ms(46_001)
+    assert beat(w, "n", 2).error_code == Errors.UNKNOWN_MEMBER_ID
+
+
+def test_an_initialisation_that_is_under_way_is_begun_again_after_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`group.share.initialize.retry.interval.ms`: the share coordinator does not answer."""
+    w = world(group_share_initialize_retry_interval_ms="20000")
+    begun: list[PartitionKey] = []
+
+    def initialize(key: PartitionKey, state_epoch: int, start_offset: int) -> Later[None]:
+        begun.append(key)
+        return Later()
+
+    monkeypatch.setattr(w.broker.sharing.persister, "initialize", initialize)
+    create(w, "late")
+    beat(w, "n", 0, "late")
+    w.pass_ms(19_000)
+    beat(w, "n", 0, "late")
+    assert begun == [PartitionKey("q", topic_id(w, "late"), 0)]
+    w.pass_ms(1001)
+    beat(w, "n", 0, "late")
+    assert len(begun) == 2
+
+
+def test_assignments_are_not_made_more_often_than_the_interval() -> None:
+    w = world(2, group_share_assignment_interval_ms="10000", group_share_min_assignment_interval_ms="0", ottla_group_settle="false")
+    w.pass_ms(20_000)
+    beat(w, "a")
+    before = w.broker.groups.host("q").shard.groups["q"].epochs()
+    beat(w, "b")
+    group, assignment = w.broker.groups.host("q").shard.groups["q"].epochs()
+    assert (group, assignment) == (before[0] + 1, before[1]), "within ten seconds of the last assignment"
+    w.pass_ms(10_001)
+    beat(w, "b", assignment)
+    assert w.broker.groups.host("q").shard.groups["q"].epochs() == (group, group)
+
+
 # share.version
 
 
@@ -488,6 +532,30 @@ def test_a_partition_that_is_added_is_part_of_the_group() -> None:
     produce(w, b"v", partition=1)
     other = Consumer(w, "other", partitions=(0, 1))
     assert other.got() == [(0, 2, 1), (0, 0, 1)]
+
+
+def test_a_topic_that_is_compacted_under_a_live_group() -> None:
+    """Records that were given back and are then compacted away do not hold up the start offset."""
+    w = world()
+    create(w, "c", 1, {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"})
+    beat(w, "m2", 0, "c")
+    w.pass_ms(1000)
+    one = Consumer(w, "m2", topic="c")
+    assert one.got() == []
+    for _ in range(5):
+        produce_records(w, [(b"same", b"x" * 600_000)], "c")
+    held = one.got(max_bytes=1 << 23)
+    one.acknowledge(*((first, last, RELEASE) for first, last, _ in held))
+    w.broker.partitions.cleaner.clean_one()
+    w.pass_ms(1000)
+    left = [record.offset for record in records_of(w.broker.partition("c", 0))]
+    assert len(left) < 5
+    seen: list[int] = []
+    while got := one.got(max_bytes=1 << 23):
+        seen += [offset for first, last, _ in got for offset in range(first, last + 1)]
+        assert one.acknowledge(*((first, last, ACCEPT) for first, last, _ in got)) == 0
+    assert set(left) <= set(seen)
+    assert w.broker.sharing.partitions[PartitionKey("q", topic_id(w, "c"), 0)].engine.start_offset == 5
 
 
 def test_fetches_of_another_group_see_their_own_records() -> None:
