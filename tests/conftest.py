@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -82,6 +83,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if wrong:
         print("\n".join(wrong))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Handlers that are broken on purpose have a lot to say."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

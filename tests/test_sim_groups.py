@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from . import sim_groups
 from .bugs import Bug, with_bug
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Handlers that are broken on purpose have a lot to say."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quiet")]
 
 
 def _run(seeds: int) -> None:

@@ -12,10 +12,10 @@ from ..timeline import Timeline, TimelineDict
 from .environment import Target
 from .hashing import java_order
 from .members import UNRELEASED_PARTITIONS, Member
+from .modern import ModernGroup
 
 PROTOCOL_TYPE = "consumer"
 TYPE = "consumer"
-FIRST_EPOCH = 1
 
 
 class Resolved(NamedTuple):
@@ -33,78 +33,29 @@ class Count(NamedTuple):
     by_regex: int = 0
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[Member]):
     """Members, target assignments and epochs of one group. Changed by replay only."""
 
-    __slots__ = (
-        "_scalars",
-        "assignor_votes",
-        "id",
-        "members",
-        "owner_epochs",
-        "refresh_at_ms",
-        "regex_counts",
-        "regexes",
-        "static_members",
-        "targets",
-        "topics",
-    )
+    __slots__ = ("assignor_votes", "owner_epochs", "regex_counts", "regexes", "static_members", "topics")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.id = group_id
-        self.members: TimelineDict[str, Member] = TimelineDict(timeline)
+        super().__init__(group_id, timeline)
         self.static_members: TimelineDict[str, str] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Target] = TimelineDict(timeline)
         self.owner_epochs: TimelineDict[tuple[bytes, int], int] = TimelineDict(timeline)
         self.regexes: TimelineDict[str, Resolved] = TimelineDict(timeline)
         self.regex_counts: TimelineDict[str, int] = TimelineDict(timeline)  # how many members are subscribed by each
         self.topics: TimelineDict[str, Count] = TimelineDict(timeline)
         self.assignor_votes: TimelineDict[str, int] = TimelineDict(timeline)
-        self._scalars: TimelineDict[str, int] = TimelineDict(timeline)
-        self.refresh_at_ms: tuple[int, int] = (0, 0)  # when the metadata hash is to be computed anew, and the epoch it is for
-
-    # epochs
-
-    @property
-    def epoch(self) -> int:
-        return int(self._scalars.get("epoch", FIRST_EPOCH))
-
-    @property
-    def metadata_hash(self) -> int:
-        return int(self._scalars.get("hash", 0))
-
-    @property
-    def assignment_epoch(self) -> int:
-        return int(self._scalars.get("assignment_epoch", 0))
-
-    @property
-    def assignment_timestamp_ms(self) -> int:
-        return int(self._scalars.get("assignment_timestamp", 0))
 
     @property
     def has_partition_metadata(self) -> bool:
         """Whether the log holds a record of the kind that Kafka wrote before 4.1."""
         return bool(self._scalars.get("partition_metadata", 0))
 
-    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self._scalars["epoch"] = epoch
-        self._scalars["hash"] = metadata_hash
-
-    def set_assignment(self, epoch: int, timestamp_ms: int) -> None:
-        self._scalars["assignment_epoch"] = epoch
-        self._scalars["assignment_timestamp"] = timestamp_ms
-
     def set_partition_metadata(self, present: bool) -> None:
         self._scalars["partition_metadata"] = int(present)
 
     # members
-
-    def member(self, member_id: str) -> Member:
-        """ApiError(UNKNOWN_MEMBER_ID)."""
-        found: Member | None = self.members.get(member_id)
-        if found is None:
-            raise ApiError(Errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-        return found
 
     def static_member(self, instance_id: str | None) -> Member | None:
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
@@ -258,24 +209,17 @@ class ConsumerGroup:
 
     # state
 
-    @property
-    def is_empty(self) -> bool:
-        return not len(self.members)
-
     def state(self, as_of: int | None = None) -> str:
         """Derived, never stored: one of the five of the protocol, without Dead, which a group that is gone is called."""
         members = self.members.items(as_of)
         if not members:
             return "Empty"
-        assignment_epoch = self._scalars.get("assignment_epoch", 0, as_of)
-        if self._scalars.get("epoch", FIRST_EPOCH, as_of) > assignment_epoch:
+        epoch, assignment_epoch = self.epochs(as_of)
+        if epoch > assignment_epoch:
             return "Assigning"
         if all(m.is_reconciled_to(assignment_epoch) for _, m in members):
             return "Stable"
         return "Reconciling"
-
-    def epochs(self, as_of: int | None = None) -> tuple[int, int]:
-        return self._scalars.get("epoch", FIRST_EPOCH, as_of), self._scalars.get("assignment_epoch", 0, as_of)
 
     # checks
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
 from ..timeline import Timeline, TimelineDict
-from .consumer import FIRST_EPOCH
 from .environment import Target
+from .modern import ModernGroup
 
 TYPE = PROTOCOL_TYPE = "share"
 UNKNOWN_NAME = "<UNKNOWN>"
@@ -106,49 +105,14 @@ def initialization_record(group_id: str, found: Initialization, image: Any) -> C
     return messages.ShareGroupStatePartitionMetadataKey(group_id=group_id), value
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup[ShareMember]):
     """Members, target assignments and epochs of one group. Changed by replay only."""
 
-    __slots__ = ("_scalars", "id", "members", "refresh_at_ms", "targets", "topics")
+    __slots__ = ("topics",)
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.id = group_id
-        self.members: TimelineDict[str, ShareMember] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Target] = TimelineDict(timeline)
+        super().__init__(group_id, timeline)
         self.topics: TimelineDict[str, int] = TimelineDict(timeline)  # how many members are subscribed to each
-        self._scalars: TimelineDict[str, int] = TimelineDict(timeline)
-        self.refresh_at_ms: tuple[int, int] = (0, 0)  # when the metadata hash is to be computed anew, and the epoch it is for
-
-    @property
-    def epoch(self) -> int:
-        return int(self._scalars.get("epoch", FIRST_EPOCH))
-
-    @property
-    def metadata_hash(self) -> int:
-        return int(self._scalars.get("hash", 0))
-
-    @property
-    def assignment_epoch(self) -> int:
-        return int(self._scalars.get("assignment_epoch", 0))
-
-    @property
-    def assignment_timestamp_ms(self) -> int:
-        return int(self._scalars.get("assignment_timestamp", 0))
-
-    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
-        self._scalars["epoch"] = epoch
-        self._scalars["hash"] = metadata_hash
-
-    def set_assignment(self, epoch: int, timestamp_ms: int) -> None:
-        self._scalars["assignment_epoch"] = epoch
-        self._scalars["assignment_timestamp"] = timestamp_ms
-
-    def member(self, member_id: str) -> ShareMember:
-        """ApiError(UNKNOWN_MEMBER_ID)."""
-        found: ShareMember | None = self.members.get(member_id)
-        if found is None:
-            raise ApiError(Errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
-        return found
 
     def set_member(self, member: ShareMember) -> None:
         before: ShareMember | None = self.members.get(member.id)
@@ -177,15 +141,8 @@ class ShareGroup:
                 counts[name] = counts.get(name, 0) + change
         return {name for name, count in counts.items() if count > 0}
 
-    @property
-    def is_empty(self) -> bool:
-        return not len(self.members)
-
     def state(self, as_of: int | None = None) -> str:
         return "Stable" if self.members.items(as_of) else "Empty"
-
-    def epochs(self, as_of: int | None = None) -> tuple[int, int]:
-        return self._scalars.get("epoch", FIRST_EPOCH, as_of), self._scalars.get("assignment_epoch", 0, as_of)
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that end the group."""
