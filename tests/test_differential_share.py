@@ -15,9 +15,10 @@ from ottla.protocol.schema import NO_UUID
 
 from ottla.testing import Broker
 
+from .ask import fetch_message
 from .differential import Pair, differences
 from .oracle.kafka import Kafka
-from .test_differential import batch, produce, topic
+from .test_differential import batch, creatable, create, produce, topic
 from .wire import Wire
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -29,6 +30,7 @@ SETTINGS: dict[str, object] = {
     "group.share.max.size": 3,
     "share.coordinator.snapshot.update.records.per.snapshot": 5,
     "share.coordinator.state.topic.num.partitions": 2,
+    "errors.deadletterqueue.auto.create.topics.enable": True,
     "log.retention.ms": -1,  # what is produced bears times long ago
 }
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
@@ -812,3 +814,96 @@ def test_where_a_group_begins(pair: Pair, reset: str) -> None:
     offsets(pair, name)
     produce(pair, name, ids, batch())
     fetched(pair, name, ids, 2)
+
+
+# dead letters
+
+
+def dead_letters(pair: Pair, name: str, count: int) -> None:
+    """Waits until each queue has so many records, and compares them but for their times."""
+    found = []
+    for wire in (pair.ours, pair.theirs):
+        for _ in range(3000):
+            request = fetch_message(name, 0, wait_ms=20)
+            part = wire.ask("Fetch", 12, request).responses[0].partitions[0]
+            data = part.records or b""
+            rows = [r for at in records.batches(data) for r in records.decode(data, at)] if not part.error_code else []
+            if len(rows) >= count:
+                break
+        else:
+            raise AssertionError(f"{len(rows)} dead letters, {count} were due")
+        found.append([(r.offset, r.key, r.value, [(k, v) for k, v in r.headers]) for r in rows])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("copied", ["false", "true"])
+def test_dead_letters(pair: Pair, copied: str) -> None:
+    """One record is rejected, one released until that is once too often, and one is held for too long as often."""
+    name, queue = f"sd-{copied}", f"dlq.sd-{copied}"
+    create(pair, creatable(queue, 1, 1, **{"errors.deadletterqueue.group.enable": "true"}))
+    more = {"errors_deadletterqueue_topic_name": queue, "errors_deadletterqueue_copy_record_enable": copied, "share_delivery_count_limit": "2"}
+    ids = began(pair, name, 1, None, share_record_lock_duration_ms="4000", **more)
+    fetched(pair, name, ids, 0)
+    produce(pair, name, ids, batch("a", "b", "c", "d", keys=["1", "2", "3", "4"]))
+    fetched(pair, name, ids, 1)
+    acknowledged(pair, name, ids, 2, [(0, 0, [REJECT]), (1, 1, [RELEASE]), (3, 3, [ACCEPT])])
+    fetched(pair, name, ids, 3, max_wait_ms=3000)
+    acknowledged(pair, name, ids, 4, [(1, 1, [RELEASE])])
+    dead_letters(pair, queue, 2)
+    for epoch in (5, 6):
+        assert acquired(fetched(pair, name, ids, epoch, max_wait_ms=6000)) == ([(2, 2, 2)] if epoch == 5 else [])
+    dead_letters(pair, queue, 3)
+    offsets(pair, name)
+
+
+def test_queues_that_make_themselves(pair: Pair) -> None:
+    name, queue = "sdm", "dlq.sdm"
+    ids = began(pair, name, errors_deadletterqueue_topic_name=queue)
+    produce(pair, name, ids, batch("a"))
+    fetched(pair, name, ids, 0)
+    fetched(pair, name, ids, 1, [(0, 0, [REJECT])])
+    dead_letters(pair, queue, 1)
+    r = m.DescribeConfigsRequest
+    pair.ask("DescribeConfigs", 4, r(resources=[r.DescribeConfigsResource(resource_type=2, resource_name=queue, configuration_keys=None)]))
+
+
+@pytest.mark.parametrize("queue", ["__dlq", "other", "dlq.unflagged", "bad name", "."])
+def test_queues_that_may_not_be_written(pair: Pair, queue: str) -> None:
+    """The record is archived all the same."""
+    name = f"sdx-{queue.encode().hex()}"
+    if queue == "dlq.unflagged":
+        create(pair, creatable(queue, 1, 1))
+    ids = began(pair, name, errors_deadletterqueue_topic_name=queue)
+    produce(pair, name, ids, batch("a", "b"))
+    fetched(pair, name, ids, 0)
+    fetched(pair, name, ids, 1)
+    acknowledged(pair, name, ids, 2, [(0, 0, [REJECT]), (1, 1, [ACCEPT])])
+    fetched(pair, name, ids, 3)
+    pair.ask("Metadata", 12, m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=queue)], allow_auto_topic_creation=False))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("share.record.lock.duration.ms", "60001"),
+        ("share.record.lock.duration.ms", "999"),
+        ("share.delivery.count.limit", "1"),
+        ("share.delivery.count.limit", "many"),
+        ("share.partition.max.record.locks", "4001"),
+        ("share.auto.offset.reset", "none"),
+        ("share.auto.offset.reset", "by_duration:-PT1S"),
+        ("share.isolation.level", "serializable"),
+        ("share.renew.acknowledge.enable", "perhaps"),
+        ("share.session.timeout.ms", "5000"),
+        ("errors.deadletterqueue.topic.name", "__x"),
+        ("errors.deadletterqueue.copy.record.enable", "yes"),
+        ("streams.num.standby.replicas", "3"),
+        ("streams.num.warmup.replicas", "1000"),
+        ("streams.task.offset.interval.ms", "1"),
+        ("streams.assignor.name", "none"),
+    ],
+)
+def test_values_that_a_group_may_not_have(pair: Pair, name: str, value: str) -> None:
+    configure(pair, "sv", **{name: value})
+    r = m.DescribeConfigsRequest
+    pair.ask("DescribeConfigs", 4, r(resources=[r.DescribeConfigsResource(resource_type=32, resource_name="sv", configuration_keys=[name])]))

@@ -85,9 +85,7 @@ def check_group_config(controller: Controller, values: dict[str, str]) -> None:
             low, high = (controller.defaults.broker_value(key) for key in bounds)
             if not low <= value <= high:
                 raise ApiError(Errors.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive.")
-    standby, most = parsed.get("streams.num.standby.replicas", 0), controller.defaults.broker_value("group.streams.max.standby.replicas")
-    if standby > most:
-        raise ApiError(Errors.INVALID_CONFIG, f"streams.num.standby.replicas must be less than or equal to {most}")
+    _check_streams(controller, parsed)
     for kind in ("consumer", "share", "streams"):
         session, interval = (
             parsed.get(name, controller.defaults.broker_value(f"group.{name}"))
@@ -95,6 +93,27 @@ def check_group_config(controller: Controller, values: dict[str, str]) -> None:
         )
         if session <= interval:
             raise ApiError(Errors.INVALID_CONFIG, f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms")
+    if parsed.get("errors.deadletterqueue.topic.name", "").startswith("__"):
+        raise ApiError(Errors.INVALID_CONFIG, "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'")
+
+
+def _check_streams(controller: Controller, parsed: dict[str, Any]) -> None:
+    """What holds for keys of streams groups besides their ranges."""
+    for name, key in (
+        ("streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+        ("streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
+    ):
+        most = controller.defaults.broker_value(key)
+        if parsed.get(name, 0) > most:
+            raise ApiError(Errors.INVALID_CONFIG, f"{name} must be less than or equal to {most}")
+    least = controller.defaults.broker_value("group.streams.min.task.offset.interval.ms")
+    if parsed.get("streams.task.offset.interval.ms", least) < least:
+        raise ApiError(Errors.INVALID_CONFIG, f"streams.task.offset.interval.ms must be greater than or equal to {least}")
+    if "streams.assignor.name" in parsed:
+        name, known = parsed["streams.assignor.name"], controller.defaults.broker_value("group.streams.assignors")
+        if name not in known:
+            text = f"streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: [{', '.join(known)}]."
+            raise ApiError(Errors.INVALID_CONFIG, text)
 
 
 def alter_configs(controller: Controller, resources: list[tuple[int, str, dict[str, str | None]]], validate_only: bool) -> Result:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from ottla.broker.dead_letters import DeadLetterRefused
+from ottla.protocol.errors import Errors
+
 from ..world import World
 from .share_world import ACCEPT, EARLIEST, REJECT, RELEASE, Consumer, create, engine, hold, produce, records_of, state, world, written
 
@@ -143,9 +147,11 @@ def test_a_queue_has_the_brokers_prefix() -> None:
 
 
 def test_an_internal_topic_is_no_queue() -> None:
-    w, one = ready(group={"errors.deadletterqueue.topic.name": "__dlq"}, errors_deadletterqueue_topic_name_prefix="", **AUTO)
-    check_lost(w, one)
-    assert w.broker.topic("__dlq") is None
+    """A group may not name one; one that did, in another broker's data, does not write there."""
+    w, _ = ready(**AUTO)
+    assert configure(w, 32, "q", {"errors.deadletterqueue.topic.name": "__dlq"}) == Errors.INVALID_CONFIG
+    with pytest.raises(DeadLetterRefused, match="internal"):
+        w.broker.sharing.dead_letters._check("__dlq")
 
 
 def test_a_group_without_a_queue_archives_at_once() -> None:
