@@ -9,7 +9,7 @@ from ottla.broker.dead_letters import DeadLetterRefused
 from ottla.protocol.errors import Errors
 
 from ..world import World
-from .share_world import ACCEPT, EARLIEST, REJECT, RELEASE, Consumer, create, engine, hold, produce, records_of, state, world, written
+from .share_world import ACCEPT, EARLIEST, REJECT, RELEASE, Consumer, configure, create, engine, hold, produce, records_of, state, world, written
 
 QUEUE = "dlq.q"  # `errors.deadletterqueue.topic.name.prefix` is "dlq." unless it is set
 FLAG = {"errors.deadletterqueue.group.enable": "true"}
