@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator.share.inflight import InFlight
@@ -10,6 +11,8 @@ from ..coordinator.share.inflight import InFlight
 if TYPE_CHECKING:
     from .broker import Broker
     from .share_partition import Shared
+
+RUNS_MAX = 50  # of each share-partition, where several are shown: nobody waits while this one looks
 
 
 def groups(broker: Broker) -> dict[str, Any]:
@@ -27,12 +30,13 @@ def group(broker: Broker, group_id: str, topic: str | None = None, partition: in
     if not found:
         raise LookupError(f"{group_id} has no such share-partition in memory; it comes with the first fetch of a member")
     found.sort(key=lambda one: (one.partition.topic, one.key.partition))
-    return {"group": group_id, "share_partitions": [describe(one) for one in found]}
+    return {"group": group_id, "share_partitions": [describe(one, None if len(found) == 1 else RUNS_MAX) for one in found]}
 
 
-def describe(shared: Shared) -> dict[str, Any]:
-    """Offsets, lag, runs of records that are alike, and what happened last."""
+def describe(shared: Shared, runs_max: int | None) -> dict[str, Any]:
+    """Offsets, lag, runs of records that are alike, and what happened last. `runs_left_out`: there are more than `runs_max` of them."""
     engine, partition = shared.engine, shared.partition
+    runs = list(islice(_runs(shared), None if runs_max is None else runs_max + 1))
     return {
         "topic": partition.topic,
         "partition": shared.key.partition,
@@ -47,7 +51,8 @@ def describe(shared: Shared) -> dict[str, Any]:
         "complete": engine.complete_count,
         "lock_timeouts": engine.lock_timeouts,
         "waiting_fetches": len(shared.waiting),
-        "records": list(_runs(shared)),
+        "records": runs[:runs_max],
+        "runs_left_out": runs_max is not None and len(runs) > runs_max,
         "history": [one._asdict() for one in shared.history],
     }
 

@@ -176,6 +176,8 @@ def _show_share_partition(one: dict[str, Any]) -> None:
     offsets = "start_offset", "end_offset", "high_watermark", "lag", "in_flight", "complete", "lock_timeouts", "waiting_fetches"
     click.echo(f"{one['topic']}:{one['partition']}  {one['state']}  " + "  ".join(f"{name}={one[name]}" for name in offsets))
     _table(("first", "last", "state", "delivery_count", "member", "lock_remaining_ms", "being_written"), one["records"], "  ")
+    if one["runs_left_out"]:
+        click.echo(f"  ... and more: ottla share GROUP {one['topic']}:{one['partition']}")
     click.echo("  what happened last:")
     now = max((step["at_ms"] for step in one["history"]), default=0)
     steps = [{**step, "ms": step["at_ms"] - now, "member": step["member_id"] or None} for step in one["history"][-10:]]

@@ -100,6 +100,21 @@ def test_looking_changes_nothing() -> None:
     assert all_of(engine(w)) == before
 
 
+def test_where_several_share_partitions_are_shown_each_has_its_first_runs() -> None:
+    w = world(2)
+    one = Consumer(w, partitions=(0, 1))
+    one.got()
+    for partition in (0, 1):
+        produce(w, *(b"v" for _ in range(200)), partition=partition)
+    one.got(max_records=1000)
+    one.acknowledge((0, 199, *([ACCEPT, RELEASE] * 100)))
+    shown, other = share_views.group(w.broker, "q")["share_partitions"]
+    assert (len(shown["records"]), shown["runs_left_out"]) == (50, True)
+    assert (len(other["records"]), other["runs_left_out"]) == (1, False)
+    (alone,) = share_views.group(w.broker, "q", "t", 0)["share_partitions"]
+    assert (len(alone["records"]), alone["runs_left_out"]) == (200, False)
+
+
 def test_groups_are_listed_and_others_are_not_found() -> None:
     w, _ = ready()
     assert share_views.groups(w.broker) == {"groups": [{"group": "q", "share_partitions": 1}]}
