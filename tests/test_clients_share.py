@@ -239,6 +239,11 @@ def test_kafkas_own_share_consumer(queues: Broker, tmp_path: Path) -> None:
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 
 
+def _lag(described: str, name: str) -> int:
+    (line,) = (line.split() for line in described.splitlines() if line.startswith(name))
+    return int(line[-1])
+
+
 @pytest.mark.oracle
 def test_kafkas_tools_for_share_groups(queues: Broker) -> None:
     at = ["--bootstrap-server", queues.bootstrap_servers]
@@ -267,10 +272,17 @@ def test_kafkas_tools_for_share_groups(queues: Broker) -> None:
     assert "Empty" in groups("--describe", "--group", name, "--state")
     assert name in groups("--describe", "--all-groups", "--offsets", "--verbose")
     assert "no active members" in groups("--describe", "--group", name, "--members").lower()
-    reset = groups("--reset-offsets", "--group", name, "--topic", name, "--to-earliest", "--execute")
-    assert name in reset
-    lag = [line.split() for line in groups("--describe", "--group", name).splitlines() if line.startswith(name)]
-    assert lag[0][-1] == "550", lag
+    for how, lag in (
+        (["--to-earliest"], 550),
+        (["--to-latest"], 0),
+        (["--to-datetime", "2020-01-01T00:00:00.000"], 550),
+    ):
+        chosen = ["--all-topics"] if how == ["--to-latest"] else ["--topic", name]
+        before = _lag(groups("--describe", "--group", name), name)
+        assert name in groups("--reset-offsets", "--group", name, *chosen, *how, "--dry-run")
+        assert _lag(groups("--describe", "--group", name), name) == before, "a dry run changes nothing"
+        assert name in groups("--reset-offsets", "--group", name, *chosen, *how, "--execute")
+        assert _lag(groups("--describe", "--group", name), name) == lag, how
     assert "Successful" in groups("--delete-offsets", "--group", name, "--topic", name)
     assert "successful" in groups("--delete", "--group", name)
     assert name not in groups("--list")

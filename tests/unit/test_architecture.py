@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,10 @@ def test_the_readme_lists_what_is_served() -> None:
     readme = (ROOT / "README.md").read_text()
     for api in apis().values():
         assert f"| {api.key} | {api.name} | {api.low}–{api.high} |" in readme, api.name
+
+
+def test_every_package_is_shipped() -> None:
+    """A folder with modules that pyproject.toml does not name is missing from the wheel."""
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {f"ottla.{path.parent.relative_to(ROOT)}".replace("/", ".") for folder in FOLDERS for path in (ROOT / folder).rglob("__init__.py")}
+    assert found <= listed
