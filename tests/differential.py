@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.protocol import messages as m
+
 from .wire import Closed, Wire
 
 # API.field: why it may differ. `*` stands for any API.
@@ -170,3 +172,15 @@ def _ordered(items: list[Any]) -> list[Any]:
         if items and all(hasattr(i, "unknown_tags") and all(hasattr(i, k) for k in keys) for i in items):
             return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, shape(getattr(i, k))) for k in keys))
     return items
+
+
+def await_coordinators(servers: str) -> None:
+    """Returns when a broker has its topics of groups and of share-partitions' states, and has loaded them."""
+    with Wire(servers) as wire:
+        for kind, key in ((0, "g"), (2, f"g:{'A' * 22}:0")):
+            for _ in range(2000):
+                found = wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])).coordinators[0]
+                if found.error_code == 0 and wire.ask("ListGroups", 4, m.ListGroupsRequest()).error_code == 0:
+                    break
+            else:
+                raise AssertionError(f"no coordinator of type {kind}")

@@ -12,7 +12,7 @@ from ottla.protocol.schema import NO_UUID
 
 from ottla.testing import Broker
 
-from .differential import Pair
+from .differential import Pair, await_coordinators
 from .test_differential import topic, versions
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -27,18 +27,8 @@ def ours() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module", autouse=True)
 def coordinators(oracle: Any, ours: Broker, settled: None) -> None:
-    """Both have their topic of groups."""
-    from .wire import Wire
-
     for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
-        with Wire(servers) as wire:
-            for _ in range(2000):
-                found = wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])).coordinators[0]
-                listed = wire.ask("ListGroups", 4, m.ListGroupsRequest())
-                if found.error_code == 0 and listed.error_code == 0:
-                    break
-            else:
-                raise AssertionError("no coordinator")
+        await_coordinators(servers)
 
 
 Ids = tuple[str, str]

@@ -16,7 +16,7 @@ from ottla.protocol.schema import NO_UUID
 from ottla.testing import Broker
 
 from .ask import fetch_message
-from .differential import Pair, differences
+from .differential import Pair, await_coordinators, differences
 from .oracle.kafka import Kafka
 from .test_differential import batch, creatable, create, produce, topic
 from .wire import Wire
@@ -53,16 +53,8 @@ def ours() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module", autouse=True)
 def coordinators(oracle: Kafka, ours: Broker, settled: None) -> None:
-    """Both have their topics of groups and of share-partitions' states."""
     for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
-        with Wire(servers) as wire:
-            for kind, key in ((0, "g"), (2, f"g:{'A' * 22}:0")):
-                for _ in range(2000):
-                    request = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-                    if wire.ask("FindCoordinator", 6, request).coordinators[0].error_code == 0:
-                        break
-                else:
-                    raise AssertionError("no coordinator")
+        await_coordinators(servers)
 
 
 # requests
