@@ -179,7 +179,7 @@ def await_coordinators(servers: str) -> None:
     with Wire(servers) as wire:
         for kind, key in ((0, "g"), (2, f"g:{'A' * 22}:0")):
             for _ in range(2000):
-                found = wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])).coordinators[0]
+                found = wire.ask("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])).coordinators[0]
                 if found.error_code == 0 and wire.ask("ListGroups", 4, m.ListGroupsRequest()).error_code == 0:
                     break
             else:
