@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from ottla.testing import Broker
 
+from .ask import lab
 from .oracle.jars import HERE as ORACLE
 from .oracle.jars import classpath
 from .oracle.kafka import tool
@@ -192,12 +192,49 @@ def test_leaders_and_coordinators_that_move_under_traffic() -> None:
         def move(stop: threading.Event) -> None:
             for number in range(20):
                 stop.wait(0.1)
-                body = json.dumps({"topic": "__share_group_state" if number % 2 else name}).encode()
-                with urllib.request.urlopen(urllib.request.Request(f"{broker.lab_url}/v1/reload", body), timeout=10) as reply:
-                    moved.append(json.load(reply))
+                body = {"topic": "__share_group_state" if number % 2 else name}
+                moved.append(lab(broker, "/v1/reload", body))
 
         share(broker, name, 3000, move)
         assert len(moved) > 5
+
+
+def test_a_topic_that_is_compacted_under_a_live_group(queues: Broker) -> None:
+    """What a member gave back is compacted away before it comes again: the others come, and nothing is left behind."""
+    name = queue(queues, 0)
+    admin = AdminClient({"bootstrap.servers": queues.bootstrap_servers})
+    changes = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in changes.items()]
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result()
+    producer = Producer({"bootstrap.servers": queues.bootstrap_servers, "log_level": 2})
+    for n in range(6):
+        producer.produce(name, b"%d" % n + b"x" * 600_000, key=b"same")
+        producer.flush(20)
+    seen: dict[int, int] = {}
+    with consumer(queues, name, explicit=True) as one:
+
+        def give_back(message: Any) -> None:
+            seen[message.offset()] = message.delivery_count()
+            one.acknowledge(message, AcknowledgeType.RELEASE)
+
+        poll_until(lambda: len(seen) == 6, one, give_back)
+        one.commit_sync(10)
+        assert lab(queues, "/v1/compact", {})["begun"]
+        while lab(queues, f"/v1/topics/{name}")["partitions"][0]["size_bytes"] > 6 * 600_000:
+            continue
+        accepted: set[int] = set()
+
+        def accept(message: Any) -> None:
+            accepted.add(message.offset())
+            one.acknowledge(message)
+
+        def lag() -> int:
+            one.commit_sync(10)
+            return int(lab(queues, f"/v1/share/{name}")["share_partitions"][0]["lag"])
+
+        poll_until(lambda: 5 in accepted and lag() == 0, one, accept)
+    assert len(accepted) < 6
 
 
 def test_the_command_line_shows_a_share_group(queues: Broker) -> None:
