@@ -1,4 +1,4 @@
-"""How a batch that somebody produced comes into a partition's log."""
+"""How a partition's log grows and is cut: what was produced is checked, and a failing disk takes its directory offline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ..protocol import compression, records
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt
 from ..storage import validation
+from ..storage.log import Appended
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ CODECS = {
 def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: int, answer: Any) -> int:
     """Checks a batch and appends it; returns the offset that acks=all waits for. `answer` takes what a producer is told. ApiError, InvalidRecords."""
     log = partition.open_log()
-    if acks == -1 and partition.isr_size < min(partition.min_insync_replicas, partition.replica_count):
-        raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
+    if acks == -1:
+        check_replicas(partition)
     settings, header = log.settings, at.header
     validation.check_header(at, data, settings.max_message_bytes)
     now = broker.schedule.now_ms()
@@ -45,16 +46,41 @@ def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: i
         log.producers.check(header, log.end_offset)
     if config["compression.type"] != "producer" and CODECS[config["compression.type"]] != header.codec:
         data, at = _recompress(data, at, config)
-    try:
-        done = partition.append(data, [at], now)
-    except OSError as error:
-        broker.directory_failed(broker.partitions.directory_of[partition], error)
-        raise ApiError(Errors.KAFKA_STORAGE_ERROR) from None
-    broker.note_append(partition)
+    done = store(broker, partition, data, [at], now)
     answer.base_offset = done.base_offset
     answer.log_append_time_ms = done.append_time
     answer.log_start_offset = log.start_offset
     return done.next_offset
+
+
+def check_replicas(partition: Partition) -> None:
+    """ApiError(NOT_ENOUGH_REPLICAS)."""
+    if partition.isr_size < min(partition.min_insync_replicas, partition.replica_count):
+        raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
+
+
+def store(broker: Broker, partition: Partition, data: Any, batches: list[BatchAt], now_ms: int) -> Appended:
+    """Appends batches that have been checked. ApiError(KAFKA_STORAGE_ERROR)."""
+    try:
+        done = partition.append(data, batches, now_ms)
+    except OSError as error:
+        raise _storage_error(broker, partition, error) from None
+    broker.note_append(partition)
+    return done
+
+
+def cut(broker: Broker, partition: Partition, offset: int) -> None:
+    """Takes what lies before an offset out of the log. ApiError(KAFKA_STORAGE_ERROR)."""
+    try:
+        if partition.open_log().advance_start(offset):
+            partition.disturb()
+    except OSError as error:
+        raise _storage_error(broker, partition, error) from None
+
+
+def _storage_error(broker: Broker, partition: Partition, error: OSError) -> ApiError:
+    broker.directory_failed(broker.partitions.directory_of[partition], error)
+    return ApiError(Errors.KAFKA_STORAGE_ERROR)
 
 
 def _recompress(data: Any, at: BatchAt, config: dict[str, Any]) -> tuple[bytearray, BatchAt]:

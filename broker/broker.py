@@ -51,6 +51,7 @@ class Broker:
         self.directories: list[LogDirectory] = []
         self.cluster_id = ""
         self.partitions = Partitions(self)
+        self.loading: dict[Host[Any], None] = {}  # shards that take more than a moment
         self.groups = GroupCoordinators(self)
         self.share_states = ShareCoordinators(self)
         self.coordinators: dict[str, Coordinators[Any]] = {one.topic_name: one for one in (self.groups, self.share_states)}

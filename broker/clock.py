@@ -6,6 +6,7 @@ Wall time (`now_ms`) is for timestamps, retention and expiry; monotonic time (`m
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +32,35 @@ class Schedule(Protocol):
 
     def in_thread(self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
         """Runs `work` elsewhere and `done` back here with its result or its exception."""
+
+
+class Alarm:
+    """One timer that stands for many deadlines: it rings for the earliest it was told of, and then not before it is set again."""
+
+    def __init__(self, schedule: Schedule, ring: Callable[[], None]) -> None:
+        self._schedule = schedule
+        self._call = ring
+        self._deadline_ms = math.inf
+        self._timer: Cancellable | None = None
+
+    def set(self, deadline_ms: int | None) -> None:
+        """To ring at a monotonic time, or earlier where it is set so already."""
+        if deadline_ms is None or self._deadline_ms <= deadline_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._deadline_ms = deadline_ms
+        self._timer = self._schedule.later(max(0, deadline_ms - self._schedule.monotonic_ms()), self._ring)
+
+    def _ring(self) -> None:
+        self._deadline_ms, self._timer = math.inf, None
+        self._call()
+
+    def end(self) -> None:
+        """It rings no more, whatever it is set to."""
+        self._deadline_ms = -math.inf
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class SystemSchedule:

@@ -96,12 +96,6 @@ class GroupCoordinators(Coordinators["GroupShard"]):
 
     # the environment of the shards
 
-    def now_ms(self) -> int:
-        return self.broker.schedule.now_ms()
-
-    def monotonic_ms(self) -> int:
-        return self.broker.schedule.monotonic_ms()
-
     def new_id(self) -> bytes:
         return self.broker.new_id()
 

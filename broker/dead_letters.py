@@ -18,17 +18,17 @@ from ..protocol.records import BatchAt, Record
 from .appending import append
 from .later import Later
 from .partition import Partition
+from .retrying import retried
 
 if TYPE_CHECKING:
     from .broker import Broker
 
-ATTEMPTS = 5
-BACKOFF_MS, BACKOFF_MAX_MS = 1000, 30_000
 PRODUCE_TIMEOUT_MS = 30_000
 RECORD_OVERHEAD = 40  # the most bytes of a record besides its key, value and headers
 HEADER_OVERHEAD = 8
 FLAG = "errors.deadletterqueue.group.enable"
 RETRIABLE_CREATE = frozenset((Errors.TOPIC_ALREADY_EXISTS, Errors.THROTTLING_QUOTA_EXCEEDED))
+RETRIABLE_PRODUCE = frozenset((Errors.NOT_LEADER_OR_FOLLOWER,))
 
 
 class DeadLetterRefused(Exception):
@@ -157,23 +157,22 @@ class DeadLetters:
         """Makes the topic of a queue where it is not there. ApiError."""
         from ..coordinator.metadata import topics
 
-        broker, backoff_ms = self.broker, BACKOFF_MS
+        broker = self.broker
         r = messages.CreateTopicsRequest
         configs = [
             r.CreatableTopicConfig(name=FLAG, value="true"),
             r.CreatableTopicConfig(name="message.timestamp.type", value="CreateTime"),
         ]
         wanted = r.CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1, configs=configs)
-        for left in reversed(range(ATTEMPTS)):
+
+        async def attempt() -> None:
             if broker.topic(topic) is not None:
                 return
-            reply = await broker.metadata.submit(lambda: topics.create_topics(broker.metadata.controller, r(topics=[wanted])))
-            error = reply[0][1]
-            if error is not None and (error.code not in RETRIABLE_CREATE or not left):
-                raise error
-            if error is not None:
-                await broker.pause(backoff_ms)
-                backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
+            (made,) = await broker.metadata.submit(lambda: topics.create_topics(broker.metadata.controller, r(topics=[wanted])))
+            if made[1] is not None:
+                raise made[1]
+
+        await retried(broker, RETRIABLE_CREATE, attempt)
 
     async def _produce(self, topic: str, index: int, letters: list[_Letter]) -> None:
         """Writes letters into one partition, a batch at a time."""
@@ -213,17 +212,13 @@ class DeadLetters:
 
     async def _append(self, topic: str, index: int, batch: list[Record]) -> None:
         """Produces with acks=all. ApiError."""
-        broker, backoff_ms = self.broker, BACKOFF_MS
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                partition = broker.partition(topic, index)
-                data = records.encode(batch)
-                answer = messages.ProduceResponse.PartitionProduceResponse(index=index)
-                end = append(broker, partition, data, BatchAt(0, records.header_at(data)), -1, answer)
-                await broker.within(PRODUCE_TIMEOUT_MS, partition.wait_for(end))
-                return
-            except ApiError as error:
-                if error.code != Errors.NOT_LEADER_OR_FOLLOWER or not left:
-                    raise
-            await broker.pause(backoff_ms)
-            backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
+        broker = self.broker
+
+        async def attempt() -> None:
+            partition = broker.partition(topic, index)
+            data = records.encode(batch)
+            answer = messages.ProduceResponse.PartitionProduceResponse(index=index)
+            end = append(broker, partition, data, BatchAt(0, records.header_at(data)), -1, answer)
+            await broker.within(PRODUCE_TIMEOUT_MS, partition.wait_for(end))
+
+        await retried(broker, RETRIABLE_PRODUCE, attempt)

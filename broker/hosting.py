@@ -21,6 +21,8 @@ from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, Record
 from ..storage.log import Log
 from ..storage.segment import BatchInfo, Segment
+from .appending import check_replicas, store
+from .clock import Alarm
 from .later import Later
 from .partition import Partition
 
@@ -100,15 +102,8 @@ class _Writer:
         self.partition = partition
 
     def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
-        partition = self.partition
-        if partition.isr_size < min(partition.min_insync_replicas, partition.replica_count):
-            raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
-        try:
-            done = partition.append(batch, list(records.batches(batch)), now_ms)
-        except OSError as error:
-            self.broker.directory_failed(self.broker.partitions.directory_of[partition], error)
-            raise ApiError(Errors.KAFKA_STORAGE_ERROR) from None
-        self.broker.note_append(partition)
+        check_replicas(self.partition)
+        done = store(self.broker, self.partition, batch, list(records.batches(batch)), now_ms)
         return done.base_offset, done.next_offset
 
     def max_batch_bytes(self) -> int:
@@ -129,7 +124,7 @@ class Host(Generic[S]):
         self.runtime.timeout_code = int(Errors.COORDINATOR_NOT_AVAILABLE)
         self.runtime.on_bug = lambda bug: logger.error("%s: a handler failed", partition.name, exc_info=bug)
         self.load_ms = 0
-        self._armed: tuple[int, Any] | None = None
+        self._alarm = Alarm(broker.schedule, lambda: broker.event(self._tick))  # for all timers of the shard
 
     def begin(self) -> None:
         """Begins to load; small logs are done at once."""
@@ -165,20 +160,9 @@ class Host(Generic[S]):
         self.runtime.flush(self.broker.schedule.now_ms())
         if self.runtime.state is State.FAILED:
             self.broker.schedule.later(RELOAD_DELAY_MS, lambda: self.broker.event(lambda: self.owner.reload(self.partition)))
-        self._arm()
-
-    def _arm(self) -> None:
-        """One timer of the loop stands for all of the shard's."""
-        deadline = self.runtime.next_deadline_ms()
-        if deadline is None or (self._armed is not None and self._armed[0] <= deadline):
-            return
-        if self._armed is not None:
-            self._armed[1].cancel()
-        now = self.broker.schedule.monotonic_ms()
-        self._armed = deadline, self.broker.schedule.later(max(0, deadline - now), lambda: self.broker.event(self._tick))
+        self._alarm.set(self.runtime.next_deadline_ms())
 
     def _tick(self) -> None:
-        self._armed = None
         if self.runtime.state is State.ACTIVE:
             self.runtime.tick(self.broker.schedule.monotonic_ms())
             self.broker.wrote(self)
@@ -200,8 +184,7 @@ class Host(Generic[S]):
 
     def close(self) -> None:
         self.partition.on_advance = None
-        if self._armed is not None:
-            self._armed[1].cancel()
+        self._alarm.end()
         self.runtime.close()
         self.owner.collector_wakes(self)
 
@@ -218,7 +201,14 @@ class Coordinators(Generic[S]):
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.hosts: dict[int, Host[S]] = {}
-        self._loading: dict[Host[S], None] = {}  # those that take more than a moment
+
+    # what shards need of the world
+
+    def now_ms(self) -> int:
+        return self.broker.schedule.now_ms()
+
+    def monotonic_ms(self) -> int:
+        return self.broker.schedule.monotonic_ms()
 
     # what each family has of its own
 
@@ -256,14 +246,15 @@ class Coordinators(Generic[S]):
 
     def collector_rests(self, host: Host[S]) -> None:
         """A long load makes nothing but objects that stay, which the garbage collector would look at again and again."""
-        self._loading[host] = None
+        self.broker.loading[host] = None
         gc.disable()
 
     def collector_wakes(self, host: Host[S]) -> None:
-        if host in self._loading:
-            del self._loading[host]
+        loading = self.broker.loading
+        if host in loading:
+            del loading[host]
             gc.freeze()
-            if not self._loading:
+            if not loading:
                 gc.enable()
 
     def stop(self) -> None:

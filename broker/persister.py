@@ -13,14 +13,12 @@ from ..coordinator.share.batches import UNSET_OFFSET
 from ..coordinator.share.state import PartitionKey, PartitionState, Write
 from ..protocol.errors import ApiError, Errors
 from .later import Later, drive
+from .retrying import retried
 
 if TYPE_CHECKING:
     from .broker import Broker
 
 T = TypeVar("T")
-ATTEMPTS = 5
-BACKOFF_MS = 1000
-BACKOFF_MAX_MS = 30_000
 RETRIABLE = frozenset(
     (
         Errors.COORDINATOR_NOT_AVAILABLE,
@@ -61,10 +59,10 @@ class StatePersister:
         self.broker = broker
 
     def initialize(self, key: PartitionKey, state_epoch: int, start_offset: int) -> Later[None]:
-        return drive(self._call(lambda: self.broker.share_states.initialize_state(key, state_epoch, start_offset)))
+        return self._call(lambda: self.broker.share_states.initialize_state(key, state_epoch, start_offset))
 
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
-        return drive(self._call(lambda: self.broker.share_states.read_state(key, leader_epoch)))
+        return self._call(lambda: self.broker.share_states.read_state(key, leader_epoch))
 
     def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
         def attempt() -> Awaitable[None]:
@@ -72,26 +70,20 @@ class StatePersister:
                 raise ApiError(Errors.FENCED_LEADER_EPOCH)
             return self.broker.share_states.write_state(key, write)
 
-        return drive(self._call(attempt))
+        return self._call(attempt)
 
     def delete(self, key: PartitionKey) -> Later[None]:
-        return drive(self._call(lambda: self.broker.share_states.delete_state(key)))
+        return self._call(lambda: self.broker.share_states.delete_state(key))
 
     def summary(self, key: PartitionKey) -> Later[PartitionState | None]:
-        return drive(self._call(lambda: self.broker.share_states.read_summary(key)))
+        return self._call(lambda: self.broker.share_states.read_summary(key))
 
-    async def _call(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        backoff_ms = BACKOFF_MS
-        for left in reversed(range(ATTEMPTS)):
-            try:
-                await self.broker.share_states.create_topic()
-                return await attempt()
-            except ApiError as error:
-                if not left or error.code not in RETRIABLE:
-                    raise
-            await self.broker.pause(backoff_ms)
-            backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
-        raise AssertionError("the last attempt returns or raises")
+    def _call(self, call: Callable[[], Awaitable[T]]) -> Later[T]:
+        async def attempt() -> T:
+            await self.broker.share_states.create_topic()
+            return await call()
+
+        return drive(retried(self.broker, RETRIABLE, attempt))
 
 
 class NoOpPersister:

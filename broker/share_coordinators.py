@@ -8,6 +8,7 @@ from ..coordinator.shard import RecordFormat, Result
 from ..coordinator.timeline import Timeline
 from ..coordinator.timers import Timers
 from ..protocol.errors import ApiError
+from .appending import cut
 from .hosting import Coordinators, Host
 from .later import Later
 from .metrics import Summary
@@ -49,11 +50,9 @@ class ShareCoordinators(Coordinators["ShareShard"]):
         log = partition.open_log()
         if log.start_offset < offset <= partition.high_watermark:
             try:
-                log.advance_start(offset)
-            except OSError as error:
-                self.broker.directory_failed(self.broker.partitions.directory_of[partition], error)
-                return
-            partition.disturb()
+                cut(self.broker, partition, offset)
+            except ApiError:
+                return  # its directory is offline now
             self.pruned_to[partition.name] = offset
 
     def format(self) -> RecordFormat:
@@ -72,12 +71,6 @@ class ShareCoordinators(Coordinators["ShareShard"]):
         }
 
     # the environment of the shards
-
-    def now_ms(self) -> int:
-        return self.broker.schedule.now_ms()
-
-    def monotonic_ms(self) -> int:
-        return self.broker.schedule.monotonic_ms()
 
     def config(self, name: str) -> Any:
         return self.broker.groups.config(name)
@@ -99,12 +92,12 @@ class ShareCoordinators(Coordinators["ShareShard"]):
         return partition_for(f"{key.group_id}:{kafka_uuid(key.topic_id)}:{key.partition}", self.partition_count)
 
     def _write(self, key: PartitionKey, handler: Any) -> Later[Any]:
-        later: Later[Any] = Later()
         try:
-            self.host_at(self.partition_for(key)).write(handler, later.settle)
+            return self.write_at(self.partition_for(key), handler)
         except ApiError as error:
+            later: Later[Any] = Later()
             later.fail(error)
-        return later
+            return later
 
     def initialize_state(self, key: PartitionKey, state_epoch: int, start_offset: int) -> Later[None]:
         return self._write(key, lambda shard: shard.initialize_state(key, state_epoch, start_offset))

@@ -13,6 +13,7 @@ from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt
 from ..storage.segment import FileSlice
+from .fetching import EMPTY
 from .later import Later
 from .partition import READ_COMMITTED, Partition
 from .share_partition import Shared
@@ -21,7 +22,6 @@ from .sharing import Sharing
 if TYPE_CHECKING:
     from .share_sessions import TopicPartition
 
-EMPTY = b""
 ABORT_MARKER = b"\0\0"
 Found = dict["TopicPartition", Any]
 """ShareFetchResponse.PartitionData by topic id and partition."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..coordinator.metadata.configs import reset_duration_ms
 from ..coordinator.share.acquiring import Acquired
@@ -19,6 +19,7 @@ from ..coordinator.share.batches import UNSET_OFFSET, StateBatch
 from ..coordinator.share.partition import Acknowledgement, Change, SharePartition, State
 from ..coordinator.share.state import PartitionKey, PartitionState, Write
 from ..protocol.errors import ApiError, Errors
+from .clock import Alarm
 from .later import Later, drive
 from .metrics import Summary
 from .partition import Partition
@@ -88,7 +89,7 @@ class Shared:
         self.fetch_ms = Summary()  # how long a fetch had the share-partition for itself
         self.fetch_ratio = Summary()  # and for which part of the time, in percent
         self._fetched_ns = 0
-        self._armed: tuple[int, Any] | None = None
+        self._alarm = Alarm(owner.broker.schedule, lambda: owner.broker.event(self._tick))  # for all locks
 
     @property
     def now_ms(self) -> int:
@@ -219,17 +220,10 @@ class Shared:
     # locks
 
     def arm(self) -> None:
-        """One timer of the loop stands for all locks."""
-        deadline = self.engine.next_deadline_ms()
-        if deadline is None or (self._armed is not None and self._armed[0] <= deadline):
-            return
-        if self._armed is not None:
-            self._armed[1].cancel()
-        broker = self.owner.broker
-        self._armed = deadline, broker.schedule.later(max(0, deadline - self.now_ms), lambda: broker.event(self._tick))
+        """Has the locks end when their time has come."""
+        self._alarm.set(self.engine.next_deadline_ms())
 
     def _tick(self) -> None:
-        self._armed = None
         if self.engine.state is not State.ACTIVE:
             return
         expired = self.engine.expire(self.now_ms)
@@ -274,7 +268,9 @@ class Shared:
             fetch.attempt()
 
     def fence(self) -> None:
+        """It is given up, where it has not failed already."""
+        if self.engine.state is State.FAILED:
+            return
         self.engine.state = State.FENCED
-        if self._armed is not None:
-            self._armed[1].cancel()
+        self._alarm.end()
         self.wake()

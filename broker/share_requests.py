@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge share: the acknowledgements of a request, checked and carried out."""
+"""What requests of share groups have in common: their checks, and the acknowledgements of ShareFetch and ShareAcknowledge."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def check_ids(context: Context, request: Any) -> None:
     context.broker.sharing.check_enabled()
     if request.group_id is None or not request.member_id or len(request.member_id) > MEMBER_ID_CHARS_MAX:
         raise ApiError(Errors.INVALID_REQUEST)
+
+
+def check_group(context: Context, group_id: str) -> None:
+    """Before a group is looked at or changed as a whole. ApiError(UNSUPPORTED_VERSION, INVALID_GROUP_ID)."""
+    context.broker.sharing.check_enabled()
+    if not group_id:
+        raise ApiError(Errors.INVALID_GROUP_ID)
 
 
 async def acknowledge(context: Context, request: Any) -> Outcomes:

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..coordinator.share.partition import Acknowledgement, State
-from ..coordinator.share.state import PartitionKey
 from ..protocol.errors import ApiError, Errors, default_message
-from .dead_letters import DeadLetters
 from .later import Later
 from .metrics import Summary
 from .partition import Partition
-from .persister import Persister, persister
-from .share_partition import Shared
 from .share_sessions import SessionKey, ShareSession, ShareSessions
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a broker starts without the engine, the persister and the queues, and gets them with its first share group
+    from ..coordinator.share.partition import Acknowledgement
+    from ..coordinator.share.state import PartitionKey
     from .broker import Broker
+    from .dead_letters import DeadLetters
+    from .persister import Persister
+    from .share_partition import Shared
 
 FEATURE = "share.version"
 FENCING = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_STATE_EPOCH, Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION))
@@ -31,18 +31,28 @@ class Sharing:
         self.broker = broker
         self.partitions: dict[PartitionKey, Shared] = {}
         self.sessions = ShareSessions(lambda: broker.groups.config("group.share.max.share.sessions"), self.release, self._emptied)
-        self.dead_letters = DeadLetters(broker)
         self.acknowledged: Counter[int] = Counter()  # records by the type of their acknowledgement
         self.load_ms = Summary()  # of share-partitions
         self.acquire_ms: dict[str, Summary] = {}  # by group: how long fetches waited for records
         self.acquire_ratio: dict[str, Summary] = {}  # and of how many percent of their partitions they got some
         self._persister: Persister | None = None
+        self._dead_letters: DeadLetters | None = None
 
     @property
     def persister(self) -> Persister:
         if self._persister is None:
+            from .persister import persister
+
             self._persister = persister(self.broker)
         return self._persister
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        if self._dead_letters is None:
+            from .dead_letters import DeadLetters
+
+            self._dead_letters = DeadLetters(self.broker)
+        return self._dead_letters
 
     @property
     def version(self) -> int:
@@ -58,6 +68,8 @@ class Sharing:
         """The share-partition, made where it is not there. ApiError where the partition is not on this broker."""
         found = self.partitions.get(key)
         if found is None:
+            from .share_partition import Shared
+
             partition = self.broker.partitions.by_id.get((key.topic_id, key.partition))
             if partition is None:
                 raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -92,8 +104,7 @@ class Sharing:
     def remove(self, shared: Shared) -> None:
         if self.partitions.get(shared.key) is shared:
             del self.partitions[shared.key]
-        if shared.engine.state is not State.FAILED:
-            shared.fence()
+        shared.fence()
 
     def reload(self, partition: Partition) -> list[str]:
         """Forgets a partition's share-partitions, so that they are read anew, as when the leader moves away and back; their groups."""
@@ -106,6 +117,8 @@ class Sharing:
 
     def release(self, session: ShareSession) -> None:
         """Gives back what a member holds."""
+        from ..coordinator.share.state import PartitionKey
+
         group_id, member_id = session.key
         for topic_id, index in session.entries:
             shared = self.partitions.get(PartitionKey(group_id, topic_id, index))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..appending import cut
 from ..context import Context
 
 TO_HIGH_WATERMARK = -1
@@ -37,10 +38,5 @@ def _delete(context: Context, topic: str, index: int, offset: int) -> int:
         offset = partition.high_watermark
     if offset < 0 or offset > partition.high_watermark:
         raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
-    try:
-        if log.advance_start(offset):
-            partition.disturb()
-    except OSError as error:
-        broker.directory_failed(broker.partitions.directory_of[partition], error)
-        raise ApiError(Errors.KAFKA_STORAGE_ERROR) from None
+    cut(broker, partition, offset)
     return log.start_offset

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import ApiError
 from ..context import Context
 from ..grouping import describe_each
+from ..share_requests import check_group
 
 
 def handle(context: Context, request: Any) -> Any:
@@ -19,9 +20,7 @@ def _describe(context: Context, group_id: str) -> Any:
     from ...coordinator.group import describing
 
     try:
-        context.broker.sharing.check_enabled()
-        if not group_id:
-            raise ApiError(Errors.INVALID_GROUP_ID)
+        check_group(context, group_id)
         return context.broker.groups.read(group_id, lambda shard, as_of: describing.share(shard, group_id, as_of))
     except ApiError as error:
         return messages.ShareGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)

@@ -13,7 +13,7 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
 from ..fetching import EMPTY
-from ..later import Later
+from ..later import drive
 from ..share_fetching import Found, ShareFetch, Terms
 from ..share_requests import RENEW_SINCE, acknowledge, check_ids, lock_duration_ms
 from ..share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession, TopicPartition, Wanted
@@ -34,17 +34,13 @@ async def handle(context: Context, request: Any) -> Any:
         if error.code == Errors.SHARE_SESSION_LIMIT_REACHED:
             await context.broker.pause(max(0, request.max_wait_ms))
         return r(error_code=error.code)
-    outcomes = Later[Any]()
-    if acknowledges:
-        outcomes = _begin(acknowledge(context, request))
-    else:
-        outcomes.finish({})
+    outcomes = drive(acknowledge(context, request)) if acknowledges else None
     fetched: Found = {}
     if not renews and request.share_session_epoch != FINAL_EPOCH:
         fetched = await _fetch(context, request, entries)
     response = r(acquisition_lock_timeout_ms=lock_duration_ms(context, request.group_id))
     topics = _told(session, fetched)
-    for key, outcome in (await outcomes).items():
+    for key, outcome in (await outcomes).items() if outcomes is not None else ():
         data = topics.setdefault(key, r.PartitionData(partition_index=key[1], records=EMPTY))
         if outcome is not None:
             data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.message
@@ -52,12 +48,6 @@ async def handle(context: Context, request: Any) -> Any:
     if request.share_session_epoch == FINAL_EPOCH:
         context.broker.sharing.end_session(SessionKey(request.group_id, request.member_id))
     return response
-
-
-def _begin(steps: Any) -> Later[Any]:
-    from ..later import drive
-
-    return drive(steps)
 
 
 def _check_renewal(request: Any, renews: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
+from ..share_requests import check_group
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -19,9 +20,7 @@ async def handle(context: Context, request: Any) -> Any:
     broker = context.broker
     r = messages.AlterShareGroupOffsetsResponse
     try:
-        broker.sharing.check_enabled()
-        if not request.group_id:
-            raise ApiError(Errors.INVALID_GROUP_ID)
+        check_group(context, request.group_id)
         unknown = [_unknown(topic) for topic in request.topics if broker.topic(topic.topic_name) is None]
         request.topics = [topic for topic in request.topics if broker.topic(topic.topic_name) is not None]
         response, epoch, offsets = await broker.groups.write(request.group_id, lambda shard: share_offsets.alter(shard, request))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import ApiError
 from ..context import Context
+from ..share_requests import check_group
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -16,9 +17,7 @@ async def handle(context: Context, request: Any) -> Any:
     broker = context.broker
     r = messages.DeleteShareGroupOffsetsResponse
     try:
-        broker.sharing.check_enabled()
-        if not request.group_id:
-            raise ApiError(Errors.INVALID_GROUP_ID)
+        check_group(context, request.group_id)
         refused, wanted = await broker.groups.write(request.group_id, lambda shard: share_offsets.begin_delete(shard, request))
         errors = await delete_states(broker, request.group_id, wanted)
         names = {topic: broker.groups.image.topic_name(topic) or "" for topic in wanted}

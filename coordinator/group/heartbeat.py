@@ -290,7 +290,8 @@ def assign(
     shard: GroupShard, group: ConsumerGroup, epoch: int, member: Member, changed: Member, records: list[CoordinatorRecord]
 ) -> tuple[int, Target]:
     """The epoch of the target assignment and the member's part of it, computed anew where that is due. ApiError."""
-    if group.assignment_epoch >= epoch or not _may_assign(shard, group):
+    interval_ms = shard.env.group_config(group.id, "consumer.assignment.interval.ms")
+    if group.assignment_epoch >= epoch or not group.may_be_assigned(shard.env.now_ms(), interval_ms):
         return group.assignment_epoch, group.target_of(changed)
     members = {m.id: m for m in _with(group, changed)}
     order = java_order(members)
@@ -310,13 +311,6 @@ def assign(
             records.append(target_record(group.id, member_id, target))
     records.append(assignment_record(group.id, epoch, shard.env.now_ms()))
     return epoch, assignment.get(changed.id, {})
-
-
-def _may_assign(shard: GroupShard, group: ConsumerGroup) -> bool:
-    """Assignments of one group are an interval apart (KIP-1263); 0 is a group whose members all left."""
-    interval = shard.env.group_config(group.id, "consumer.assignment.interval.ms")
-    last = group.assignment_timestamp_ms
-    return last == 0 or interval == 0 or shard.env.now_ms() >= last + interval
 
 
 def _topic_ids(shard: GroupShard, group: ConsumerGroup, member: Member) -> frozenset[bytes]:

@@ -52,6 +52,11 @@ class ModernGroup(Generic[M]):
         self._scalars["assignment_epoch"] = epoch
         self._scalars["assignment_timestamp"] = timestamp_ms
 
+    def may_be_assigned(self, now_ms: int, interval_ms: int) -> bool:
+        """Assignments of one group are an interval apart (KIP-1263); 0 is a group whose members all left."""
+        last = self.assignment_timestamp_ms
+        return last == 0 or interval_ms == 0 or now_ms >= last + interval_ms
+
     @property
     def is_empty(self) -> bool:
         return not len(self.members)

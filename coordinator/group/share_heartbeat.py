@@ -169,7 +169,8 @@ def _has_unassigned(shard: GroupShard, group: ShareGroup) -> bool:
 
 def _assign(shard: GroupShard, group: ShareGroup, epoch: int, changed: ShareMember, records: list[CoordinatorRecord]) -> tuple[int, Target]:
     """The epoch of the target assignment and the member's part of it, computed anew where that is due. ApiError."""
-    if group.assignment_epoch >= epoch or not _may_assign(shard, group):
+    interval_ms = shard.env.group_config(group.id, "share.assignment.interval.ms")
+    if group.assignment_epoch >= epoch or not group.may_be_assigned(shard.env.now_ms(), interval_ms):
         return group.assignment_epoch, group.targets.get(changed.id, {})
     members: dict[str, ShareMember] = {**dict(group.members.items()), changed.id: changed}
     image = shard.env.image
@@ -189,13 +190,6 @@ def _assign(shard: GroupShard, group: ShareGroup, epoch: int, changed: ShareMemb
             records.append(_target_record(group.id, member_id, target))
     records.append(_assignment_record(group.id, epoch, shard.env.now_ms()))
     return epoch, assignment.get(changed.id, {})
-
-
-def _may_assign(shard: GroupShard, group: ShareGroup) -> bool:
-    """Assignments of one group are an interval apart (KIP-1263); 0 is a group whose members all left."""
-    interval = shard.env.group_config(group.id, "share.assignment.interval.ms")
-    last = group.assignment_timestamp_ms
-    return last == 0 or interval == 0 or shard.env.now_ms() >= last + interval
 
 
 def _reconcile(
