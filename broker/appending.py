@@ -9,6 +9,7 @@ from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt
 from ..storage import validation
 from ..storage.log import Appended
+from ..storage.producers import Verification
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ CODECS = {
 }
 
 
-def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: int, answer: Any) -> int:
-    """Checks a batch and appends it; returns the offset that acks=all waits for. `answer` takes what a producer is told. ApiError, InvalidRecords."""
+def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: int, answer: Any, verification: Verification | None = None) -> int:
+    """Checks a batch and appends it; returns the offset that acks=all waits for. `answer` takes what a producer is told. ApiError, InvalidRecords.
+
+    `verification`: what a transactional batch needs, unless its transaction is open.
+    """
     log = partition.open_log()
     if acks == -1:
         check_replicas(partition)
@@ -43,6 +47,8 @@ def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: i
             answer.log_append_time_ms = duplicate.timestamp
             answer.log_start_offset = log.start_offset
             return duplicate.last_offset + 1
+        if header.is_transactional and verifies(broker):
+            log.producers.check_verified(header.producer_id, header.producer_epoch, verification)
         log.producers.check(header, log.end_offset)
     if config["compression.type"] != "producer" and CODECS[config["compression.type"]] != header.codec:
         data, at = _recompress(data, at, config)
@@ -51,6 +57,11 @@ def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: i
     answer.log_append_time_ms = done.append_time
     answer.log_start_offset = log.start_offset
     return done.next_offset
+
+
+def verifies(broker: Broker) -> bool:
+    """Whether a transactional batch must be known to its coordinator (`transaction.partition.verification.enable`)."""
+    return bool(broker.groups.config("transaction.partition.verification.enable"))
 
 
 def check_replicas(partition: Partition) -> None:

@@ -27,9 +27,11 @@ from .metadata import MetadataController
 from .metrics import Metrics
 from .partition import Partition
 from .partitions import Partitions
+from .producer_ids import ProducerIds
 from .replication import Policies
 from .share_coordinators import ShareCoordinators
 from .sharing import Sharing
+from .transaction_coordinators import TransactionCoordinators
 
 logger = logging.getLogger("ottla")
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
@@ -54,7 +56,10 @@ class Broker:
         self.loading: dict[Host[Any], None] = {}  # shards that take more than a moment
         self.groups = GroupCoordinators(self)
         self.share_states = ShareCoordinators(self)
-        self.coordinators: dict[str, Coordinators[Any]] = {one.topic_name: one for one in (self.groups, self.share_states)}
+        self.transactions = TransactionCoordinators(self)
+        families: tuple[Coordinators[Any], ...] = (self.groups, self.share_states, self.transactions)
+        self.coordinators = {one.topic_name: one for one in families}
+        self.producer_ids = ProducerIds(self)
         self.sharing = Sharing(self)
         self.metadata = MetadataController(self)
         self.extensions: dict[str, Any] = {}  # state of API families, made when they are first used

@@ -99,6 +99,4 @@ class Cleaner:
             self.broker.directory_failed(self.broker.partitions.directory_of[partition], failure)
             return
         self.broker.metrics.cleanings += 1
-        partition.hw_position = None
-        if partition.high_watermark <= log.end_offset:
-            partition.hw_position = log.position_of(partition.high_watermark)
+        partition.forget_positions()

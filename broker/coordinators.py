@@ -12,12 +12,16 @@ from ..coordinator.timeline import Timeline
 from ..coordinator.timers import Timers
 from ..protocol.config_def import ConfigInvalid, keys
 from ..protocol.errors import ApiError
+from ..protocol.records import Template
 from ..storage.log import Log
+from ..storage.producers import Verification
+from .appending import verifies
 from .hosting import Coordinators, Host, live_entries
 from .later import Later
 
 if TYPE_CHECKING:
     from ..coordinator.group.shard import GroupShard
+    from ..coordinator.transaction.shard import Producer
     from .broker import Broker
 
 TOPIC_NAME = "__consumer_offsets"
@@ -193,6 +197,17 @@ class GroupCoordinators(Coordinators["GroupShard"]):
     def write(self, group_id: str, handler: Callable[[GroupShard], Result]) -> Later[Any]:
         """Runs a handler as a write of the group's shard; finished with its reply when its records are committed. ApiError."""
         return self.write_at(self.partition_for(group_id), handler)
+
+    def write_in_transaction(
+        self, index: int, producer: Producer, verification: Verification | None, handler: Callable[[GroupShard], Result]
+    ) -> Later[Any]:
+        """As `write_at`, for records that hold once the producer's transaction is committed. ApiError."""
+        later: Later[Any] = Later()
+        host = self.host_at(index)
+        if verifies(self.broker):
+            host.partition.open_log().producers.check_verified(producer.id, producer.epoch, verification)
+        host.write(handler, later.settle, template=Template(producer_id=producer.id, producer_epoch=producer.epoch, transactional=True))
+        return later
 
     def exchange(self, group_id: str, handler: Callable[[GroupShard, Callable[[Any], None]], Result]) -> Later[Any]:
         """As `write`, for a handler that sends its reply itself, at once or when others have done their part. ApiError."""

@@ -59,7 +59,7 @@ class Dispatcher:
 
     def __init__(self, broker: Broker, log: RequestLog | None = None) -> None:
         self.broker = broker
-        self.apis = apis()
+        self.apis = apis(broker.config["unstable.api.versions.enable"])
         self.log = log
         self.frame_bytes_max = broker.config["ottla.frame.max.bytes"]
 

@@ -17,8 +17,9 @@ from ..coordinator.shard import RecordFormat, Result, Shard
 from ..coordinator.timeline import Timeline
 from ..coordinator.timers import Timers
 from ..protocol import messages, records
+from ..protocol.compression import NONE
 from ..protocol.errors import ApiError, Errors
-from ..protocol.records import BatchAt, Record
+from ..protocol.records import BatchAt, Record, Template
 from ..storage.log import Log
 from ..storage.segment import BatchInfo, Segment
 from .appending import check_replicas, store
@@ -120,7 +121,7 @@ class Host(Generic[S]):
         timeline, timers = Timeline(), Timers()
         self.shard: S = owner.make_shard(self, timeline, timers)
         self.runtime = Runtime(partition.name, self.shard, owner.format(), _Writer(broker, partition), timeline, timers)
-        self.runtime.codec = broker.config[owner.codec_key]
+        self.runtime.codec = broker.config[owner.codec_key] if owner.codec_key else NONE
         self.runtime.timeout_code = int(Errors.COORDINATOR_NOT_AVAILABLE)
         self.runtime.on_bug = lambda bug: logger.error("%s: a handler failed", partition.name, exc_info=bug)
         self.load_ms = 0
@@ -151,9 +152,13 @@ class Host(Generic[S]):
                 self.owner.collector_wakes(self)
         if self.runtime.state is State.ACTIVE:
             self.load_ms = schedule.monotonic_ms() - self._began_ms
-            self.partition.on_advance = self.runtime.advance
-            self.runtime.advance(self.partition.high_watermark)
+            self.partition.on_advance = self._advance
+            self._advance(self.partition.high_watermark)
             self.broker.wrote(self)
+
+    def _advance(self, high_watermark: int) -> None:
+        self.runtime.advance(high_watermark)
+        self.owner.advanced(self)
 
     def flush(self) -> None:
         """Appends what this event's writes decided."""
@@ -173,10 +178,17 @@ class Host(Generic[S]):
             self.runtime.write(handler, lambda reply, error: None, self.broker.schedule.monotonic_ms())
             self.broker.wrote(self)
 
-    def write(self, handler: Callable[[S], Result], on_done: Callable[[Any, ApiError | None], None]) -> None:
+    def write(
+        self,
+        handler: Callable[[S], Result],
+        on_done: Callable[[Any, ApiError | None], None],
+        timeout_ms: int | None = None,
+        template: Template | None = None,
+    ) -> None:
+        """Runs a handler as a write. `timeout_ms`: how long its reply may wait, where that is not what it is for the whole family."""
         now = self.broker.schedule.monotonic_ms()
-        deadline = now + self.broker.config[self.owner.timeout_key]
-        self.runtime.write(lambda: handler(self.shard), on_done, now, deadline_ms=deadline)
+        deadline = now + (self.broker.config[self.owner.timeout_key] if timeout_ms is None else timeout_ms)
+        self.runtime.write(lambda: handler(self.shard), on_done, now, deadline_ms=deadline, template=template)
         self.broker.wrote(self)
 
     def read(self, handler: Callable[[S, int], Any]) -> Any:
@@ -194,7 +206,7 @@ class Coordinators(Generic[S]):
 
     topic_name: str
     timeout_key: str  # how long a reply waits for its records
-    codec_key: str
+    codec_key: str | None  # None for records that are never compressed
     partitions_key: str
     replication_key: str
 
@@ -224,6 +236,13 @@ class Coordinators(Generic[S]):
 
     def topic_configs(self) -> dict[str, str]:
         raise NotImplementedError
+
+    def partition_for(self, key: Any) -> int:
+        """The partition that coordinates a key."""
+        raise NotImplementedError
+
+    def advanced(self, host: Host[S]) -> None:
+        """More of a shard's records are committed."""
 
     # partitions
 
@@ -303,10 +322,10 @@ class Coordinators(Generic[S]):
                 raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
         return host
 
-    def write_at(self, index: int, handler: Callable[[S], Result]) -> Later[Any]:
+    def write_at(self, index: int, handler: Callable[[S], Result], timeout_ms: int | None = None) -> Later[Any]:
         """Runs a handler as a write of a shard; finished with its reply when its records are committed. ApiError."""
         later: Later[Any] = Later()
-        self.host_at(index).write(handler, later.settle)
+        self.host_at(index).write(handler, later.settle, timeout_ms)
         return later
 
     def read_all(self, handler: Callable[[S, int], Any]) -> list[Any]:

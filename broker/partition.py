@@ -42,6 +42,7 @@ class Partition:
         self.offline = False
         self.high_watermark = 0
         self.hw_position: tuple[Segment, int] | None = None
+        self.lso_position: tuple[int, tuple[Segment, int]] | None = None
         self.follower = Follower(IMMEDIATE)
         self.isr_size = self.replica_count = 1
         self.min_insync_replicas = 1
@@ -75,9 +76,12 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of the transaction that has been open longest."""
-        first_open = self.log.producers.first_open_offset if self.log else None
-        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+        """The high watermark, or the first offset of a transaction that is open or whose end is not below the high watermark yet."""
+        log = self.log
+        unstable = log.producers.first_unstable_offset(self.high_watermark) if log else None
+        if log is None or unstable is None:
+            return self.high_watermark
+        return max(min(unstable, self.high_watermark), log.start_offset)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """ApiError for a client whose idea of the leader is older or newer than ours."""
@@ -141,8 +145,12 @@ class Partition:
         """At opening and after truncation, when nobody is told."""
         log = self.open_log()
         self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
-        self.hw_position = log.position_of(self.high_watermark)
+        self.forget_positions()
         self.follower.replicated = self.high_watermark
+
+    def forget_positions(self) -> None:
+        """The log's files are others now."""
+        self.hw_position = self.lso_position = None
 
     def offset_before_last_bytes(self, count: int) -> int:
         """The largest offset, between batches, with at least `count` bytes of log behind it."""
@@ -171,8 +179,15 @@ class Partition:
         if isolation_level == READ_COMMITTED:
             stable = self.last_stable_offset
             if stable < self.high_watermark:
-                return stable, log.position_of(stable)
+                return stable, self._position_of_stable(log, stable)
         return self.high_watermark, self.hw_position
+
+    def _position_of_stable(self, log: Log, stable: int) -> tuple[Segment, int]:
+        """Remembered, as a transaction may be open for long."""
+        known = self.lso_position
+        if known is None or known[0] != stable:
+            known = self.lso_position = (stable, log.position_of(stable))
+        return known[1]
 
     def read(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> FileSlice | None:
         """What a consumer gets from `offset` on. ApiError(OFFSET_OUT_OF_RANGE) outside the log."""

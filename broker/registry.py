@@ -50,8 +50,8 @@ class Api:
 
 
 @cache
-def apis() -> dict[int, Api]:
-    """Every API that is served, by key. Two files for one key are refused."""
+def apis(unstable: bool = False) -> dict[int, Api]:
+    """Every API that is served, by key; with `unstable` also the versions that Kafka has not promised yet. Two files for one key are refused."""
     from . import apis as package
 
     found: dict[int, Api] = {}
@@ -64,6 +64,6 @@ def apis() -> dict[int, Api]:
             raise ImportError(f"two files for API key {key}: {found[key].module}, {info.name}")
         names = schema.index()["apis"][str(key)]
         versions = schema.Versions.parse(names["versions"])
-        high = versions.high - 1 if names["unstable"] else versions.high
+        high = versions.high - 1 if names["unstable"] and not unstable else versions.high
         found[key] = Api(key, info.name, names["request"], headers.response_name(key), versions.low, high, key == 0)
     return dict(sorted(found.items()))

@@ -35,6 +35,12 @@ def share_key_names() -> dict[int, str]:
     return {number: name for name, number in _numbers().items() if name in SHARE_KEYS}
 
 
+@cache
+def transaction_key_names() -> dict[int, str]:
+    """Names of the keys of `__transaction_state` by record type."""
+    return {number: name for name, number in _numbers().items() if name in TRANSACTION_KEYS}
+
+
 def _numbers() -> dict[str, int]:
     found: dict[str, int] = schema.index()["records"]["coordinator-key"]
     return found

@@ -367,9 +367,12 @@ class Runtime:
             self._check_active()
             self.flush(now_ms)
             self._check_active()
-            first, end = append()
         except ApiError as error:
             return on_done(None, error)
+        try:
+            first, end = append()
+        except ApiError as error:
+            return on_done(None, ApiError(APPEND_ERRORS.get(error.code, error.code)))
         self.shard.replay_marker(first, producer_id, producer_epoch, coordinator_epoch, committed)
         self.last_written_offset = end
         self.timeline.snapshot(end)

@@ -39,6 +39,17 @@ class OffsetIndex:
                 high = middle
         return self.entry(low - 1)[1] if low else 0
 
+    def offset_behind(self, position: int) -> int | None:
+        """The offset of the first entry at `position` or behind it; None where there is none."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low)[0] if low < len(self) else None
+
     def last_offset(self) -> int:
         return self.entry(len(self) - 1)[0] if self.data else self.base_offset
 
@@ -127,3 +138,37 @@ def decode_aborted(data: bytes) -> list[AbortedTransaction]:
     """The whole entries of a `.txnindex`."""
     whole = len(data) - len(data) % TXN_INDEX_ENTRY.size
     return [AbortedTransaction._make(entry) for entry in TXN_INDEX_ENTRY.iter_unpack(data[:whole])]
+
+
+class AbortedIndex:
+    """A segment's aborted transactions in the order in which they ended, packed as on disk."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data[: len(data) - len(data) % TXN_INDEX_ENTRY.size])
+
+    def __len__(self) -> int:
+        return len(self.data) // TXN_INDEX_ENTRY.size
+
+    def entry(self, slot: int) -> AbortedTransaction:
+        return AbortedTransaction._make(TXN_INDEX_ENTRY.unpack_from(self.data, slot * TXN_INDEX_ENTRY.size))
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        self.data += encode_aborted(transaction)
+
+    def overlapping(self, offset: int, upper: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those that have records at `offset` or behind it and begin before `upper`; and whether later segments have none of them."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle).last_offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        found = []
+        for slot in range(low, len(self)):
+            one = self.entry(slot)
+            if one.first_offset < upper:
+                found.append(one)
+            if one.last_stable_offset >= upper:
+                return found, True
+        return found, False

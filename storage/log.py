@@ -18,14 +18,13 @@ from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offs
 from . import checkpoints, legacy_read
 from .epochs import LeaderEpochs
 from .files import Files, HandlePool, time_ns
-from .index import AbortedTransaction, decode_aborted
+from .index import AbortedTransaction
 from .layout import (
     DELETED,
     LEADER_EPOCHS,
     LOG,
     PARTITION_METADATA,
     SNAPSHOT,
-    TXN_INDEX,
     file_name,
     offset_of,
     parse_partition_directory,
@@ -187,7 +186,7 @@ class Log:
         for record in records.decode(data, at):
             marker = marker_of(record)
             if marker is not None:
-                aborted = self.producers.end_transaction(header, marker, base_offset, self.end_offset)
+                aborted = self.producers.end_transaction(header, marker, base_offset)
                 if aborted is not None:
                     self.add_aborted(aborted)
 
@@ -207,7 +206,7 @@ class Log:
         for record in records.decode(data, BatchAt(0, header)):
             marker = marker_of(record)
             if marker is not None:
-                aborted = self.producers.end_transaction(header, marker, batch.base_offset, batch.last_offset + 1)
+                aborted = self.producers.end_transaction(header, marker, batch.base_offset)
         return aborted
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
@@ -316,17 +315,23 @@ class Log:
 
     def aborted_between(self, offset: int, upper: int) -> list[AbortedTransaction]:
         """Aborted transactions that overlap the offsets from `offset` to `upper`, by first offset."""
-        found = []
+        found: list[AbortedTransaction] = []
         for segment in self.segments[max(self.floor(offset), 0) :]:
-            path = segment.path(TXN_INDEX)
-            if not self.files.exists(path):
-                continue
-            for entry in decode_aborted(self.files.read(path)):
-                if entry.last_offset >= offset and entry.first_offset < upper:
-                    found.append(entry)
-                if entry.last_stable_offset >= upper:
-                    return sorted(found, key=lambda t: t.first_offset)
-        return sorted(found, key=lambda t: t.first_offset)
+            some, is_all = segment.aborted.overlapping(offset, upper)
+            found += some
+            if is_all:
+                break
+        found.sort(key=lambda one: one.first_offset)
+        return found
+
+    def offset_behind(self, piece: FileSlice) -> int:
+        """An offset behind all records of a slice: the next that an index knows, or where the next segment begins."""
+        segments = self.segments
+        found = piece.segment.index.offset_behind(piece.position + piece.length)
+        if found is not None:
+            return found
+        slot = bisect_right(self.bases, piece.segment.base_offset)
+        return segments[slot].base_offset if slot < len(segments) else self.end_offset
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after `timestamp`."""
@@ -376,7 +381,6 @@ class Log:
         self.start_offset = offset
         if self.epochs.truncate_from_start(offset):
             self.save_epochs()
-        self.producers.truncate_before(offset)
         self.first_dirty_offset = max(self.first_dirty_offset, offset)
         return True
 
@@ -444,15 +448,27 @@ class Log:
 
     def rebuild_producers(self) -> None:
         """Producer state from the newest snapshot not above the log's end, and the batches behind it."""
-        for _ in self.rebuild_producers_steps():
+        for _ in self.rebuild_producers_steps(self.end_offset):
             continue
 
-    def rebuild_producers_steps(self) -> Iterator[None]:
+    def rebuild_producers_steps(self, end: int) -> Iterator[None]:
+        """As `rebuild_producers`, up to `end`, where a batch begins; snapshots of what lies behind it are removed."""
+        start = self._load_producers(end)
+        if start >= end:
+            return
+        for number, (segment, batch) in enumerate(self.batches_from(start)):
+            if batch.base_offset >= end:
+                return
+            self.replay_batch(segment, batch)
+            if number % 256 == 255:
+                yield
+
+    def _load_producers(self, end: int) -> int:
+        """Takes what the newest good snapshot says; returns up to where it speaks."""
         producers = self.producers = Producers(self.name)
-        start = self.start_offset
         for offset in sorted(self.snapshot_offsets(), reverse=True):
             path = self.path(file_name(offset, SNAPSHOT))
-            if offset > self.end_offset or offset < self.start_offset:
+            if offset > end or offset < self.start_offset:
                 self.files.remove(path)
                 continue
             try:
@@ -460,14 +476,8 @@ class Log:
             except ValueError:  # damaged: an older one, or the log itself
                 self.files.remove(path)
                 continue
-            start = offset
-            break
-        if start >= self.end_offset:
-            return
-        for number, (segment, batch) in enumerate(self.batches_from(start)):
-            self.replay_batch(segment, batch)
-            if number % 256 == 255:
-                yield
+            return offset
+        return self.start_offset
 
     def snapshot_offsets(self) -> list[int]:
         found = [n for n in self.files.names(self.directory) if n.endswith(SNAPSHOT)]

@@ -1,13 +1,17 @@
 """What a partition knows of its producers: epochs, the last five batches of each, and open transactions.
 
-The rules are Kafka's (`ProducerStateManager`, KIP-98, KIP-360): sequences grow by one per record and wrap from 2^31 - 1 to 0;
-a batch that is one of the last five is a duplicate and gets its first offset again; a producer of which nothing is known may
+The rules are Kafka's (`ProducerStateManager`, `ProducerAppendInfo`, KIP-98, KIP-360): sequences grow by one per record and wrap from
+2^31 - 1 to 0; a batch that is one of the last five is a duplicate and gets its first offset again; a producer of which nothing is known may
 begin anywhere. State is rebuilt from a snapshot file and the batches behind it.
+
+The first batch of a transaction is only taken with a `Verification` (KIP-890): the coordinator has said that the partition is part of it,
+and no marker has come between that and the append.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -77,30 +81,99 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
+class Verification:
+    """A producer's first batch of a transaction is on its way. `raises`: its client speaks version 2 of transactions."""
+
+    __slots__ = ("epoch", "lowest_sequence", "raises", "since_ms")
+
+    def __init__(self, epoch: int, sequence: int, raises: bool, since_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.raises = raises
+        self.since_ms = since_ms
+
+    def note(self, epoch: int, sequence: int) -> None:
+        """Another batch that waits for the same."""
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
+RAISES_SINCE = 2  # the version of transactions in which a marker's epoch is higher than that of its records
+EPOCH_MAX = 2**15 - 1
+
+
 class Producers:
     """All producers of a partition, by id; the least recently heard first."""
 
     def __init__(self, partition: str = "") -> None:
         self.partition = partition  # for messages
         self.by_id: OrderedDict[int, Producer] = OrderedDict()
-        self.open_transactions: dict[int, int] = {}  # producer id to first offset
+        self.open_transactions: dict[int, int] = {}  # producer id to first offset, the oldest first
+        self.verifying: dict[int, Verification] = {}  # by producer id
+        self._unreplicated: list[tuple[int, int]] = []  # a heap of ended transactions: the first offset, and the marker's
         self.snapshot_offset = -1  # up to where the newest snapshot file speaks
 
     @property
     def first_open_offset(self) -> int | None:
         """The first offset of the transaction that has been open longest."""
-        return min(self.open_transactions.values(), default=None)
+        return next(iter(self.open_transactions.values()), None)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset of a transaction that is open, or whose end the high watermark has not passed."""
+        ended = self._unreplicated
+        while ended and ended[0][1] < high_watermark:
+            heappop(ended)
+        first_open = self.first_open_offset
+        if not ended:
+            return first_open
+        return ended[0][0] if first_open is None else min(first_open, ended[0][0])
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        producer = self.by_id.get(producer_id)
+        return producer is not None and producer.transaction_first_offset >= 0 and producer.epoch == epoch
+
+    def begin_verification(self, producer_id: int, epoch: int, sequence: int, raises: bool, now_ms: int) -> Verification | None:
+        """What a transactional batch must bring along when it is appended; None where its transaction is open. ApiError."""
+        self._check_older(producer_id, epoch)
+        if self.is_in_transaction(producer_id, epoch):
+            return None
+        found = self.verifying.get(producer_id)
+        if found is None:
+            found = self.verifying[producer_id] = Verification(epoch, sequence, raises, now_ms)
+        else:
+            found.note(epoch, sequence)
+        return found
+
+    def _check_older(self, producer_id: int, epoch: int) -> None:
+        producer = self.by_id.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
+            raise ApiError(
+                Errors.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {producer.epoch}",
+            )
 
     def find_duplicate(self, header: BatchHeader) -> Batch | None:
         producer = self.by_id.get(header.producer_id)
         return producer.duplicate(header) if producer else None
 
+    def check_verified(self, producer_id: int, epoch: int, verification: Verification | None) -> None:
+        """Refuses a transactional batch of which nobody knows whether its transaction is open. ApiError."""
+        if not self.is_in_transaction(producer_id, epoch):
+            self._check_older(producer_id, epoch)
+            if verification is None or self.verifying.get(producer_id) is not verification:
+                raise ApiError(Errors.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
     def check(self, header: BatchHeader, offset: int) -> None:
         """Refuses a client's batch that does not follow from what its producer wrote. ApiError with Kafka's code and words."""
-        producer = self.by_id.get(header.producer_id)
+        pid, epoch = header.producer_id, header.producer_epoch
+        producer = self.by_id.get(pid)
+        verification = self.verifying.get(pid)
+        if verification is not None:
+            self._check_first(header, offset, verification, producer)
         if producer is None:
             return
-        pid, epoch = header.producer_id, header.producer_epoch
         if epoch < producer.epoch:
             raise ApiError(
                 Errors.INVALID_PRODUCER_EPOCH,
@@ -126,6 +199,43 @@ class Producers:
                 f"Expected transactional write from producer {pid} at offset {offset} in partition {self.partition}",
             )
 
+    def _check_first(self, header: BatchHeader, offset: int, verification: Verification, producer: Producer | None) -> None:
+        """Of the batches that waited for a verification the one with the lowest sequence comes first. ApiError."""
+        head = f"sequence number for producer {header.producer_id} at offset {offset} in partition {self.partition}: {header.base_sequence}"
+        if verification.raises and header.base_sequence != 0 and (producer is None or not producer.batches):
+            raise ApiError(
+                Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid {head} (incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer with no existing state.",
+            )
+        if header.base_sequence > verification.lowest_sequence:
+            raise ApiError(
+                Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order {head} (incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)",
+            )
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, version: int, offset: int) -> None:
+        """Refuses a marker of an older producer or coordinator. `version`: that of the client's transactions.
+
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            return
+        raises = version >= RAISES_SINCE
+        repeated = raises and epoch == producer.epoch and (producer.transaction_first_offset < 0 or epoch == EPOCH_MAX)
+        if not repeated and (epoch < producer.epoch or (raises and epoch == producer.epoch)):
+            raise ApiError(
+                Errors.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self.partition} is {epoch}, "
+                f"which is {'<=' if raises else '<'} the last seen epoch {producer.epoch} (TV{version})",
+            )
+        if producer.coordinator_epoch > coordinator_epoch:
+            raise ApiError(
+                Errors.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition {self.partition}: "
+                f"{coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
+            )
+
     @staticmethod
     def _follows(last: int, first: int) -> bool:
         return first == (last + 1) & 0x7FFFFFFF
@@ -147,10 +257,12 @@ class Producers:
         producer.last_timestamp = header.max_timestamp
         if header.is_transactional and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = self.open_transactions[pid] = base_offset
+        if header.is_transactional:
+            self.verifying.pop(pid, None)
         self.by_id.move_to_end(pid)
 
-    def end_transaction(self, header: BatchHeader, marker: Marker, offset: int, stable: int) -> AbortedTransaction | None:
-        """Notes a marker at `offset`; returns the entry of an aborted transaction. `stable`: the high watermark's bound."""
+    def end_transaction(self, header: BatchHeader, marker: Marker, offset: int) -> AbortedTransaction | None:
+        """Notes a marker at `offset`; returns the entry of an aborted transaction."""
         pid = header.producer_id
         producer = self.by_id.get(pid)
         if producer is None:
@@ -164,7 +276,13 @@ class Producers:
         producer.last_timestamp = header.max_timestamp
         self.open_transactions.pop(pid, None)
         self.by_id.move_to_end(pid)
-        if first < 0 or marker.committed:
+        verification = self.verifying.get(pid)
+        if verification is not None and not (verification.raises and verification.epoch == header.producer_epoch):
+            del self.verifying[pid]
+        if first < 0:
+            return None
+        heappush(self._unreplicated, (first, offset))
+        if marker.committed:
             return None
         open_now = self.first_open_offset
         return AbortedTransaction(0, pid, first, offset, open_now if open_now is not None else offset + 1)
@@ -174,13 +292,8 @@ class Producers:
         for pid in [p for p, s in self.by_id.items() if now_ms - s.last_timestamp >= expiration_ms]:
             if self.by_id[pid].transaction_first_offset < 0:
                 del self.by_id[pid]
-
-    def truncate_before(self, offset: int) -> None:
-        """The log begins at `offset` now: what is known of earlier records stays, open transactions before it end."""
-        for pid, first in list(self.open_transactions.items()):
-            if first < offset and self.by_id[pid].last_offset < offset:
-                del self.open_transactions[pid]
-                self.by_id[pid].transaction_first_offset = -1
+        for pid in [p for p, v in self.verifying.items() if now_ms - v.since_ms >= expiration_ms]:
+            del self.verifying[pid]
 
     # snapshot files
 
@@ -222,4 +335,5 @@ class Producers:
                 p.batches.append(Batch(e.last_sequence, e.last_offset, e.offset_delta, e.timestamp))
             if e.current_txn_first_offset >= 0:
                 self.open_transactions[e.producer_id] = e.current_txn_first_offset
+        self.open_transactions = dict(sorted(self.open_transactions.items(), key=lambda one: one[1]))
         self.snapshot_offset = offset

@@ -21,12 +21,10 @@ from .layout import (
     PARTITION_METADATA,
     SNAPSHOT,
     SWAP,
-    TXN_INDEX,
     file_name,
     offset_of,
 )
 from .log import Log
-from .producers import Producers
 from .segment import BatchInfo, Segment
 from .settings import LogSettings
 
@@ -66,7 +64,7 @@ def open_log(
     if log.epochs.truncate_from_end(log.end_offset):
         log.save_epochs()
     if not created:
-        yield from log.rebuild_producers_steps()
+        yield from log.rebuild_producers_steps(log.end_offset)
     else:
         log.save_epochs()
     log.first_dirty_offset = log.start_offset
@@ -175,7 +173,7 @@ def _find_end(log: Log) -> None:
 def _recover(log: Log) -> Generator[None, None, None]:
     """Checks every segment that the recovery point does not vouch for; cuts the log at the first wrong byte."""
     first = max(log.floor(log.recovery_point - 1), 0)  # the indexes of what was active are not vouched for
-    log.producers = Producers(log.name)
+    yield from log.rebuild_producers_steps(log.segments[first].base_offset)  # a transaction that is aborted there may have begun before
     known_end = log.segments[first].base_offset
     for slot in range(first, len(log.segments)):
         segment = log.segments[slot]
@@ -208,10 +206,7 @@ def _drop_behind(log: Log, slot: int) -> None:
 def _check_segment(log: Log, segment: Segment) -> Generator[None, None, tuple[int, int]]:
     """How many bytes of a segment are whole and true, and the offset behind them. Its indexes are made anew."""
     segment.reset_indexes()
-    path = segment.path(TXN_INDEX)
-    if log.files.exists(path):
-        log.pool.close(path)
-        log.files.remove(path)
+    segment.reset_aborted()
     log.end_offset = segment.base_offset
     valid, next_offset, since_step = 0, segment.base_offset, 0
     for batch in segment.scan():

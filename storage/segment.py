@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchAt, BatchHeader, header_at
 from .files import Files, Handle, HandlePool
-from .index import AbortedTransaction, OffsetIndex, TimeIndex, decode_aborted, encode_aborted
+from .index import AbortedIndex, AbortedTransaction, OffsetIndex, TimeIndex, decode_aborted, encode_aborted
 from .layout import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 
 SCAN_BYTES = 4096 + HEADER_SIZE
@@ -71,6 +71,7 @@ class Segment:
         self.bytes_since_index = 0
         self._index: OffsetIndex | None = None if size else OffsetIndex(base_offset)
         self._times: TimeIndex | None = None if size else TimeIndex(base_offset)
+        self._aborted: AbortedIndex | None = None
         self._saved = {INDEX: -1, TIME_INDEX: -1}  # sizes of the indexes in their files, where they are known
         self.unsynced: set[str] = set()  # which of its small files were written since they were last made durable
 
@@ -174,10 +175,28 @@ class Segment:
         self.unsynced.clear()
         return paths
 
+    @property
+    def aborted(self) -> AbortedIndex:
+        """Its aborted transactions, read when they are first asked for."""
+        if self._aborted is None:
+            path = self.path(TXN_INDEX)
+            self._aborted = AbortedIndex(self.files.read(path) if self.files.exists(path) else b"")
+        return self._aborted
+
     def add_aborted(self, transaction: AbortedTransaction) -> None:
+        aborted = self.aborted
         handle = self.pool.open(self.path(TXN_INDEX), create=True)
-        handle.write_at(handle.size(), encode_aborted(transaction))
+        handle.write_at(len(aborted.data), encode_aborted(transaction))
+        aborted.append(transaction)
         self.unsynced.add(TXN_INDEX)
+
+    def reset_aborted(self) -> None:
+        """Forgets them: they are found anew in the log."""
+        self._aborted = None
+        path = self.path(TXN_INDEX)
+        if self.files.exists(path):
+            self.pool.close(path)
+            self.files.remove(path)
 
     def _forget_saved(self) -> None:
         self._saved = dict.fromkeys(self._saved, -1)
@@ -244,6 +263,7 @@ class Segment:
             kept = [t for t in decode_aborted(self.files.read(path)) if t.last_offset < offset]
             self.pool.close(path)
             self.files.replace(path, b"".join(encode_aborted(t) for t in kept))
+            self._aborted = None
 
     def rename(self, suffix: str) -> None:
         """Gives all its files another suffix; what is being read stays readable."""

@@ -2,6 +2,7 @@
 
 3 record batches (KIP-98); 5 log start offset; 7 zstd (KIP-110); 8 record errors (KIP-467); 9 flexible; 10 the new leader
 (KIP-951); 11 and 12 transactions of KIP-890; 13 topic ids (KIP-516). 0 to 2 are listed and refused.
+The first batch of a transaction in a partition waits for the transaction's coordinator; version 12 and newer add the partition themselves.
 acks=0 gets no reply; an error then ends the connection. acks=all waits for the high watermark, at most `timeout.ms`.
 """
 
@@ -9,23 +10,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol import messages, records
+from ...protocol.errors import ApiError, Errors, default_message
 from ...storage import validation
-from ...storage.validation import InvalidRecords
+from ...storage.producers import Verification
+from ...storage.validation import MAGIC_AT, InvalidRecords
 from ..appending import append
 from ..context import Context
 from ..dispatch import CLOSE, NO_REPLY
 from ..later import Later
 from ..partition import Partition
+from ..verification import PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE, Mode, ask_coordinator, mode_of
 
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 10
 WITHOUT_START_OFFSET = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR))
 ADMIN_CLIENT = "__admin_client"
+TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that has the bit
+UNVERIFIABLE = frozenset((Errors.NETWORK_EXCEPTION, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR))
 
 
 def handle(context: Context, request: Any) -> Any:
+    if any(map(_is_transactional, (p.records for t in request.topic_data for p in t.partition_data))):
+        return _in_transaction(context, request)
+    return _append_all(context, request, {})
+
+
+def _append_all(context: Context, request: Any, verified: dict[int, Verification | ApiError]) -> Any:
+    """Appends what can be appended. `verified`: what is known of the first batches of transactions, by the identity of the request's parts."""
     acks = request.acks
     response = messages.ProduceResponse()
     waits: list[tuple[Partition, int, Any]] = []
@@ -33,7 +45,7 @@ def handle(context: Context, request: Any) -> Any:
     for topic in request.topic_data:
         out = messages.ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         for wanted in topic.partition_data:
-            answer, partition, end = _one(context, topic, wanted, acks)
+            answer, partition, end = _one(context, topic, wanted, acks, verified.get(id(wanted)))
             out.partition_responses.append(answer)
             if answer.error_code:
                 failed = True
@@ -49,7 +61,7 @@ def handle(context: Context, request: Any) -> Any:
     return response
 
 
-def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Partition | None, int]:
+def _one(context: Context, topic: Any, wanted: Any, acks: int, verified: Verification | ApiError | None) -> tuple[Any, Partition | None, int]:
     """The answer for one partition, and up to where acks=all has to wait. Kafka gives reasons for records, not for batches."""
     answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
     try:
@@ -57,11 +69,13 @@ def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Par
         at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
         if acks not in (-1, 0, 1):
             raise ApiError(Errors.INVALID_REQUIRED_ACKS)
+        if isinstance(verified, ApiError):
+            raise verified
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, error.message
         return answer, None, 0
     try:
-        return answer, partition, append(context.broker, partition, wanted.records, at, acks, answer)
+        return answer, partition, append(context.broker, partition, wanted.records, at, acks, answer, verified)
     except InvalidRecords as error:
         answer.error_code, answer.error_message = error.code, error.text
         answer.log_start_offset = partition.start_offset
@@ -75,6 +89,107 @@ def _one(context: Context, topic: Any, wanted: Any, acks: int) -> tuple[Any, Par
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
     return answer, partition, 0
+
+
+# transactions
+
+
+def _is_transactional(data: Any) -> bool:
+    return (
+        data is not None
+        and len(data) > TRANSACTIONAL_AT
+        and bool(data[TRANSACTIONAL_AT] & records.TRANSACTIONAL_MASK)
+        and data[MAGIC_AT] == records.MAGIC
+    )
+
+
+def _in_transaction(context: Context, request: Any) -> Any:
+    """Batches whose transaction is open in their partition are appended; for others the coordinator is asked first."""
+    if request.transactional_id is None:
+        return _refused(context, request, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    headers = [
+        (topic, wanted, records.header_at(wanted.records))
+        for topic in request.topic_data
+        for wanted in topic.partition_data
+        if _is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
+    ]
+    if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
+        return _refused(context, request, Errors.INVALID_PRODUCER_ID_MAPPING)
+    verified: dict[int, Verification | ApiError] = {}
+    asked: dict[tuple[str, int], list[int]] = {}  # the parts of the request by their partition
+    raises, now = context.version >= PRODUCE_ADDS_SINCE, context.broker.schedule.now_ms()
+    for topic, wanted, header in headers:
+        try:
+            partition = _find(context, topic, wanted.index)
+            producers = partition.open_log().producers
+            found = producers.begin_verification(header.producer_id, header.producer_epoch, header.base_sequence, raises, now)
+        except ApiError as error:
+            verified[id(wanted)] = ApiError(error.code)
+            continue
+        if found is not None:
+            verified[id(wanted)] = found
+            asked.setdefault((partition.topic, partition.index), []).append(id(wanted))
+    if not asked:
+        return _append_all(context, request, verified)
+    for topic in request.topic_data:
+        for wanted in topic.partition_data:
+            if wanted.records is not None:  # it is the connection's, for as long as nobody waits
+                wanted.records = memoryview(bytearray(wanted.records))
+    return _verify(context, request, verified, asked, headers[0][2])
+
+
+async def _verify(
+    context: Context, request: Any, verified: dict[int, Verification | ApiError], asked: dict[tuple[str, int], list[int]], header: Any
+) -> Any:
+    from ...coordinator.transaction.shard import Producer
+
+    broker, config = context.broker, context.broker.config
+    mode = mode_of(context.version, PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE)
+    producer = Producer(header.producer_id, header.producer_epoch)
+    patience_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
+    until_ms = broker.schedule.monotonic_ms() + patience_ms
+    while True:
+        refused = await ask_coordinator(broker, request.transactional_id, producer, asked.keys(), mode)
+        ended = Errors.CONCURRENT_TRANSACTIONS in refused.values()  # the markers of the transaction before are being written
+        if not ended or mode is not Mode.ADDS or broker.schedule.monotonic_ms() >= until_ms:
+            break
+        await broker.pause(config["add.partitions.to.txn.retry.backoff.ms"])
+    for key, code in refused.items():
+        for part in asked[key]:
+            verified[part] = _unverified(code, mode)
+    outcome = _append_all(context, request, verified)
+    return await outcome if isinstance(outcome, Later) else outcome
+
+
+def _unverified(code: int, mode: Mode) -> ApiError:
+    """What a producer is told of a batch that was not verified."""
+    if code == Errors.INVALID_TXN_STATE:
+        return ApiError(code, "Partition was not added to the transaction")
+    if code in UNVERIFIABLE or (code == Errors.CONCURRENT_TRANSACTIONS and mode is not Mode.ADDS):
+        text = f"Unable to verify the partition has been added to the transaction. Underlying error: {Errors(code).name}"
+        return ApiError(Errors.NOT_ENOUGH_REPLICAS, text)
+    return ApiError(code)
+
+
+def _refused(context: Context, request: Any, code: int) -> Any:
+    """The same error for everything."""
+    if request.acks == 0:
+        return CLOSE
+    r = messages.ProduceResponse
+    text = default_message(code)
+    return r(
+        responses=[
+            r.TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    r.PartitionProduceResponse(index=p.index, error_code=code, error_message=text, base_offset=-1, log_append_time_ms=-1)
+                    for p in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
 
 
 def _find(context: Context, topic: Any, index: int) -> Partition:

@@ -2,7 +2,6 @@
 
 1 transactions; 3 flexible; 4 several keys at once (KIP-699); 5 TRANSACTION_ABORTABLE; 6 share-partitions (KIP-932).
 Where the topic of the coordinators does not exist yet it is made, and the answer waits for it; Kafka answers COORDINATOR_NOT_AVAILABLE first.
-Transactions get COORDINATOR_NOT_AVAILABLE until their coordinator is served.
 """
 
 from __future__ import annotations
@@ -49,12 +48,11 @@ async def _check(context: Context, kind: int, key: str) -> None:
     share_key = _share_key(key) if kind == SHARE and context.version >= SHARE_SINCE else None
     if kind not in (GROUP, TRANSACTION, SHARE) or (kind == SHARE and share_key is None):
         raise ApiError(Errors.INVALID_REQUEST)
-    if kind == TRANSACTION:
-        raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
     broker = context.broker
-    family: Coordinators[Any] = broker.groups if share_key is None else broker.share_states
+    families: dict[int, Coordinators[Any]] = {GROUP: broker.groups, TRANSACTION: broker.transactions, SHARE: broker.share_states}
+    family = families[kind]
     await family.create_topic()
-    index = broker.groups.partition_for(key) if share_key is None else broker.share_states.partition_for(share_key)
+    index = family.partition_for(key if share_key is None else share_key)
     if (family.topic_name, index) not in broker.partitions.by_name:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
 

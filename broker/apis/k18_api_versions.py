@@ -31,10 +31,11 @@ def handle(context: Context, request: Any) -> Any:
         return r(error_code=Errors.INVALID_REQUEST)
     if context.version >= 5 and _astray(context, request):
         return r(error_code=Errors.REBOOTSTRAP_REQUIRED)
+    served = apis(context.broker.config["unstable.api.versions.enable"]).values()
     finalized = {**dict(context.broker.image.features.items()), KRAFT_VERSION: KRAFT_LEVEL}
     features = supported().items()
     response = r(
-        api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in apis().values()],
+        api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in served],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
         finalized_features=[r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in finalized.items()],
     )

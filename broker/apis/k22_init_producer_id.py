@@ -1,42 +1,62 @@
-"""InitProducerId, versions 0 to 5: a producer id for an idempotent producer (KIP-98).
+"""InitProducerId, versions 0 to 5: a producer id for an idempotent or a transactional producer (KIP-98).
 
-2 flexible; 3 a known id may ask for the next epoch (KIP-360); 4 the producer may be fenced; 5 transaction version 2.
-Not served yet: transactional ids. They get COORDINATOR_NOT_AVAILABLE, and no client comes this far, as FindCoordinator is not listed.
+2 flexible; 3 a known id may ask for the next epoch (KIP-360); 4 the producer may be fenced; 5 transaction version 2 (KIP-890). Version 6,
+two-phase commit (KIP-939), is not stable in Kafka 4.4: it is served where `unstable.api.versions.enable` is on. It can begin such a
+producer where `transaction.two.phase.commit.enable` allows it; going on with a transaction that was prepared is UNSUPPORTED_VERSION, as in Kafka.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
-from ...protocol.errors import Errors
+from ...protocol.errors import ApiError, Errors
 from ..context import Context
 
+if TYPE_CHECKING:
+    from ...coordinator.transaction.shard import Producer
 
-class ProducerIds:
-    """The block of ids that this node hands out, with the next one fetched when it is used up."""
-
-    def __init__(self) -> None:
-        self.next = self.end = 0
-
-    def take(self) -> int:
-        found = self.next
-        self.next += 1
-        return found
+FENCED_SINCE = 4
 
 
 async def handle(context: Context, request: Any) -> Any:
     r = messages.InitProducerIdResponse
-    if request.transactional_id == "":
-        return r(error_code=Errors.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
-    if request.transactional_id is not None:
-        return r(error_code=Errors.COORDINATOR_NOT_AVAILABLE, producer_id=-1, producer_epoch=-1)
-    broker = context.broker
-    ids: ProducerIds = broker.extensions.setdefault("producer_ids", ProducerIds())
-    metadata = broker.metadata
-    epoch = metadata.broker_epoch
-    while ids.next >= ids.end:
-        first, count = await metadata.submit(lambda: metadata.controller.allocate_producer_ids(context.node_id, epoch))
-        if ids.next >= ids.end:  # another request may have fetched a block meanwhile; this one is lost then
-            ids.next, ids.end = first, first + count
-    return r(producer_id=ids.take(), producer_epoch=0)
+    try:
+        producer = await _initialized(context, request)
+    except ApiError as error:
+        code = error.code
+        if code == Errors.PRODUCER_FENCED and context.version < FENCED_SINCE:
+            code = int(Errors.INVALID_PRODUCER_EPOCH)
+        return r(error_code=code, producer_id=-1, producer_epoch=-1)
+    return r(producer_id=producer.id, producer_epoch=producer.epoch)
+
+
+async def _initialized(context: Context, request: Any) -> Producer:
+    """ApiError."""
+    from ...coordinator.transaction.shard import Producer
+    from ...coordinator.transaction.state import NO_TIMEOUT
+
+    broker, transactional_id = context.broker, request.transactional_id
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise ApiError(Errors.INVALID_REQUEST)
+    if transactional_id is None:
+        await broker.producer_ids.ensure()
+        return Producer(broker.producer_ids.take(), 0)
+    if not transactional_id:
+        raise ApiError(Errors.INVALID_REQUEST)
+    two_phases = request.enable2_pc
+    if two_phases and not broker.config["transaction.two.phase.commit.enable"]:
+        raise ApiError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.keep_prepared_txn:
+        raise ApiError(Errors.UNSUPPORTED_VERSION)
+    timeout_ms = NO_TIMEOUT if two_phases else request.transaction_timeout_ms
+    if not two_phases and not 0 < timeout_ms <= broker.transactions.config("transaction.max.timeout.ms"):
+        raise ApiError(Errors.INVALID_TRANSACTION_TIMEOUT)
+    expected = None if request.producer_id == -1 else Producer(request.producer_id, request.producer_epoch)
+    broker.transactions.host(transactional_id)
+    await broker.producer_ids.ensure()
+    found = await broker.transactions.write(transactional_id, lambda shard: shard.initialize(transactional_id, timeout_ms, expected), timeout_ms)
+    if found.error:
+        raise ApiError(found.error)
+    initialized: Producer = found.producer
+    return initialized

@@ -266,7 +266,7 @@ class ClassicGroup:
 
     # checks
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int, in_transaction: bool = False) -> None:
         """ApiError where a commit may not be made."""
         if self.state is State.DEAD:
             raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
@@ -278,7 +278,7 @@ class ClassicGroup:
                 raise ApiError(Errors.ILLEGAL_GENERATION)
         else:
             raise ApiError(Errors.UNKNOWN_MEMBER_ID)
-        if self.state is State.COMPLETING_REBALANCE:
+        if self.state is State.COMPLETING_REBALANCE and not in_transaction:
             raise ApiError(Errors.REBALANCE_IN_PROGRESS)
 
     # records

@@ -223,12 +223,15 @@ class ConsumerGroup(ModernGroup[Member]):
 
     # checks
 
-    def check_commit(self, member_id: str, epoch: int, version: int) -> Member | None:
-        """Whether a commit may be made; a member whose partitions must be looked at one by one, or None. ApiError."""
+    def check_commit(self, member_id: str, epoch: int, version: int | None = None) -> Member | None:
+        """Whether a commit may be made; a member whose partitions must be looked at one by one, or None. ApiError.
+
+        `version`: of OffsetCommit; None for a commit in a transaction.
+        """
         if epoch < 0 and self.is_empty:
             return None
         member = self.member(member_id)
-        if not member.is_classic and version < 9:
+        if not member.is_classic and version is not None and version < 9:
             raise ApiError(Errors.UNSUPPORTED_VERSION, "OffsetCommit version 9 or above must be used by members using the consumer group protocol")
         if epoch == member.epoch:
             return None

@@ -20,13 +20,16 @@ from .consumer import ConsumerGroup
 from .environment import Client
 from .format import Commit, CommitPacker, commit_of
 from .joining import renew_session
+from .members import Member
 
 if TYPE_CHECKING:
     from .shard import GroupShard
 
 NO_OFFSET = -1
 NO_RETENTION = -1
+NO_GENERATION = -1
 GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
+TXN_GROUP_ID_NOT_FOUND_SINCE = STALE_EPOCH_SINCE = 6  # TxnOffsetCommit
 Key = tuple[str, int]
 K = TypeVar("K")
 
@@ -76,7 +79,9 @@ class Offsets:
             found = self.by_group.get(group_id)
             if found is None:
                 found = self.of(group_id)
-            found[at] = offset, commit
+            before = found.get(at)
+            if before is None or before[0] < offset:  # a log's plain commits are replayed last, see `live_entries`
+                found[at] = offset, commit
             return
         one = (producer_id, group_id, at)
         if one not in self.pending:
@@ -116,11 +121,27 @@ def _tally(counts: TimelineDict[K, int], key: K, change: int) -> None:
 def commit(shard: GroupShard, client: Client, request: Any) -> Result:
     """Commits offsets, each partition for itself where only its metadata is too long. ApiError for the whole request."""
     check = _check_commit(shard, client.version, request)
-    now = shard.env.now_ms()
-    expire = -1 if request.retention_time_ms == NO_RETENTION else now + request.retention_time_ms
-    limit = shard.env.config("offset.metadata.max.bytes")
     r = messages.OffsetCommitResponse
-    response, records = r(), []
+    expire = -1 if request.retention_time_ms == NO_RETENTION else shard.env.now_ms() + request.retention_time_ms
+    return _committed(shard, request, check, r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, expire)
+
+
+def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Result:
+    """As `commit`, with offsets that are pending until the transaction ends. ApiError."""
+    r = messages.TxnOffsetCommitResponse
+    try:
+        check = _check_in_transaction(shard, client.version, request)
+        return _committed(shard, request, check, r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition)
+    except ApiError as error:
+        if error.code == Errors.STALE_MEMBER_EPOCH and client.version < STALE_EPOCH_SINCE:
+            raise ApiError(Errors.ILLEGAL_GENERATION) from None
+        raise
+
+
+def _committed(shard: GroupShard, request: Any, check: Any, response: Any, topic_result: Any, result: Any, expire: int = -1) -> Result:
+    now = shard.env.now_ms()
+    limit = shard.env.config("offset.metadata.max.bytes")
+    records = []
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
         answers = []
@@ -128,14 +149,14 @@ def commit(shard: GroupShard, client: Client, request: Any) -> Result:
         for p in topic.partitions:
             index, metadata = p.partition_index, p.committed_metadata or ""
             if len(metadata) * 2 > limit and _java_length(metadata) > limit:
-                answers.append(r.OffsetCommitResponsePartition(partition_index=index, error_code=int(Errors.OFFSET_METADATA_TOO_LARGE)))
+                answers.append(result(partition_index=index, error_code=int(Errors.OFFSET_METADATA_TOO_LARGE)))
                 continue
             if check is not None:
                 check(topic_id, index)
-            answers.append(r.OffsetCommitResponsePartition(partition_index=index))
+            answers.append(result(partition_index=index))
             made = Commit(request.group_id, name, index, p.committed_offset, p.committed_leader_epoch, metadata, now, topic_id, expire)
             records.append(made if metadata or expire >= 0 else pack(made))
-        response.topics.append(r.OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers))
+        response.topics.append(topic_result(name=name, topic_id=topic_id, partitions=answers))
     shard.counts["offset_commits"] += len(records)
     return Result(records, response)
 
@@ -166,8 +187,32 @@ def _check_commit(shard: GroupShard, version: int, request: Any) -> Any:
     member = group.check_commit(request.member_id, generation, version)
     if member is None:
         return None
-    owner, consumer = member, group
-    return lambda topic_id, partition: consumer.check_commit_of(owner, generation, topic_id, partition)
+    return _check_of(group, member, generation)
+
+
+def _check_in_transaction(shard: GroupShard, version: int, request: Any) -> Any:
+    """As `_check_commit` for a commit in a transaction, whose sender need not be a member (KIP-447)."""
+    generation = request.generation_id_or_member_epoch
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if generation >= 0:
+            raise ApiError(Errors.GROUP_ID_NOT_FOUND if version >= TXN_GROUP_ID_NOT_FOUND_SINCE else Errors.ILLEGAL_GENERATION)
+        group = shard.classic_group(request.group_id, create=True)
+    anonymous = generation < 0 and not request.member_id and request.group_instance_id is None
+    if isinstance(group, ClassicGroup):
+        if not anonymous or group.state is State.DEAD:
+            group.check_commit(request.member_id, request.group_instance_id, generation, in_transaction=True)
+        return None
+    if not isinstance(group, ConsumerGroup):
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Group {group.id} is not a consumer group.")
+    if anonymous and generation == NO_GENERATION:
+        return None
+    member = group.check_commit(request.member_id, generation)
+    return None if member is None else _check_of(group, member, generation)
+
+
+def _check_of(group: ConsumerGroup, member: Member, generation: int) -> Any:
+    return lambda topic_id, partition: group.check_commit_of(member, generation, topic_id, partition)
 
 
 # OffsetFetch

@@ -29,6 +29,14 @@ _DESCRIPTIONS = {
 }
 
 
+def compiled(regex: str) -> Any:
+    """A pattern whose `fullmatch` takes no longer than its text is long. ApiError(INVALID_REGULAR_EXPRESSION)."""
+    try:
+        return re2.compile(regex, _OPTIONS)
+    except re2.error:
+        raise ApiError(Errors.INVALID_REGULAR_EXPRESSION) from None
+
+
 def check(regex: str) -> None:
     """ApiError(INVALID_REGULAR_EXPRESSION)."""
     try:

@@ -1,0 +1,58 @@
+"""Producer ids: this node has a block of them from the controller, and asks for the next one before that is used up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..protocol.errors import ApiError, Errors
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+PREFETCH_AT = 0.9  # of a block
+
+
+class ProducerIds:
+    """Hands out ids, each once in a cluster's life."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._next = self._end = 0
+        self._ahead: tuple[int, int] | None = None  # the block that comes next
+        self._prefetch_from = 0
+        self._fetching = False
+
+    def take(self) -> int:
+        """ApiError(COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
+        if self._next >= self._prefetch_from and self._ahead is None and not self._fetching:
+            self.broker.background(self._fetch())
+        if self._next >= self._end:
+            if self._ahead is None:
+                raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+            self._begin(*self._ahead)
+        found = self._next
+        self._next += 1
+        return found
+
+    async def ensure(self) -> None:
+        """Returns when `take` has something to give. ApiError where the controller has none."""
+        while self._next >= self._end and self._ahead is None:
+            if self._fetching:
+                await self.broker.pause(1)
+            else:
+                await self._fetch()
+
+    def _begin(self, first: int, end: int) -> None:
+        self._ahead = None
+        self._next, self._end = first, end
+        self._prefetch_from = first + int((end - first) * PREFETCH_AT)
+
+    async def _fetch(self) -> None:
+        metadata = self.broker.metadata
+        self._fetching = True
+        try:
+            node_id, epoch = self.broker.config.node_id, metadata.broker_epoch
+            first, count = await metadata.submit(lambda: metadata.controller.allocate_producer_ids(node_id, epoch))
+            self._ahead = first, first + count
+        finally:
+            self._fetching = False
