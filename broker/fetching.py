@@ -249,7 +249,7 @@ def _read(fetch: Fetch, entry: Entry, data: Any, budget: int, isolation_level: i
     if isolation_level == READ_COMMITTED:
         data.aborted_transactions = []
         if data.records is not EMPTY:
-            upper = data.last_stable_offset
+            upper = log.offset_behind(data.records)
             data.aborted_transactions = [
                 messages.FetchResponse.AbortedTransaction(producer_id=t.producer_id, first_offset=t.first_offset)
                 for t in log.aborted_between(entry.offset, upper)

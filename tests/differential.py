@@ -30,10 +30,24 @@ ALLOWED = {
     "Produce.log_append_time_ms": "the moment of the append",
     "*.member_id": "ids are random, as far as a coordinator makes them; their shape is not",
     "*.leader": "the id of a member",
+    "EndTxn.producer_id": "blocks of ids are fetched at different moments",
+    "DescribeTransactions.producer_id": "blocks of ids are fetched at different moments",
+    "ListTransactions.producer_id": "blocks of ids are fetched at different moments",
+    "WriteTxnMarkers.producer_id": "blocks of ids are fetched at different moments",
+    "DescribeProducers.producer_id": "blocks of ids are fetched at different moments",
+    "DescribeTransactions.transaction_start_time_ms": "the moment of its first partition",
     "ListOffsets.timestamp": "the moment of the append, where the topic's time is the log's",
 }
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
-MOMENTS = {("Produce", "log_append_time_ms"), ("DescribeProducers", "last_timestamp"), ("ListOffsets", "timestamp")}
+MOMENTS = {
+    ("Produce", "log_append_time_ms"),
+    ("DescribeProducers", "last_timestamp"),
+    ("ListOffsets", "timestamp"),
+    ("EndTxn", "producer_id"),
+    ("InitProducerId", "producer_id"),
+    ("DescribeTransactions", "producer_id"),
+    ("DescribeTransactions", "transaction_start_time_ms"),
+}
 
 
 @dataclass
@@ -152,12 +166,15 @@ def shape(member_id: Any) -> Any:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Lists of named things are compared by name: Kafka keeps them in hash tables."""
+    """Lists of named things are compared by name, and partitions by number: Kafka keeps them in hash tables."""
+    if items and all(isinstance(i, int) for i in items):
+        return sorted(items)
     for keys in (
         ("api_key",),
         ("name", "partition_index"),
         ("name",),
         ("group_id",),
+        ("transactional_id",),
         ("client_id", "member_id"),
         ("group_instance_id", "member_id"),
         ("member_id",),
@@ -175,12 +192,13 @@ def _ordered(items: list[Any]) -> list[Any]:
 
 
 def await_coordinators(servers: str) -> None:
-    """Returns when a broker has its topics of groups and of share-partitions' states, and has loaded them."""
+    """Returns when a broker has its topics of groups, of transactions and of share-partitions' states, and has loaded them."""
     with Wire(servers) as wire:
-        for kind, key in ((0, "g"), (2, f"g:{'A' * 22}:0")):
+        for kind, key in ((0, "g"), (1, "t"), (2, f"g:{'A' * 22}:0")):
             for _ in range(2000):
                 found = wire.ask("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])).coordinators[0]
-                if found.error_code == 0 and wire.ask("ListGroups", 4, m.ListGroupsRequest()).error_code == 0:
+                loaded = ("ListTransactions", 0, m.ListTransactionsRequest()) if kind == 1 else ("ListGroups", 4, m.ListGroupsRequest())
+                if found.error_code == 0 and wire.ask(*loaded).error_code == 0:
                     break
             else:
                 raise AssertionError(f"no coordinator of type {kind}")

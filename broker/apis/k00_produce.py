@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...protocol import messages, records
-from ...protocol.errors import ApiError, Errors, default_message
+from ...protocol.errors import ApiError, Errors
 from ...storage import validation
 from ...storage.producers import Verification
 from ...storage.validation import MAGIC_AT, InvalidRecords
@@ -106,7 +106,7 @@ def _is_transactional(data: Any) -> bool:
 def _in_transaction(context: Context, request: Any) -> Any:
     """Batches whose transaction is open in their partition are appended; for others the coordinator is asked first."""
     if request.transactional_id is None:
-        return _refused(context, request, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _refused(request, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
     headers = [
         (topic, wanted, records.header_at(wanted.records))
         for topic in request.topic_data
@@ -114,7 +114,7 @@ def _in_transaction(context: Context, request: Any) -> Any:
         if _is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
     ]
     if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
-        return _refused(context, request, Errors.INVALID_PRODUCER_ID_MAPPING)
+        return _refused(request, Errors.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID")
     verified: dict[int, Verification | ApiError] = {}
     asked: dict[tuple[str, int], list[int]] = {}  # the parts of the request by their partition
     raises, now = context.version >= PRODUCE_ADDS_SINCE, context.broker.schedule.now_ms()
@@ -171,12 +171,11 @@ def _unverified(code: int, mode: Mode) -> ApiError:
     return ApiError(code)
 
 
-def _refused(context: Context, request: Any, code: int) -> Any:
+def _refused(request: Any, code: int, text: str | None) -> Any:
     """The same error for everything."""
     if request.acks == 0:
         return CLOSE
     r = messages.ProduceResponse
-    text = default_message(code)
     return r(
         responses=[
             r.TopicProduceResponse(

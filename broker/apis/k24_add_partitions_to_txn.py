@@ -15,7 +15,6 @@ from ..context import Context
 FENCED_SINCE = 2
 SEVERAL_SINCE = 4
 TWO_SINCE = 4  # from where on a client speaks version 2 of transactions
-Named = list[tuple[str, int]]
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -28,51 +27,53 @@ async def handle(context: Context, request: Any) -> Any:
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        return r(results_by_topic_v3_and_below=_results(await _one(context, only)))
+        return r(results_by_topic_v3_and_below=await _results(context, only))
     asked = {one.transactional_id: one for one in reversed(request.transactions)}  # of several for one id the first counts
     response = r()
-    for transaction in reversed(asked.values()):
-        found = await _one(context, transaction)
-        response.results_by_transaction.append(
-            r.AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=_results(found))
-        )
+    for transactional_id, transaction in reversed(asked.items()):
+        results = await _results(context, transaction)
+        response.results_by_transaction.append(r.AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results))
     return response
 
 
-async def _one(context: Context, transaction: Any) -> list[tuple[str, int, int]]:
-    """Topic, partition and error code of everything that was named."""
-    from ...coordinator.transaction.shard import Producer
-
-    named: Named = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+async def _results(context: Context, transaction: Any) -> list[Any]:
+    """The answers by topic for one transaction."""
+    named = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     there = context.broker.partitions.by_name
     if any(one not in there for one in named):
         unknown, unattempted = int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.OPERATION_NOT_ATTEMPTED)
-        return [(*one, unattempted if one in there else unknown) for one in named]
-    transactional_id = transaction.transactional_id
-    producer = Producer(transaction.producer_id, transaction.producer_epoch)
-    coordinators = context.broker.transactions
-    code = 0
-    try:
-        if not transactional_id:
-            raise ApiError(Errors.INVALID_REQUEST)
-        if context.version >= SEVERAL_SINCE and transaction.verify_only:
-            codes = coordinators.read(transactional_id, lambda shard, as_of: shard.verify(transactional_id, producer, named, as_of))
-            return [(*one, codes[one]) for one in named]
-        version = 2 if context.version >= TWO_SINCE else 0
-        await coordinators.write(transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, named, version))
-    except ApiError as error:
-        code = error.code
-        if code == Errors.PRODUCER_FENCED and context.version < FENCED_SINCE:
-            code = int(Errors.INVALID_PRODUCER_EPOCH)
-    return [(*one, code) for one in named]
-
-
-def _results(found: list[tuple[str, int, int]]) -> list[Any]:
+        codes = {one: unattempted if one in there else unknown for one in named}
+    else:
+        try:
+            codes = await _codes(context, transaction, named)
+        except ApiError as error:
+            fenced_early = error.code == Errors.PRODUCER_FENCED and context.version < FENCED_SINCE
+            codes = dict.fromkeys(named, int(Errors.INVALID_PRODUCER_EPOCH) if fenced_early else error.code)
     r = messages.AddPartitionsToTxnResponse
-    by_topic: dict[str, Any] = {}
-    for topic, index, code in found:
-        out = by_topic.get(topic)
-        if out is None:
-            out = by_topic[topic] = r.AddPartitionsToTxnTopicResult(name=topic)
-        out.results_by_partition.append(r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code))
-    return list(by_topic.values())
+    return [
+        r.AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index]) for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
+
+
+async def _codes(context: Context, transaction: Any, named: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """ApiError for all of them."""
+    from ...coordinator.transaction.shard import Producer
+
+    transactional_id, coordinators = transaction.transactional_id, context.broker.transactions
+    if not transactional_id:
+        raise ApiError(Errors.INVALID_REQUEST)
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
+    if context.version >= SEVERAL_SINCE and transaction.verify_only:
+        verified: dict[tuple[str, int], int] = coordinators.read(
+            transactional_id, lambda shard, as_of: shard.verify(transactional_id, producer, named, as_of)
+        )
+        return verified
+    version = 2 if context.version >= TWO_SINCE else 0
+    await coordinators.write(transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, named, version))
+    return dict.fromkeys(named, 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.records import NO_EPOCH, NO_PRODUCER_ID
 from ..context import Context
 from ..later import Later
 from ..markers import TransactionEnd, write_marker
@@ -18,6 +19,8 @@ VERSION_SINCE = 2
 
 async def handle(context: Context, request: Any) -> Any:
     broker = context.broker
+    if any(marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH for marker in request.markers):
+        return _refused(request)
     waiting: list[tuple[int, str, int, Later[None] | None]] = []
     for marker in request.markers:
         version = marker.transaction_version if context.version >= VERSION_SINCE else 0
@@ -34,6 +37,14 @@ async def handle(context: Context, request: Any) -> Any:
         code = int(Errors.UNKNOWN_TOPIC_OR_PARTITION) if later is None else await _code(later)
         found.setdefault(producer_id, {})[topic, index] = code
     return messages.WriteTxnMarkersResponse(markers=[_result(producer_id, codes) for producer_id, codes in found.items()])
+
+
+def _refused(request: Any) -> Any:
+    """No batch can be made for nobody; Kafka's exception ends the whole request."""
+    code = int(Errors.UNKNOWN_SERVER_ERROR)
+    return messages.WriteTxnMarkersResponse(
+        markers=[_result(one.producer_id, {(t.name, i): code for t in one.topics for i in t.partition_indexes}) for one in request.markers]
+    )
 
 
 async def _code(later: Later[None]) -> int:
