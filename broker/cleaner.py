@@ -71,7 +71,7 @@ class Cleaner:
             if not self._stopped:
                 self.broker.event(lambda: self._finish(partition, log, plan, outcome, error))
 
-        job = plan.job()
+        job = plan.job(partition.high_watermark)
         if small or not hasattr(self.broker.files, "lock"):
             files = self.broker.files
             self.broker.schedule.in_thread(lambda: cleaning.run(files, job), done)

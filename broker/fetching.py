@@ -63,7 +63,7 @@ class Fetch:
         self.dirty: dict[Entry, None] = {}
         self.listening: dict[Partition, Entry] = {}
         self.parked: Later[None] | None = None
-        self.missing_bytes = 0
+        self.missing_bytes = self.isolation_level = 0
 
     # entries
 
@@ -122,13 +122,13 @@ class Fetch:
 
     # waiting, called by partitions
 
-    def progressed(self, partition: Partition, readable_bytes: int) -> None:
+    def progressed(self, partition: Partition, readable_bytes: int, stable_bytes: int) -> None:
         entry = self.listening.get(partition)
         if entry is None:
             return
         self.dirty[entry] = None
         if self.parked is not None:
-            self.missing_bytes -= readable_bytes
+            self.missing_bytes -= stable_bytes if self.isolation_level == READ_COMMITTED else readable_bytes
             if self.missing_bytes <= 0:
                 self.parked.finish(None)
 
@@ -139,11 +139,12 @@ class Fetch:
         if self.parked is not None:
             self.parked.finish(None)
 
-    def park(self, missing_bytes: int, wait_ms: int) -> Later[None]:
+    def park(self, missing_bytes: int, wait_ms: int, isolation_level: int) -> Later[None]:
         """Finished when so many bytes more can be read, when a partition is disturbed, or after `wait_ms`."""
         later: Later[None] = Later()
         self.parked = later
         self.missing_bytes = missing_bytes
+        self.isolation_level = isolation_level
         if self.id == NO_SESSION:
             self.listen_to_all()
         timer = self.broker.schedule.later(wait_ms, lambda: self.broker.event(lambda: later.finish(None)))

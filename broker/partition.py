@@ -23,10 +23,16 @@ READ_COMMITTED = 1
 class Waiter(Protocol):
     """Who wants to know that a partition's readable end moved."""
 
-    def progressed(self, partition: Partition, readable_bytes: int) -> None: ...
+    def progressed(self, partition: Partition, readable_bytes: int, stable_bytes: int) -> None:
+        """`stable_bytes`: how much of it there is for who reads committed records only."""
 
     def disturbed(self, partition: Partition) -> None:
         """The partition went, moved, or its log became shorter: whoever waits must look again."""
+
+
+def _distance(before: tuple[Segment, int] | None, after: tuple[Segment, int]) -> int:
+    """The bytes between two places of a log, as far as they are in the same segment."""
+    return after[1] - before[1] if before and before[0] is after[0] else after[1]
 
 
 class Partition:
@@ -116,13 +122,18 @@ class Partition:
         if log is None or high_watermark <= self.high_watermark:
             return
         before = self.hw_position
+        unstable = bool(self.waiters) and log.producers.first_unstable_offset(self.high_watermark) is not None
+        stable_before = self.read_limit(READ_COMMITTED) if unstable else None
         self.high_watermark = high_watermark
         position = log.position_of(high_watermark)
         self.hw_position = position
         if self.waiters:
-            gained = position[1] - before[1] if before and before[0] is position[0] else position[1]
+            gained = stable_gained = _distance(before, position)
+            if stable_before is not None:
+                stable, stable_position = self.read_limit(READ_COMMITTED)
+                stable_gained = _distance(stable_before[1], stable_position) if stable > stable_before[0] else 0
             for waiter in list(self.waiters):
-                waiter.progressed(self, gained)
+                waiter.progressed(self, gained, stable_gained)
         parked = self.parked
         if parked:
             released = [later for offset, later in parked if offset <= high_watermark]

@@ -111,7 +111,7 @@ class ShareFetch:
 
     # called by partitions
 
-    def progressed(self, partition: Partition, readable_bytes: int) -> None:
+    def progressed(self, partition: Partition, readable_bytes: int, stable_bytes: int) -> None:
         self.attempt()
 
     def disturbed(self, partition: Partition) -> None:

@@ -7,17 +7,21 @@
   when the oldest dirty record is older than `max.compaction.lag.ms`.
 - A tombstone stays for `delete.retention.ms` after the compaction that first met it; the batch remembers until when (KIP-534).
 - The last batch of a producer stays as an empty one, so that its sequence is known after a restart.
+- Records of aborted transactions go, and do not supersede others. A marker stays as long as records of its transaction are left, and then
+  for `delete.retention.ms`, so that a reader who has seen records sees what became of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..protocol import records
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt, BatchHeader, Record, Template
 from .files import Files, HandlePool, OsFiles
+from .index import AbortedTransaction
 from .layout import CLEANED, LOG, SWAP
 from .log import Log
 from .segment import BatchInfo, Segment
@@ -38,6 +42,16 @@ class Job:
     delete_retention_ms: int
     segment_bytes: int
     index_interval_bytes: int
+    aborted: list[AbortedTransaction]  # those of the segments
+    last_records: dict[int, LastRecord]  # of the producers that the partition remembers
+    high_watermark: int
+
+
+class LastRecord(NamedTuple):
+    """Where a producer's last batch of records ends, None where only markers are known of it; and its epoch."""
+
+    offset: int | None
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -49,8 +63,9 @@ class Plan:
     log: Log
     now_ms: int
 
-    def job(self) -> Job:
+    def job(self, high_watermark: int) -> Job:
         settings = self.log.settings
+        producers = self.log.producers.by_id.items()
         return Job(
             self.log.directory,
             [(s.base_offset, s.size) for s in self.segments],
@@ -60,6 +75,9 @@ class Plan:
             settings.delete_retention_ms,
             settings.segment_bytes,
             settings.index_interval_bytes,
+            self.log.aborted_between(self.segments[0].base_offset, self.end),
+            {pid: LastRecord(p.last_offset if p.last_offset >= 0 else None, p.epoch) for pid, p in producers},
+            high_watermark,
         )
 
 
@@ -108,13 +126,43 @@ def run(files: Files, job: Job) -> Outcome:
     try:
         latest, mapped_to = _offset_map(segments, job)
         outcome = Outcome(cleaned_to=mapped_to)
-        last_batches = _last_batch_of_producers(segments)
+        transactions = Transactions(job.aborted)
         for group in _groups(segments, job, mapped_to):
-            size = _clean_group(pool, group, latest, job, last_batches)
+            size = _clean_group(pool, group, latest, job, transactions)
             outcome.groups.append(([s.base_offset for s in group], group[0].base_offset, size))
         return outcome
     finally:
         pool.close_all()
+
+
+class Transactions:
+    """What is known of transactions while a log is read from its beginning on."""
+
+    def __init__(self, aborted: list[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._aborted: dict[int, AbortedTransaction] = {}  # by producer id, those that are open where the reader is
+        self._with_records: set[int] = set()  # producers of whose open transaction records have been seen
+
+    def _advance(self, offset: int) -> None:
+        while self._coming and self._coming[-1].first_offset <= offset:
+            one = self._coming.pop()
+            self._aborted.setdefault(one.producer_id, one)
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Notes a batch of records; whether its transaction was aborted."""
+        self._advance(header.last_offset)
+        if not header.is_transactional:
+            return False
+        self._with_records.add(header.producer_id)
+        return header.producer_id in self._aborted
+
+    def end(self, header: BatchHeader) -> tuple[bool, AbortedTransaction | None]:
+        """Notes a marker; whether its transaction has records, and what is to be said of it in the index where it was aborted."""
+        self._advance(header.last_offset)
+        had_records = header.producer_id in self._with_records
+        self._with_records.discard(header.producer_id)
+        aborted = self._aborted.pop(header.producer_id, None)
+        return had_records, aborted if had_records else None
 
 
 def _batches(segment: Segment) -> Iterator[tuple[BatchInfo, bytes]]:
@@ -134,28 +182,19 @@ def _open(batch: BatchInfo, data: bytes) -> list[Record] | None:
 def _offset_map(segments: list[Segment], job: Job) -> tuple[dict[bytes, int], int]:
     """The last offset of every key in the dirty part, and how far the map reaches."""
     latest: dict[bytes, int] = {}
+    transactions = Transactions([one for one in job.aborted if one.last_offset >= job.first_dirty])
     for segment in segments:
         if segment.base_offset < job.first_dirty:
             continue
         if len(latest) > KEYS_MAX:
             return latest, segment.base_offset
         for batch, data in _batches(segment):
-            if batch.header is None or batch.header.is_control:
+            if batch.header is None or batch.header.is_control or transactions.is_aborted(batch.header):
                 continue
             for record in _open(batch, data) or ():
                 if record.key is not None:
                     latest[record.key] = record.offset
     return latest, job.end
-
-
-def _last_batch_of_producers(segments: list[Segment]) -> dict[int, int]:
-    """The last offset of each producer's last batch."""
-    found: dict[int, int] = {}
-    for segment in segments:
-        for batch in segment.scan():
-            if batch.header is not None and batch.header.producer_id >= 0:
-                found[batch.header.producer_id] = batch.last_offset
-    return found
 
 
 def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[Segment]]:
@@ -173,13 +212,15 @@ def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[
         yield group
 
 
-def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int], job: Job, last_batches: dict[int, int]) -> int:
+def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int], job: Job, transactions: Transactions) -> int:
     cleaned = Segment(pool, job.directory, group[0].base_offset, 0)
     cleaned.suffix = CLEANED
     cleaned.create()
     for segment in group:
         for batch, data in _batches(segment):
-            kept = _filtered(batch, data, latest, job, last_batches)
+            kept, aborted = _filtered(batch, data, latest, job, transactions)
+            if aborted is not None:
+                cleaned.add_aborted(aborted)
             if kept is not None:
                 at = next(records.batches(kept), None)
                 info = (
@@ -197,28 +238,56 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
     return cleaned.size
 
 
-def _filtered(batch: BatchInfo, data: bytes, latest: dict[bytes, int], job: Job, last_batches: dict[int, int]) -> bytes | bytearray | None:
-    """What stays of a batch; None for nothing."""
+Filtered = tuple[bytes | bytearray | None, AbortedTransaction | None]
+"""What stays of a batch, None for nothing; and the aborted transaction that it ends and that has records left."""
+
+
+def _filtered(batch: BatchInfo, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions) -> Filtered:
     header = batch.header
-    opened = _open(batch, data)
-    if header is None or opened is None:
-        return data
-    horizon = header.delete_horizon_ms
-    expired = horizon is not None and horizon < job.now_ms
+    if header is None:
+        return data, None
     if header.is_control:
-        if expired:
-            return _emptied(header) if last_batches.get(header.producer_id) == header.last_offset else None
-        if horizon is not None:
-            return data
-        return records.encode(opened, _template(header, job.now_ms + job.delete_retention_ms))
-    kept = [r for r in opened if _stays(r, latest, expired)]
+        return _marker(header, data, job, transactions)
+    is_aborted = transactions.is_aborted(header)
+    opened = _open(batch, data)
+    if opened is None:
+        return data, None
+    horizon = header.delete_horizon_ms
+    expired = horizon is not None and horizon <= job.now_ms
+    kept = [] if is_aborted else [r for r in opened if _stays(r, latest, expired)]
     if not kept:
-        return _emptied(header) if header.producer_id >= 0 and last_batches.get(header.producer_id) == header.last_offset else None
+        return (_emptied(header) if _must_stay(header, job) else None), None
     tombstones = any(r.value is None for r in kept)
     new_horizon = job.now_ms + job.delete_retention_ms if tombstones and horizon is None else horizon
     if len(kept) == len(opened) and new_horizon == horizon:
-        return data
-    return records.encode(kept, _template(header, new_horizon))
+        return data, None
+    return records.encode(kept, _template(header, new_horizon)), None
+
+
+def _marker(header: BatchHeader, data: bytes, job: Job, transactions: Transactions) -> Filtered:
+    """What stays of a control batch: all of it until the records of its transaction are gone, and for some time after that."""
+    if not header.is_transactional:
+        return data, None
+    had_records, aborted = transactions.end(header)
+    if had_records:
+        return data, aborted
+    horizon = header.delete_horizon_ms
+    if horizon is None:
+        opened = records.decode(data, BatchAt(0, header))
+        return records.encode(opened, _template(header, job.now_ms + job.delete_retention_ms)), None
+    if horizon > job.now_ms:
+        return data, None
+    return (_emptied(header) if _must_stay(header, job) else None), None
+
+
+def _must_stay(header: BatchHeader, job: Job) -> bool:
+    """Whether a batch stays without its records: what it says of its producer, or of where the log ends, is needed."""
+    if header.last_offset + 1 == job.high_watermark:
+        return True
+    last = job.last_records.get(header.producer_id) if header.producer_id >= 0 else None
+    if last is None:
+        return False
+    return header.last_offset == last.offset if last.offset is not None else header.is_control and header.producer_epoch == last.epoch
 
 
 def _stays(record: Record, latest: dict[bytes, int], expired: bool) -> bool:

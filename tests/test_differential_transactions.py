@@ -126,9 +126,7 @@ def ended(pair: Pair, version: int, writer: Writer, committed: bool) -> Writer:
     mine, other = pair.both(
         "EndTxn",
         version,
-        lambda side: m.EndTxnRequest(
-            transactional_id=writer.name, producer_id=writer.ids[side], producer_epoch=writer.epoch, committed=committed
-        ),
+        lambda side: m.EndTxnRequest(transactional_id=writer.name, producer_id=writer.ids[side], producer_epoch=writer.epoch, committed=committed),
     )
     if mine.error_code == 0:
         settle(pair, writer.name)

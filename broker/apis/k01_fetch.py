@@ -90,7 +90,7 @@ def _serve(context: Context, request: Any, fetch: Fetch) -> Any:
         again, _, _ = _read_all(context, request, fetch, incremental)
         outcome.finish(_reply(context, fetch, again, incremental))
 
-    parked = fetch.park(request.min_bytes - size, request.max_wait_ms)
+    parked = fetch.park(request.min_bytes - size, request.max_wait_ms, request.isolation_level)
     outcome.on_cancel = parked.cancel
     parked.when_done(go_on)
     return outcome

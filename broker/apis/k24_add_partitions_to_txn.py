@@ -54,7 +54,8 @@ async def _results(context: Context, transaction: Any) -> list[Any]:
         r.AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
-                r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index]) for index in topic.partitions
+                r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
+                for index in topic.partitions
             ],
         )
         for topic in transaction.topics

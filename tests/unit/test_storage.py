@@ -276,7 +276,7 @@ def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
     plan = cleaning.plan(log, log.end_offset, now)
     if plan is None:
         return False
-    cleaning.swap(log, plan, cleaning.run(files, plan.job()), now)
+    cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
     return True
 
 
@@ -355,7 +355,7 @@ def test_a_crash_in_the_middle_of_a_swap_leaves_one_or_the_other(files: MemFiles
     before = latest(log)
     plan = cleaning.plan(log, log.end_offset, 0)
     assert plan is not None
-    outcome = cleaning.run(files, plan.job())
+    outcome = cleaning.run(files, plan.job(log.end_offset))
     left = crash_after
     rename = files.rename
 
