@@ -51,7 +51,9 @@ class Cleaner:
             if log is None or not log.settings.is_compacted:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
-            if plan is not None and (best is None or plan.dirty_ratio > best[0]):
+            if plan is None or plan.end > log.recovery_point:  # only what is durable is replaced
+                continue
+            if best is None or plan.dirty_ratio > best[0]:
                 best = (plan.dirty_ratio, partition, plan)
         if best is None:
             return False
@@ -94,6 +96,7 @@ class Cleaner:
         if partition.log is not log:
             return
         try:
+            self.broker.partitions.save_recovery_point(partition)  # after a crash a hole below it is known to be one that cleaning made
             cleaning.swap(log, plan, outcome, self.broker.schedule.now_ms())
         except OSError as failure:
             self.broker.directory_failed(self.broker.partitions.directory_of[partition], failure)

@@ -111,10 +111,14 @@ def _check_own_file(files: Files, path: str) -> None:
         raise DirectoryError(f"{own} has format {found}; this version of ottla knows {OWN_FORMAT} and older")
 
 
+def save_recovery_points(files: Files, directory: LogDirectory) -> None:
+    files.replace(f"{directory.path}/{RECOVERY_POINTS}", checkpoints.encode_offsets(directory.recovery_points))
+
+
 def save_checkpoints(files: Files, directory: LogDirectory) -> None:
     """Writes the offset checkpoints."""
+    save_recovery_points(files, directory)
     for name, offsets in (
-        (RECOVERY_POINTS, directory.recovery_points),
         (LOG_STARTS, {tp: offset for tp, offset in directory.log_starts.items() if offset > 0}),
         (HIGH_WATERMARKS, directory.high_watermarks),
         (CLEANER_OFFSETS, directory.cleaner_offsets),

@@ -327,6 +327,12 @@ class Partitions:
             except OSError as error:
                 self.broker.directory_failed(directory, error)
 
+    def save_recovery_point(self, partition: Partition) -> None:
+        """Says on disk how far a partition's log is durable. OSError."""
+        directory = self.directory_of[partition]
+        directory.recovery_points[partition.topic, partition.index] = partition.open_log().recovery_point
+        directories.save_recovery_points(self.broker.files, directory)
+
     def stop(self) -> None:
         """Closes what is open, in order, and says that it was clean."""
         self._stopped = True

@@ -153,6 +153,8 @@ def main(arguments: list[str]) -> int:
         from .sim_groups import run as history
     elif "share" in arguments:
         from .sim_share import run as history
+    elif "transactions" in arguments:
+        from .sim_transactions import run as history
     elif "broker" in arguments:
         from .sim_broker import run as history
     for number, seed in enumerate(seeds, 1):

@@ -235,14 +235,19 @@ class TransactionShard:
     # what happens by itself
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
-        return [self._timer(ABORT_OVERDUE), self._timer(EXPIRE)]
+        return [self._abort_later(), self._expire_later()]
 
     def on_unloaded(self) -> None:
         """Nobody waits for anything here but the replies that the runtime holds."""
 
-    def _timer(self, key: tuple[str]) -> Timer:
-        name, operation = _ROUNDS[key]
-        return Timer(key, self.env.monotonic_ms() + self.env.config(name), lambda now: operation(self))
+    def _abort_later(self) -> Timer:
+        return self._timer(ABORT_OVERDUE, "transaction.abort.timed.out.transaction.cleanup.interval.ms", self.abort_overdue)
+
+    def _expire_later(self) -> Timer:
+        return self._timer(EXPIRE, "transaction.remove.expired.transaction.cleanup.interval.ms", self.expire)
+
+    def _timer(self, key: tuple[str], interval: str, operation: Callable[[], Result]) -> Timer:
+        return Timer(key, self.env.monotonic_ms() + self.env.config(interval), lambda now: operation())
 
     def abort_overdue(self) -> Result:
         """Aborts the transactions that have been open for too long, each in a write of its own."""
@@ -250,7 +255,7 @@ class TransactionShard:
         for transactional_id, found in list(self.transactions.items()):
             if found.is_overdue(now) and transactional_id not in self.pending:
                 self.write(lambda name=transactional_id, one=found: self._abort(name, one))  # type: ignore[misc]
-        return Result(timers=[self._timer(ABORT_OVERDUE)])
+        return Result(timers=[self._abort_later()])
 
     def _abort(self, transactional_id: str, found: Transaction) -> Result:
         if self.transactions.get(transactional_id) != found or transactional_id in self.pending:
@@ -266,7 +271,7 @@ class TransactionShard:
             for transactional_id, found in self.transactions.items()
             if found.state in AT_REST and found.updated_ms <= limit and transactional_id not in self.pending
         ]
-        return Result(records, atomic=False, timers=[self._timer(EXPIRE)])
+        return Result(records, atomic=False, timers=[self._expire_later()])
 
     # replay
 
@@ -284,12 +289,6 @@ class TransactionShard:
 
     def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool) -> None:
         """No transaction writes to this topic."""
-
-
-_ROUNDS: dict[tuple[str], tuple[str, Callable[[TransactionShard], Result]]] = {
-    ABORT_OVERDUE: ("transaction.abort.timed.out.transaction.cleanup.interval.ms", TransactionShard.abort_overdue),
-    EXPIRE: ("transaction.remove.expired.transaction.cleanup.interval.ms", TransactionShard.expire),
-}
 
 
 def _may_be(found: Transaction, expected: Producer) -> bool:
