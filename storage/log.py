@@ -111,6 +111,8 @@ class Log:
         self.unflushed_since_ms: int | None = None
         self.has_new_names = True  # a file was made, and its name may not be durable
         self._unsynced: set[str] = set()  # small files whose contents may not be
+        self._in_flight: list[str] = []  # what a job that has not been reported done was to make durable
+        self._names_in_flight = False
         self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
         self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
         self.first_dirty_offset = 0  # compaction has seen everything below
@@ -491,7 +493,8 @@ class Log:
         The indexes of the active segment are rebuilt after a crash, and only synced for a `clean` end.
         """
         first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
-        paths = [self.path(name) for name in sorted(self._unsynced)]
+        paths = list(self._in_flight)
+        paths += [self.path(name) for name in sorted(self._unsynced)]
         self._unsynced.clear()
         for segment in self.segments[first:]:
             if segment.size:
@@ -499,11 +502,13 @@ class Log:
                 paths.append(segment.path(LOG))
                 if clean or segment is not self.active:  # what is below the recovery point is believed, indexes too
                     paths += segment.take_unsynced()
-        directories = [self.directory, self.directory.rpartition("/")[0]] if self.has_new_names else []
-        self.has_new_names = False
+        directories = [self.directory, self.directory.rpartition("/")[0]] if self.has_new_names or self._names_in_flight else []
+        self._in_flight, self._names_in_flight, self.has_new_names = paths, bool(directories), False
         return FlushJob(self.files, self.end_offset, paths, directories)
 
     def flushed(self, offset: int, now_ms: int) -> None:
+        """What the last job says has been done; until then the next one says it too."""
+        self._in_flight, self._names_in_flight = [], False
         self.recovery_point = max(self.recovery_point, offset)
         self.unflushed_since_ms = None if self.recovery_point >= self.end_offset else now_ms
 
