@@ -15,7 +15,7 @@ from ...protocol.errors import ApiError, Errors
 from ...storage import validation
 from ...storage.producers import Verification
 from ...storage.validation import MAGIC_AT, InvalidRecords
-from ..appending import append
+from ..appending import append, verifies
 from ..context import Context
 from ..dispatch import CLOSE, NO_REPLY
 from ..later import Later
@@ -115,6 +115,8 @@ def _in_transaction(context: Context, request: Any) -> Any:
     ]
     if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
         return _refused(request, Errors.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID")
+    if context.version < PRODUCE_ADDS_SINCE and not verifies(context.broker):
+        return _append_all(context, request, {})
     verified: dict[int, Verification | ApiError] = {}
     asked: dict[tuple[str, int], list[int]] = {}  # the parts of the request by their partition
     raises, now = context.version >= PRODUCE_ADDS_SINCE, context.broker.schedule.now_ms()

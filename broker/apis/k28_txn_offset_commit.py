@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..appending import verifies
 from ..committing import Kind, commit
 from ..context import Context
 from ..grouping import client_of
-from ..verification import OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE, ask_coordinator, mode_of
+from ..verification import OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE, Mode, ask_coordinator, mode_of
 
 if TYPE_CHECKING:
     from ...storage.producers import Verification
@@ -54,6 +55,8 @@ async def _verified(context: Context, transactional_id: str, producer: Any, inde
     if partition is None:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
     mode = mode_of(context.version, OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE)
+    if mode is not Mode.ADDS and not verifies(broker):
+        return None
     now = broker.schedule.now_ms()
     producers = partition.open_log().producers
     verification = producers.begin_verification(producer.id, producer.epoch, NO_SEQUENCE, context.version >= OFFSETS_ADD_SINCE, now)

@@ -191,6 +191,10 @@ func main() {
 		franzShare(broker, 1, 1)
 		franzShare(broker, 20, 1)
 		franzShare(broker, 3, 4)
+	case "transactions":
+		franzSessions(broker)
+		franzFencing(broker)
+		saramaTransactions(broker)
 	case "share-speed":
 		shareSpeed(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6] == "explicit")
 	case "share-latency":
