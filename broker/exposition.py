@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from .group_metrics import groups
 from .registry import apis
 from .share_metrics import shares
+from .transaction_metrics import transactions
 
 if TYPE_CHECKING:
     from .server import Server
@@ -36,6 +37,7 @@ class _Collector:
         yield from _shards(self.server)
         yield from groups(self.server.broker.groups)
         yield from shares(self.server.broker)
+        yield from transactions(self.server.broker)
         yield from _files(self.server)
 
 

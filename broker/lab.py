@@ -8,13 +8,15 @@
     GET  /v1/share                    share groups with share-partitions in memory
     GET  /v1/share/{group}            their share-partitions: offsets, lag, records in flight with their holders and locks, what happened last;
                                       /v1/share/{group}/{topic}/{partition} one of them
+    GET  /v1/transactions             transactions that are open, and the partitions whose last stable offset is held back, with by whom;
+                                      /v1/transactions/all: every transactional id
     POST /v1/hold                     {"topic": t, "partition": p?}: its high watermark stands still
     POST /v1/release                  {"topic": t, "partition": p?}: it moves again, at once
     POST /v1/policy                   {"topic": t?, "partition": p?, "policy": "lag=50ms±10ms"}
     POST /v1/step                     {"topic": t, "partition": p?, "batches": 1}: takes it on by whole batches
     POST /v1/retention, /v1/compact   what would happen in the next round happens now
-    POST /v1/reload                   {"topic": t, "partition": p?}: coordinators on __consumer_offsets or __share_group_state unload and load
-                                      again, as when they move; of another topic, its share-partitions
+    POST /v1/reload                   {"topic": t, "partition": p?}: coordinators on __consumer_offsets, __transaction_state or
+                                      __share_group_state unload and load again, as when they move; of another topic, its share-partitions
     POST /v1/expire                   offsets and groups that have had their time go now
 
 Errors are {"error": text} with 400 or 404. Peers that are not loopback are refused unless `ottla.lab.open=true`.
@@ -30,7 +32,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from . import share_views
+from . import share_views, transaction_views
 from .http import HttpConnection, Request, Response
 from .partition import Partition
 from .replication import IMMEDIATE, parse_policy
@@ -61,6 +63,8 @@ class Lab:
             "/v1/state": self.state,
             "/v1/topics": self.topics,
             "/v1/share": lambda: as_json(share_views.groups(self.broker)),
+            "/v1/transactions": lambda: as_json(transaction_views.transactions(self.broker)),
+            "/v1/transactions/all": lambda: as_json(transaction_views.transactions(self.broker, everything=True)),
         }
         verbs = (self.hold, self.release, self.policy, self.step, self.retention, self.compact, self.reload, self.expire)
         self._posts: dict[str, Callable[[dict[str, Any]], Response]] = {f"/v1/{verb.__name__}": verb for verb in verbs}

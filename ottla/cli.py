@@ -184,6 +184,42 @@ def _show_share_partition(one: dict[str, Any]) -> None:
     _table(("ms", "what", "first", "last", "member"), steps, "  ")
 
 
+@main.command()
+@LAB
+@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
+@click.option("-w", "--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Show transactional ids without a transaction too.")
+def transactions(lab: str, as_json: bool, watch: bool, everything: bool) -> None:
+    """Show who has a transaction open, since when and on which partitions, and what blocks a last stable offset."""
+    import time
+
+    while True:
+        found = _ask(lab, "transactions/all" if everything else "transactions")
+        if watch:
+            click.clear()
+        if as_json:
+            click.echo(json.dumps(found, indent=2))
+        else:
+            _show_transactions(found)
+        if not watch:
+            return
+        time.sleep(1)
+
+
+def _show_transactions(found: dict[str, Any]) -> None:
+    columns = "transactional_id", "producer_id", "producer_epoch", "state", "open_ms", "aborts_in_ms", "partitions"
+    places = "{topic}:{partition}@{first_offset}"
+    rows = [{**one, "partitions": " ".join(places.format(**p) for p in one["partitions"]) or None} for one in found["transactions"]]
+    _table(columns, rows)
+    for one in found["transactions"]:
+        if one["given_up"]:
+            click.echo(f"{one['transactional_id']}: its markers cannot be written: {one['given_up']}")
+    if found["held_back"]:
+        click.echo("last stable offsets held back:")
+        held = "topic", "partition", "last_stable_offset", "high_watermark", "records_behind", "transactional_id", "producer_id", "idle_ms", "why"
+        _table(held, found["held_back"], "  ")
+
+
 def _control(lab: str, verb: str, topic: str | None, partition: int | None, **more: Any) -> None:
     body = {key: value for key, value in {"topic": topic, "partition": partition, **more}.items() if value is not None}
     _show(_ask(lab, verb, body)["partitions"])

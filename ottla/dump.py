@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .coordinator.format import CoordinatorFormat, share_format
+from .coordinator.format import CoordinatorFormat, share_format, transaction_format
 from .coordinator.group.format import GroupFormat
 from .coordinator.metadata.format import MetadataFormat
 from .protocol import legacy, records
@@ -101,7 +101,7 @@ def _opener(topic: str) -> Opener:
     """What tells the meaning of a topic's records: nobody but for Kafka's own topics."""
     if topic == layout.CLUSTER_METADATA:
         return _metadata_record
-    formats = {"__consumer_offsets": GroupFormat, "__share_group_state": share_format}
+    formats = {"__consumer_offsets": GroupFormat, "__share_group_state": share_format, "__transaction_state": transaction_format}
     return partial(_coordinator_record, formats[topic]()) if topic in formats else _closed
 
 

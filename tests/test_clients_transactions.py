@@ -268,8 +268,9 @@ def test_kafkas_tool_for_transactions(broker: Broker) -> None:
     assert re.search(r"^\d+\s+0\s+-1\s+0\s+\d+\s+0\s*$", open_producer, re.M), open_producer
     transactions(broker, "abort", "--topic", name, "--partition", "0", "--start-offset", "0")
     assert re.search(r"None\s*$", transactions(broker, *of), re.M)
-    transactions(broker, "forceTerminateTransaction", "--transactional-id", name)
-    assert "Empty" in transactions(broker, "describe", "--transactional-id", name)
+    ended = transactions(broker, "forceTerminateTransaction", "--transactionalId", name)
+    described = transactions(broker, "describe", "--transactional-id", name)
+    assert re.search(r"\bEmpty\b", described), ended + described
     assert committed(broker, name, 2) == []
 
 

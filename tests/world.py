@@ -33,7 +33,7 @@ class Answer:
 class World:
     """A broker on `files`, started. Another world may be made on the files that this one leaves."""
 
-    def __init__(self, files: MemFiles | None = None, seed: int = 0, start_ms: int = 1_700_000_000_000, **settings: str) -> None:
+    def __init__(self, files: MemFiles | None = None, seed: int = 0, start_ms: int = 1_700_000_000_000, /, **settings: str) -> None:
         self.files = files or MemFiles()
         self.chance = random.Random(seed)
         self.schedule = VirtualSchedule(start_ms)
