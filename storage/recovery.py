@@ -187,6 +187,7 @@ def _recover(log: Log) -> Generator[None, None, None]:
             return
         if valid < segment.size:
             segment.handle.truncate(valid)
+            segment.handle.sync()  # or a power failure brings back what was cut off
             segment.size = valid
             _drop_behind(log, slot)
             return

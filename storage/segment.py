@@ -247,6 +247,7 @@ class Segment:
         self.times.truncate(offset)
         if gone:
             self.handle.truncate(size)
+            self.handle.sync()
             self.size = size
         self.max_timestamp, self.max_timestamp_offset = self.times.last()
         for rest in self.scan(self.index.position_before(offset)):

@@ -606,6 +606,59 @@ def test_the_coordinator_of_a_transaction_is_found(pair: Pair, version: int) -> 
             pair.ask("FindCoordinator", version, r(coordinator_keys=[key, "other"], key_type=1))
 
 
+# features
+
+
+@pytest.fixture
+def lowered(pair: Pair, request: pytest.FixtureRequest) -> Iterator[int]:
+    """The finalized transaction.version at a lower level, and at its old one afterwards."""
+    finalize(pair, request.param)
+    yield request.param
+    finalize(pair, 2)
+
+
+def finalize(pair: Pair, level: int) -> None:
+    u = m.UpdateFeaturesRequest
+    kind = 1 if level == 2 else 2
+    pair.ask("UpdateFeatures", 1, u(feature_updates=[u.FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=kind)]))
+    request = m.ApiVersionsRequest(client_software_name="wire", client_software_version="1.0")
+    wanted = level or None  # a level of 0 is not told
+    pair.until("ApiVersions", 4, request, lambda r: {f.name: f.max_version_level for f in r.finalized_features}.get("transaction.version") == wanted)
+
+
+@pytest.mark.parametrize("lowered", [1, 0], indirect=True)
+def test_transactions_of_an_older_feature_level(pair: Pair, lowered: int) -> None:
+    """A producer that fences another raises its epoch at once and not with the end of the transaction; records are of an older version."""
+    name = f"lowered-{lowered}"
+    topic(pair, name)
+    old = initialized(pair, name)
+    added(pair, 3, old, name, 0)
+    produced(pair, 11, old, name, b"a")
+    initialized(pair, name)
+    settle(pair, name)
+    described(pair, name)
+    new = initialized(pair, name)
+    described(pair, name)
+    ended(pair, 4, old, COMMITTED)
+    added(pair, 3, new, name, 0)
+    produced(pair, 11, new, name, b"b")
+    ended(pair, 4, new, COMMITTED)
+    careless = initialized(pair, f"{name}-careless")
+    produced(pair, 12, careless, name, b"c")
+    if lowered:  # at level 0 there is no record for it; Kafka refuses it and then never does anything else for this id
+        ended(pair, 5, careless, COMMITTED)
+    watched(pair, name)
+    slow = initialized(pair, f"{name}-slow", timeout_ms=300)
+    added(pair, 3, slow, name, 0)
+    produced(pair, 11, slow, name, b"d")
+    request = m.DescribeTransactionsRequest(transactional_ids=[slow.name])
+    pair.until("DescribeTransactions", 0, request, lambda r: r.transaction_states[0].transaction_state == "CompleteAbort")
+    settle(pair, slow.name)
+    described(pair, slow.name)
+    ended(pair, 4, slow, COMMITTED)
+    watched(pair, name)
+
+
 # records
 
 

@@ -141,13 +141,14 @@ class TransactionShard:
     # AddPartitionsToTxn, AddOffsetsToTxn
 
     def add_partitions(self, transactional_id: str, producer: Producer, partitions: Collection[TopicPartition], client_version: int) -> Result:
-        """Partitions join the transaction. CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
+        """Partitions join the transaction. CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, UNSUPPORTED_VERSION."""
         found = self._existing(transactional_id)
         if self.is_busy(transactional_id, found):
             raise ApiError(Errors.CONCURRENT_TRANSACTIONS)
         _check_producer(found, producer)
         if found.state is State.ONGOING and found.partitions.issuperset(partitions):
             return Result()
+        self._check_version(client_version)
         return self._step(transactional_id, found.with_partitions(partitions, self.env.now_ms(), client_version), None)
 
     def verify(self, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition], as_of: int) -> dict[TopicPartition, int]:
@@ -163,7 +164,8 @@ class TransactionShard:
     def end(self, transactional_id: str, producer: Producer, commits: bool, client_version: int) -> Result:
         """The end of a transaction is decided. The reply is the producer as it goes on.
 
-        INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS.
+        INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS,
+        UNSUPPORTED_VERSION.
         """
         found = self._existing(transactional_id)
         if client_version < BUMPS_SINCE:
@@ -202,7 +204,13 @@ class TransactionShard:
             raise ApiError(Errors.INVALID_TXN_STATE)
         return self._decide(transactional_id, found, False, BUMPS_SINCE, self._next_producer_id(found))
 
+    def _check_version(self, client_version: int) -> None:
+        """While the finalized `transaction.version` is 0 there is no place for a client's in the record."""
+        if client_version and not self.env.transaction_version():
+            raise ApiError(Errors.UNSUPPORTED_VERSION)
+
     def _decide(self, transactional_id: str, found: Transaction, commits: bool, client_version: int, next_producer_id: int) -> Result:
+        self._check_version(client_version)
         now = self.env.now_ms()
         step = found.ended(commits, client_version, next_producer_id, now)
         after = step.completed(now)
