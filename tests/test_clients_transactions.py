@@ -24,6 +24,7 @@ from ottla.protocol.records import Record, Template
 
 from ottla.testing import Broker
 
+from . import chain
 from .oracle.jars import HERE as ORACLE
 from .oracle.jars import classpath
 from .oracle.kafka import tool
@@ -296,3 +297,8 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
             assert re.search(rf"^{name}\s+0\s+7\s+0\s", found, re.M), found
         transactions(broker, "abort", "--topic", name, "--partition", "0", "--producer-id", "7", "--producer-epoch", "0", "--coordinator-epoch", "0")
         assert committed(broker, name, 1) == [("", "behind it")]
+
+
+def test_a_chain_under_kills_of_broker_and_links(tmp_path: Path) -> None:
+    """Ten seconds of SIGKILLs; `python -m tests.chain` goes on for minutes."""
+    assert "each once and in order" in chain.run(tmp_path, seconds=10, seed=3)
