@@ -9,7 +9,7 @@ from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt
 from ..storage import validation
 from ..storage.log import Appended
-from ..storage.producers import Verification
+from ..storage.producers import Marker, Verification
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def check_replicas(partition: Partition) -> None:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
 
 
-def store(broker: Broker, partition: Partition, data: Any, batches: list[BatchAt], now_ms: int) -> Appended:
-    """Appends batches that have been checked. ApiError(KAFKA_STORAGE_ERROR)."""
+def store(broker: Broker, partition: Partition, data: Any, batches: list[BatchAt], now_ms: int, marker: Marker | None = None) -> Appended:
+    """Appends batches that have been checked. `marker`: what a control batch among them says. ApiError(KAFKA_STORAGE_ERROR)."""
     try:
-        done = partition.append(data, batches, now_ms)
+        done = partition.append(data, batches, now_ms, marker)
     except OSError as error:
         raise _storage_error(broker, partition, error) from None
     broker.note_append(partition)

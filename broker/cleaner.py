@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..storage import cleaning
 from ..storage.files import time_ns
-from ..storage.log import Log
+from ..storage.log import FlushJob, Log
 from .partition import Partition
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ class Cleaner:
             if log is None or not log.settings.is_compacted:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
-            if plan is None or plan.end > log.recovery_point:  # only what is durable is replaced
-                continue
-            if best is None or plan.dirty_ratio > best[0]:
+            if plan is not None and (best is None or plan.dirty_ratio > best[0]):
                 best = (plan.dirty_ratio, partition, plan)
         if best is None:
             return False
@@ -67,19 +65,22 @@ class Cleaner:
         began = time_ns()
         small = sum(s.size for s in plan.segments) <= IN_PROCESS_BYTES
 
+        flush = log.flush_job()  # only what is durable is replaced
+
         def done(outcome: Any, error: BaseException | None) -> None:
             self.busy = None
             self.broker.metrics.cleaning_ns += time_ns() - began
             if not self._stopped:
-                self.broker.event(lambda: self._finish(partition, log, plan, outcome, error))
+                self.broker.event(lambda: self._finish(partition, log, plan, flush, outcome, error))
 
-        job = plan.job(partition.high_watermark)
-        if small or not hasattr(self.broker.files, "lock"):
-            files = self.broker.files
-            self.broker.schedule.in_thread(lambda: cleaning.run(files, job), done)
-        else:
-            workers = self._pool()
-            self.broker.schedule.in_thread(lambda: workers.submit(cleaning.run_on_disk, job).result(), done)
+        job, files = plan.job(partition.high_watermark), self.broker.files
+        workers = None if small or not hasattr(files, "lock") else self._pool()
+
+        def work() -> cleaning.Outcome:
+            flush.run()
+            return cleaning.run(files, job) if workers is None else workers.submit(cleaning.run_on_disk, job).result()
+
+        self.broker.schedule.in_thread(work, done)
 
     def _pool(self) -> Any:
         if self._workers is None:
@@ -89,12 +90,13 @@ class Cleaner:
             self._workers = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
         return self._workers
 
-    def _finish(self, partition: Partition, log: Log, plan: cleaning.Plan, outcome: Any, error: BaseException | None) -> None:
+    def _finish(self, partition: Partition, log: Log, plan: cleaning.Plan, flush: FlushJob, outcome: Any, error: BaseException | None) -> None:
         if error is not None:
             logger.error("cleaning %s failed: %s", log.name, error)
             return
         if partition.log is not log:
             return
+        log.flushed(flush, self.broker.schedule.monotonic_ms())
         try:
             self.broker.partitions.save_recovery_point(partition)  # after a crash a hole below it is known to be one that cleaning made
             cleaning.swap(log, plan, outcome, self.broker.schedule.now_ms())

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..protocol import records
 from ..protocol.errors import ApiError, Errors
-from ..protocol.records import Record, Template
+from ..protocol.records import BatchAt, Record, Template
 from ..storage.log import MARKER_ABORT, MARKER_COMMIT
+from ..storage.producers import Marker
 from .appending import check_replicas, store
 from .coordinators import TOPIC_NAME as OFFSETS_TOPIC
 from .later import Later
@@ -35,14 +36,25 @@ class TransactionEnd(NamedTuple):
     committed: bool
     version: int
 
-    def batch(self, now_ms: int) -> bytearray:
+    def batch(self, now_ms: int) -> MarkerBatch:
+        """The control batch, which is the same for every partition."""
         key = _KEY.pack(MARKER_VERSION, MARKER_COMMIT if self.committed else MARKER_ABORT)
         value = _VALUE.pack(MARKER_VERSION, self.coordinator_epoch)
         template = Template(producer_id=self.producer_id, producer_epoch=self.producer_epoch, transactional=True, control=True)
-        return records.encode([Record(key, value, now_ms)], template)
+        data = records.encode([Record(key, value, now_ms)], template)
+        return MarkerBatch(self, data, BatchAt(0, records.header_at(data)), now_ms)
 
 
-def write_marker(broker: Broker, partition: Partition, end: TransactionEnd) -> Later[None]:
+class MarkerBatch(NamedTuple):
+    """A marker as it is appended; an append writes offset and leader epoch into a copy of its bytes."""
+
+    end: TransactionEnd
+    data: bytearray
+    at: BatchAt
+    now_ms: int
+
+
+def write_marker(broker: Broker, partition: Partition, batch: MarkerBatch) -> Later[None]:
     """Ends a transaction in one partition; finished when the high watermark has passed the marker.
 
     Fails with ApiError: NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
@@ -50,8 +62,8 @@ def write_marker(broker: Broker, partition: Partition, end: TransactionEnd) -> L
     """
     try:
         if partition.topic == OFFSETS_TOPIC:
-            return _write_to_offsets(broker, partition, end)
-        _, next_offset = _append(broker, partition, end)
+            return _write_to_offsets(broker, partition, batch)
+        _, next_offset = _append(broker, partition, batch)
         return partition.wait_for(next_offset)
     except ApiError as error:
         failed: Later[None] = Later()
@@ -59,19 +71,19 @@ def write_marker(broker: Broker, partition: Partition, end: TransactionEnd) -> L
         return failed
 
 
-def _append(broker: Broker, partition: Partition, end: TransactionEnd) -> tuple[int, int]:
+def _append(broker: Broker, partition: Partition, batch: MarkerBatch) -> tuple[int, int]:
     """The marker's offset and the one behind it. ApiError."""
-    log = partition.open_log()
+    log, end = partition.open_log(), batch.end
     check_replicas(partition)
     log.producers.check_marker(end.producer_id, end.producer_epoch, end.coordinator_epoch, end.version, log.end_offset)
-    now = broker.schedule.now_ms()
-    data = end.batch(now)
-    done = store(broker, partition, data, list(records.batches(data)), now)
+    marker = Marker(end.committed, end.coordinator_epoch)
+    done = store(broker, partition, bytearray(batch.data), [batch.at], batch.now_ms, marker)
     return done.base_offset, done.next_offset
 
 
-def _write_to_offsets(broker: Broker, partition: Partition, end: TransactionEnd) -> Later[None]:
+def _write_to_offsets(broker: Broker, partition: Partition, batch: MarkerBatch) -> Later[None]:
     later: Later[None] = Later()
+    end = batch.end
 
     def done(_: None, error: ApiError | None) -> None:
         if error is not None and error.code in COORDINATOR_GONE:
@@ -84,7 +96,7 @@ def _write_to_offsets(broker: Broker, partition: Partition, end: TransactionEnd)
         done(None, error)
         return later
     host.runtime.append_marker(
-        lambda: _append(broker, partition, end),
+        lambda: _append(broker, partition, batch),
         end.producer_id,
         end.producer_epoch,
         end.coordinator_epoch,

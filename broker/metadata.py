@@ -22,6 +22,7 @@ from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors
 from ..protocol.features import defaults, supported
 from ..protocol.records import Record
+from ..storage.log import FlushJob
 from ..storage.recovery import open_now
 from ..storage.settings import LogSettings
 from . import metadata_log
@@ -224,17 +225,18 @@ class MetadataController:
 
         def done(_: Any, error: BaseException | None) -> None:
             self._syncing = False
-            self.broker.event(lambda: self._synced(job.end_offset, error))
+            self.broker.event(lambda: self._synced(job, error))
 
         self.broker.schedule.in_thread(job.run, done)
 
-    def _synced(self, end: int, error: BaseException | None) -> None:
+    def _synced(self, job: FlushJob, error: BaseException | None) -> None:
         if error is not None:
             failure = error if isinstance(error, OSError) else OSError(str(error))
             self.broker.directory_failed(self.broker.directories[0], failure)
             return
         log = self.partition.open_log()
-        log.flushed(end, self.broker.schedule.monotonic_ms())
+        end = job.end_offset
+        log.flushed(job, self.broker.schedule.monotonic_ms())
         lag = self.broker.policies.by_topic.get(TOPIC_NAME)
         if lag is not None and lag.kind == "lag":
             self.broker.schedule.later(lag.lag_ms, lambda: self.broker.event(lambda: self.partition.advance(end)))

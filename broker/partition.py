@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt
 from ..storage.log import Appended, Log
+from ..storage.producers import Marker
 from ..storage.segment import FileSlice, Segment
 from .later import Later
 from .replication import IMMEDIATE, Follower
@@ -97,9 +98,9 @@ class Partition:
 
     # the end
 
-    def append(self, data: Any, batches: list[BatchAt], now_ms: int) -> Appended:
+    def append(self, data: Any, batches: list[BatchAt], now_ms: int, marker: Marker | None = None) -> Appended:
         """Appends batches whose checks have passed. OSError."""
-        return self.open_log().append(data, batches, self.leader_epoch, now_ms)
+        return self.open_log().append(data, batches, self.leader_epoch, now_ms, marker=marker)
 
     def wait_for(self, offset: int) -> Later[None]:
         """Finished once the high watermark has reached `offset`."""

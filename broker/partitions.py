@@ -236,7 +236,7 @@ class Partitions:
                 return
             metrics.fsyncs += 1
             metrics.fsync_ns += took_ns
-            log.flushed(job.end_offset, schedule.monotonic_ms())
+            log.flushed(job, schedule.monotonic_ms())
             self.broker.event(lambda: self.broker.moved(partition))
 
         schedule.in_thread(job.run, done)

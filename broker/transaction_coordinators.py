@@ -66,14 +66,15 @@ class Completion:
             return
         if not self.remaining:
             return self._complete()
-        partitions = self.owner.broker.partitions.by_name
+        broker = self.owner.broker
+        partitions, batch = broker.partitions.by_name, self.end.batch(broker.schedule.now_ms())
         waiting = []
         for key in sorted(self.remaining):
             partition = partitions.get(key)
             if partition is None:  # it was deleted: there is nothing to end
                 self.remaining.discard(key)
             else:
-                waiting.append((key, write_marker(self.owner.broker, partition, self.end)))
+                waiting.append((key, write_marker(broker, partition, batch)))
         self._open = len(waiting)
         if not waiting:
             return self._complete()

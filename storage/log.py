@@ -111,8 +111,7 @@ class Log:
         self.unflushed_since_ms: int | None = None
         self.has_new_names = True  # a file was made, and its name may not be durable
         self._unsynced: set[str] = set()  # small files whose contents may not be
-        self._in_flight: list[str] = []  # what a job that has not been reported done was to make durable
-        self._names_in_flight = False
+        self._jobs: list[FlushJob] = []  # those that have not been reported done
         self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
         self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
         self.first_dirty_offset = 0  # compaction has seen everything below
@@ -143,10 +142,13 @@ class Log:
 
     # appending
 
-    def append(self, data: Any, batches: list[BatchAt], leader_epoch: int, now_ms: int, assign_offsets: bool = True) -> Appended:
+    def append(
+        self, data: Any, batches: list[BatchAt], leader_epoch: int, now_ms: int, assign_offsets: bool = True, marker: Marker | None = None
+    ) -> Appended:
         """Appends whole batches; their offsets and leader epoch are written into `data` (writable) first.
 
-        `batches` are those of `data`, in order. OSError leaves the log as it was.
+        `batches` are those of `data`, in order; `marker` is what a control batch among them says, where the caller knows it. OSError leaves
+        the log as it was.
         """
         first = next_offset = self.end_offset if assign_offsets else batches[0].header.base_offset
         append_time = now_ms if self.settings.is_append_time and assign_offsets else -1
@@ -178,15 +180,14 @@ class Log:
         self.end_offset = next_offset
         for at, info in zip(batches, infos, strict=True):
             if at.header.producer_id >= 0:
-                self._note_producer(at.header, info.base_offset, data, at)
+                self._note_producer(at.header, info.base_offset, data, at, marker)
         return Appended(first, next_offset, append_time)
 
-    def _note_producer(self, header: BatchHeader, base_offset: int, data: Any, at: BatchAt) -> None:
+    def _note_producer(self, header: BatchHeader, base_offset: int, data: Any, at: BatchAt, known: Marker | None) -> None:
         if not header.is_control:
             self.producers.update(header, base_offset)
             return
-        for record in records.decode(data, at):
-            marker = marker_of(record)
+        for marker in [known] if known is not None else map(marker_of, records.decode(data, at)):
             if marker is not None:
                 aborted = self.producers.end_transaction(header, marker, base_offset)
                 if aborted is not None:
@@ -493,7 +494,7 @@ class Log:
         The indexes of the active segment are rebuilt after a crash, and only synced for a `clean` end.
         """
         first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
-        paths = list(self._in_flight)
+        paths = [path for job in self._jobs for path in job.paths]
         paths += [self.path(name) for name in sorted(self._unsynced)]
         self._unsynced.clear()
         for segment in self.segments[first:]:
@@ -502,21 +503,24 @@ class Log:
                 paths.append(segment.path(LOG))
                 if clean or segment is not self.active:  # what is below the recovery point is believed, indexes too
                     paths += segment.take_unsynced()
-        directories = [self.directory, self.directory.rpartition("/")[0]] if self.has_new_names or self._names_in_flight else []
-        self._in_flight, self._names_in_flight, self.has_new_names = paths, bool(directories), False
-        return FlushJob(self.files, self.end_offset, paths, directories)
+        new_names = self.has_new_names or any(job.directories for job in self._jobs)
+        directories = [self.directory, self.directory.rpartition("/")[0]] if new_names else []
+        self.has_new_names = False
+        job = FlushJob(self.files, self.end_offset, list(dict.fromkeys(paths)), directories)
+        self._jobs.append(job)
+        return job
 
-    def flushed(self, offset: int, now_ms: int) -> None:
-        """What the last job says has been done; until then the next one says it too."""
-        self._in_flight, self._names_in_flight = [], False
-        self.recovery_point = max(self.recovery_point, offset)
+    def flushed(self, job: FlushJob, now_ms: int) -> None:
+        """What a job says has been done; until then later ones say it too."""
+        self._jobs = [one for one in self._jobs if one is not job]
+        self.recovery_point = max(self.recovery_point, job.end_offset)
         self.unflushed_since_ms = None if self.recovery_point >= self.end_offset else now_ms
 
     def flush_now(self) -> None:
         """Makes everything durable before it returns."""
         job = self.flush_job(clean=True)
         job.run()
-        self.flushed(job.end_offset, 0)
+        self.flushed(job, 0)
 
     def close(self) -> None:
         """A clean end: everything on disk, with a producer snapshot."""

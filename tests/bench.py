@@ -397,9 +397,9 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import bench_beside, bench_groups, bench_share
+    from . import bench_beside, bench_groups, bench_share, bench_transactions
 
-    benches = {**BENCHES, **bench_groups.SECTIONS, **bench_share.SECTIONS, **bench_beside.SECTIONS}
+    benches = {**BENCHES, **bench_groups.SECTIONS, **bench_share.SECTIONS, **bench_transactions.SECTIONS, **bench_beside.SECTIONS}
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
     sides = ["ottla", "kafka"]

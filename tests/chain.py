@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,11 @@ def _pass_on(consumer: Consumer, producer: Producer, messages: list[Any]) -> Non
             consumer.seek(TopicPartition(topic, index, offset))
 
 
-def _until_done(end: Any) -> None:
+def _until_done(end: Callable[[], Any]) -> None:
     while True:
         try:
-            return end()
+            end()
+            return
         except KafkaException as error:
             if not error.args[0].retriable():
                 raise

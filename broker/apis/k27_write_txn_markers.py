@@ -25,12 +25,13 @@ async def handle(context: Context, request: Any) -> Any:
     for marker in request.markers:
         version = marker.transaction_version if context.version >= VERSION_SINCE else 0
         end = TransactionEnd(marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, bool(marker.transaction_result), version)
+        batch = end.batch(broker.schedule.now_ms())
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 partition = broker.partitions.by_name.get((topic.name, index))
                 later = None
                 if partition is not None and not partition.offline:
-                    later = broker.within(broker.config["request.timeout.ms"], write_marker(broker, partition, end))
+                    later = broker.within(broker.config["request.timeout.ms"], write_marker(broker, partition, batch))
                 waiting.append((marker.producer_id, topic.name, index, later))
     found: dict[int, dict[tuple[str, int], int]] = {}
     for producer_id, topic, index, later in waiting:

@@ -195,6 +195,10 @@ func main() {
 		franzSessions(broker)
 		franzFencing(broker)
 		saramaTransactions(broker)
+	case "txn-speed":
+		transactionSpeed(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6] == "held")
+	case "txn-read":
+		transactionRead(broker, os.Args[3], number(os.Args[4]))
 	case "share-speed":
 		shareSpeed(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6] == "explicit")
 	case "share-latency":

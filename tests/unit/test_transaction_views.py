@@ -88,8 +88,7 @@ def test_metrics_by_kafkas_names() -> None:
 
 
 def test_a_transaction_that_should_have_ended_long_ago_is_counted() -> None:
-    settings = {"transaction_partition_verification_enable": "false", "transaction_max_timeout_ms": "1000"}
-    w = world(**settings)
+    w = world(transaction_partition_verification_enable="false", transaction_max_timeout_ms="1000")
     hanging = Writer(w, "nobody", raises=False)
     hanging.id, hanging.epoch = 77, 0
     hanging.send(b"a")

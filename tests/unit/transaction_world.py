@@ -19,7 +19,7 @@ from ..world import Answer, World
 SMALL = {"transaction_state_log_num_partitions": "1", "offsets_topic_num_partitions": "1"}
 
 
-def world(partitions: int = 3, **settings: str) -> World:
+def world(partitions: int = 3, /, **settings: str) -> World:
     """A broker with a topic `t` and the topics of both coordinators."""
     w = World(None, 0, **{**SMALL, **settings})
     create(w, "t", partitions)
