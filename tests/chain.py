@@ -22,6 +22,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import Broker
 
+from .ask import lab
+
 PARTITIONS = 4
 KEYS = 7
 SETTINGS: dict[str, object] = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200, "offsets.topic.num.partitions": 4}
@@ -84,7 +86,7 @@ class Chain:
 
     def __init__(self, directory: Path, links: int, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.broker = Broker(SETTINGS, directory=directory, lab=False).start()
+        self.broker = Broker(SETTINGS, directory=directory, lab=True).start()
         servers = self.servers = self.broker.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers})
         for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in ("in", "out")]).values():
@@ -152,11 +154,19 @@ class Chain:
         more = [message for message in reader.consume(10, 1) if message.error() is None]
         reader.close()
         assert not more, f"{len(more)} records too many"
+        if count < self.sent:
+            raise AssertionError(f"{count} of {self.sent} came out: {self._situation()}")
         for key, numbers in found.items():
             wanted = list(range(int(key[1:]), self.sent, KEYS))
             assert numbers == wanted, f"{key}: {_difference(numbers, wanted)}"
-        assert count == self.sent, f"{count} of {self.sent}"
         return count
+
+    def _situation(self) -> str:
+        """What the broker says of transactions and of the group."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        group = admin.describe_consumer_groups(["chain"])["chain"].result()
+        members = [(one.client_id, [str(p) for p in one.assignment.topic_partitions]) for one in group.members]
+        return f"{lab(self.broker, '/v1/transactions')}; {group.state} {members}"
 
     def close(self) -> None:
         for process in self.links:

@@ -178,8 +178,8 @@ class Client:
         kind = type(reply).__name__
         code = self._code(kind, reply)
         if code in RETRIABLE:
-            if kind == "EndTxnResponse" and code not in (Errors.CONCURRENT_TRANSACTIONS, Errors.NOT_COORDINATOR):
-                self.doubtful = True
+            if kind == "EndTxnResponse" and code != Errors.CONCURRENT_TRANSACTIONS:
+                self.doubtful = True  # the coordinator may have moved with the decision
             return True
         if code in DOOMED:
             if self.txn is not None and not self.doubtful:
