@@ -61,7 +61,7 @@ def append(broker: Broker, partition: Partition, data: Any, at: BatchAt, acks: i
 
 def verifies(broker: Broker) -> bool:
     """Whether a transactional batch must be known to its coordinator (`transaction.partition.verification.enable`)."""
-    return bool(broker.groups.config("transaction.partition.verification.enable"))
+    return bool(broker.value("transaction.partition.verification.enable"))
 
 
 def check_replicas(partition: Partition) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from ..coordinator.metadata.state import MetadataState, Topic
+from ..coordinator.metadata.state import BROKER, MetadataState, Topic
 from ..protocol.config_def import keys, topic_synonyms
 from ..protocol.errors import ApiError, Errors
 from ..storage.files import Files, HandlePool
@@ -68,6 +68,7 @@ class Broker:
         self._unflushed: dict[Any, None] = {}  # coordinators with writes of this event
         self._settling = False
         self._topic_defaults = config.topic_defaults()
+        self._values: dict[str, Any] = {}  # of broker keys
         self._settings: dict[str, tuple[LogSettings, dict[str, Any]]] = {}  # by topic, until a configuration changes
 
     # start and stop
@@ -230,6 +231,14 @@ class Broker:
         made = self._settings[name] = (LogSettings.of(values), values)
         return made
 
+    def value(self, name: str) -> Any:
+        """A broker key's value in force: the dynamic one where there is one."""
+        if name not in self._values:
+            image, node = self.image, str(self.config.node_id)
+            text = image.config_of(BROKER, node).get(name, image.config_of(BROKER, "").get(name))
+            self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
+        return self._values[name]
+
     def dynamic_topic_defaults(self) -> dict[str, str]:
         """What dynamic broker configs say of topic keys."""
         dynamic = {**self.image.config_of(4, ""), **self.image.config_of(4, str(self.config.node_id))}
@@ -244,6 +253,7 @@ class Broker:
     def configs_changed(self) -> None:
         """A configuration changed: what follows from it is computed anew."""
         self._settings.clear()
+        self._values.clear()
         self.groups.configs_changed()
         self.partitions.configure()
 

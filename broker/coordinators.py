@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator.metadata.configs import group_bounds
-from ..coordinator.metadata.state import BROKER, GROUP
+from ..coordinator.metadata.state import GROUP
 from ..coordinator.shard import RecordFormat, Result
 from ..coordinator.timeline import Timeline
 from ..coordinator.timers import Timers
@@ -88,7 +88,6 @@ class GroupCoordinators(Coordinators["GroupShard"]):
         self.image = Topics(broker)
         self._assignors: Any = None
         self._group_values: dict[tuple[str, str], Any] = {}
-        self._values: dict[str, Any] = {}
 
     @property
     def assignors(self) -> Any:
@@ -107,12 +106,7 @@ class GroupCoordinators(Coordinators["GroupShard"]):
         self.broker.schedule.in_thread(work, lambda result, error: self.broker.event(lambda: done(result, error)))
 
     def config(self, name: str) -> Any:
-        """A broker key's value in force: the dynamic one where there is one."""
-        if name not in self._values:
-            image, node = self.broker.image, str(self.broker.config.node_id)
-            text = image.config_of(BROKER, node).get(name, image.config_of(BROKER, "").get(name))
-            self._values[name] = self.broker.config[name] if text is None else keys("broker")[name].parse(text)
-        return self._values[name]
+        return self.broker.value(name)
 
     def group_config(self, group_id: str, name: str) -> Any:
         """A group's own value within the broker's bounds, or the broker's (KIP-1240)."""
@@ -137,7 +131,6 @@ class GroupCoordinators(Coordinators["GroupShard"]):
         return value
 
     def configs_changed(self) -> None:
-        self._values.clear()
         self._group_values.clear()
 
     # the shards

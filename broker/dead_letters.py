@@ -126,9 +126,9 @@ class DeadLetters:
         if self.broker.topic(topic) is not None:
             if not self.broker.topic_config(topic)[FLAG]:
                 raise DeadLetterRefused(f"{topic} has no {FLAG}")
-        elif not self.broker.groups.config("errors.deadletterqueue.auto.create.topics.enable"):
+        elif not self.broker.value("errors.deadletterqueue.auto.create.topics.enable"):
             raise DeadLetterRefused(f"{topic} is not there, and is not made by itself")
-        prefix = str(self.broker.groups.config("errors.deadletterqueue.topic.name.prefix") or "")
+        prefix = str(self.broker.value("errors.deadletterqueue.topic.name.prefix") or "")
         if not topic.startswith(prefix):
             raise DeadLetterRefused(f"{topic} does not begin with {prefix}")
 

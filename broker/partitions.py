@@ -273,7 +273,7 @@ class Partitions:
             except OSError as error:
                 self.broker.directory_failed(self.directory_of[partition], error)
                 continue
-            log.producers.expire(now, self.broker.config["producer.id.expiration.ms"])
+            log.producers.expire(now, self.broker.value("producer.id.expiration.ms"))
             if partition.high_watermark < log.start_offset:
                 partition.advance(log.start_offset)
 

@@ -73,7 +73,7 @@ class ShareCoordinators(Coordinators["ShareShard"]):
     # the environment of the shards
 
     def config(self, name: str) -> Any:
-        return self.broker.groups.config(name)
+        return self.broker.value(name)
 
     def partitions_of(self, topic_id: bytes) -> int:
         return self.broker.groups.image.partition_count(topic_id)

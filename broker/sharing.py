@@ -30,7 +30,7 @@ class Sharing:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.partitions: dict[PartitionKey, Shared] = {}
-        self.sessions = ShareSessions(lambda: broker.groups.config("group.share.max.share.sessions"), self.release, self._emptied)
+        self.sessions = ShareSessions(lambda: broker.value("group.share.max.share.sessions"), self.release, self._emptied)
         self.acknowledged: Counter[int] = Counter()  # records by the type of their acknowledgement
         self.load_ms = Summary()  # of share-partitions
         self.acquire_ms: dict[str, Summary] = {}  # by group: how long fetches waited for records

@@ -156,7 +156,7 @@ class TransactionCoordinators(Coordinators["TransactionShard"]):
     # the environment of the shards
 
     def config(self, name: str) -> Any:
-        return self.broker.groups.config(name)
+        return self.broker.value(name)
 
     def new_producer_id(self) -> int:
         return self.broker.producer_ids.take()

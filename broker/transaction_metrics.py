@@ -61,7 +61,7 @@ def _producers(broker: Broker) -> Iterator[Metric]:
     logs = [partition.log for partition in broker.partitions.by_name.values() if partition.log is not None]
     count = sum(len(log.producers.by_id) for log in logs)
     yield GaugeMetricFamily(f"{REPLICAS}_ProducerIdCount", "Producers that partitions remember.", value=count)
-    oldest = broker.schedule.now_ms() - broker.transactions.config("transaction.max.timeout.ms") - LATE_AFTER_MS
+    oldest = broker.schedule.now_ms() - broker.value("transaction.max.timeout.ms") - LATE_AFTER_MS
     late = 0
     for log in logs:
         holder = next(iter(log.producers.open_transactions), None)

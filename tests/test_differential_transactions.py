@@ -17,6 +17,7 @@ from .ask import fetch_message
 from .differential import Pair, await_coordinators
 from .oracle.kafka import Kafka
 from .test_differential import topic, versions
+from .test_differential_share import began
 from .wire import Wire
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -25,6 +26,8 @@ SETTINGS: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
     "transaction.max.timeout.ms": 100_000,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
+    "group.share.assignment.interval.ms": 0,
+    "share.coordinator.state.topic.num.partitions": 2,
     "log.retention.ms": -1,  # what is produced bears times long ago
 }
 ABORTED, COMMITTED = False, True
@@ -39,7 +42,7 @@ def oracle() -> Iterator[Kafka]:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Broker]:
-    with Broker(SETTINGS, lab=False) as broker:
+    with Broker({"ottla.group.settle": False, **SETTINGS}, lab=False) as broker:
         yield broker
 
 
@@ -465,6 +468,45 @@ def test_markers_from_outside(pair: Pair, version: int, transactions: int) -> No
     marked(2, COMMITTED, 4, 0, 1, topic_name="__consumer_offsets")
     watched(pair, name)
     watched(pair, name, 1)
+
+
+# share groups
+
+
+def leased(pair: Pair, name: str, ids: tuple[bytes, bytes], epoch: int) -> list[tuple[int, int]]:
+    """What a member of a share group acquires; the same here and there, but for producers' ids in the records."""
+    f = m.ShareFetchRequest
+    found = []
+    for side, wire in enumerate((pair.ours, pair.theirs)):
+        request = f(group_id=name, member_id="m1", share_session_epoch=epoch, max_wait_ms=3000 if epoch == 0 else 500, min_bytes=1)
+        request.max_bytes, request.max_records, request.batch_size = 1 << 20, 500, 500
+        request.topics = [f.FetchTopic(topic_id=ids[side], partitions=[f.FetchPartition(partition_index=0)])]
+        reply = wire.ask("ShareFetch", 2, request)
+        parts = [p for t in reply.responses for p in t.partitions]
+        found.append((reply.error_code, [p.error_code for p in parts], [(a.first_offset, a.last_offset) for p in parts for a in p.acquired_records]))
+    assert found[0] == found[1], f"ottla {found[0]}, Kafka {found[1]}"
+    return found[0][2]
+
+
+def test_share_groups_lease_what_is_committed(pair: Pair) -> None:
+    """`share.isolation.level`: aborted records are passed over, and nothing is leased behind the last stable offset."""
+    for isolation, wanted in (("read_committed", [(0, 1), (5, 5)]), ("read_uncommitted", [(0, 1), (3, 3), (5, 5), (7, 8)])):
+        name = f"queue-{isolation.replace('_', '-')}"
+        ids = began(pair, name, share_isolation_level=isolation)
+        one, other = initialized(pair, name), initialized(pair, f"{name}-open")
+        produced(pair, 12, one, name, b"a", b"b")
+        one = ended(pair, 5, one, COMMITTED)
+        produced(pair, 12, one, name, b"aborted")
+        one = ended(pair, 5, one, ABORTED)
+        produced(pair, 12, one, name, b"c")
+        ended(pair, 5, one, COMMITTED)
+        produced(pair, 12, other, name, b"open", b"still")
+        taken = leased(pair, name, ids, 0) + leased(pair, name, ids, 1)
+        assert {o for a, b in taken for o in range(a, b + 1)} >= {o for a, b in wanted for o in range(a, b + 1)}, taken
+        if isolation == "read_committed":
+            assert not {o for a, b in taken for o in range(a, b + 1)} & {3, 7, 8}
+        ended(pair, 5, other, COMMITTED)
+        leased(pair, name, ids, 2)
 
 
 # offsets

@@ -50,7 +50,7 @@ async def _initialized(context: Context, request: Any) -> Producer:
     if request.keep_prepared_txn:
         raise ApiError(Errors.UNSUPPORTED_VERSION)
     timeout_ms = NO_TIMEOUT if two_phases else request.transaction_timeout_ms
-    if not two_phases and not 0 < timeout_ms <= broker.transactions.config("transaction.max.timeout.ms"):
+    if not two_phases and not 0 < timeout_ms <= broker.value("transaction.max.timeout.ms"):
         raise ApiError(Errors.INVALID_TRANSACTION_TIMEOUT)
     expected = None if request.producer_id == -1 else Producer(request.producer_id, request.producer_epoch)
     broker.transactions.host(transactional_id)
