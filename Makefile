@@ -10,7 +10,7 @@ run: $(READY)
 	$(BIN)/ottla serve $(ARGS)
 
 # Tests that only compute run beside those that talk to brokers; what they said comes last.
-PURE := tests/unit $(wildcard tests/test_sim_*.py)
+PURE := tests/unit tests/test_sims.py tests/test_sim_broker.py
 PURE_LOG := $(VENV)/pure-tests.log
 
 test: $(READY) .types/ottla

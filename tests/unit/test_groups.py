@@ -652,7 +652,7 @@ def test_a_consumer_group_is_downgraded_where_that_is_allowed(way: str, works: b
 
 
 def test_a_hundred_histories_under_trouble_hold() -> None:
-    """More of them, and deliberate bugs, in `test_sim_groups`."""
+    """More of them, and deliberate bugs, in `test_sims`."""
     for seed in range(20_000, 20_100):
         sim_groups.run(seed)
 

@@ -597,6 +597,6 @@ def test_the_states_have_kafkas_numbers() -> None:
 
 @pytest.mark.parametrize("first", range(0, 100, 50))
 def test_histories_hold(first: int) -> None:
-    """More of them, and deliberate bugs, in `test_sim_share`."""
+    """More of them, and deliberate bugs, in `test_sims`."""
     for seed in range(first, first + 50):
         sim_share.run(seed)

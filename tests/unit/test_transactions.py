@@ -12,6 +12,7 @@ from ottla.coordinator.transaction.state import EPOCH_MAX, NAMES, NO_TIMEOUT, St
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from .. import sim_transactions
 from ..world import World
 from .transaction_world import (
     SMALL,
@@ -504,3 +505,9 @@ def test_states_have_kafkas_numbers_and_names() -> None:
         6: "Dead",
         7: "PrepareEpochFence",
     }
+
+
+def test_a_hundred_histories_hold() -> None:
+    """More of them, and deliberate bugs, in `test_sims`."""
+    for seed in range(100):
+        sim_transactions.run(seed)
