@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 MARKER_VERSION = 0
+UNKNOWN_VERSION = -1
 COORDINATOR_GONE = frozenset((Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.NOT_COORDINATOR))
 
 
@@ -58,7 +59,7 @@ def write_marker(broker: Broker, partition: Partition, batch: MarkerBatch) -> La
     """Ends a transaction in one partition; finished when the high watermark has passed the marker.
 
     Fails with ApiError: NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH,
-    TRANSACTION_COORDINATOR_FENCED; UNKNOWN_TOPIC_OR_PARTITION when the partition is deleted meanwhile.
+    TRANSACTION_COORDINATOR_FENCED, UNKNOWN_SERVER_ERROR (a version of -1); UNKNOWN_TOPIC_OR_PARTITION when the partition is deleted meanwhile.
     """
     try:
         if partition.topic == OFFSETS_TOPIC:
@@ -75,6 +76,8 @@ def _append(broker: Broker, partition: Partition, batch: MarkerBatch) -> tuple[i
     """The marker's offset and the one behind it. ApiError."""
     log, end = partition.open_log(), batch.end
     check_replicas(partition)
+    if end.version == UNKNOWN_VERSION:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     log.producers.check_marker(end.producer_id, end.producer_epoch, end.coordinator_epoch, end.version, log.end_offset)
     marker = Marker(end.committed, end.coordinator_epoch)
     done = store(broker, partition, bytearray(batch.data), [batch.at], batch.now_ms, marker)
