@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from ..protocol.errors import ApiError, Errors
@@ -25,7 +26,7 @@ class ProducerIds:
     def take(self) -> int:
         """ApiError(COORDINATOR_LOAD_IN_PROGRESS) while there is none."""
         if self._next >= self._prefetch_from and self._ahead is None and not self._fetching:
-            self.broker.background(self._fetch())
+            self.broker.background(self._fetch_ahead())
         if self._next >= self._end:
             if self._ahead is None:
                 raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
@@ -46,6 +47,10 @@ class ProducerIds:
         self._ahead = None
         self._next, self._end = first, end
         self._prefetch_from = first + int((end - first) * PREFETCH_AT)
+
+    async def _fetch_ahead(self) -> None:
+        with contextlib.suppress(ApiError):  # a controller that is going away; the next `take` asks again
+            await self._fetch()
 
     async def _fetch(self) -> None:
         metadata = self.broker.metadata
