@@ -24,7 +24,7 @@ quick: $(READY) .types/ottla
 check: $(READY) .types/ottla
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.protocol -p ottla.storage
+	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.pipeline -p ottla.protocol -p ottla.storage
 	MYPYPATH=.types $(BIN)/mypy tests
 
 bench: $(READY)
@@ -47,7 +47,7 @@ oracle: $(READY)
 
 constraints:
 	$(PYTHON) -m piptools compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url \
-		--no-emit-trusted-host --no-header --extra dev -o constraints.txt pyproject.toml
+		--no-emit-trusted-host --no-emit-find-links --no-header --extra dev --extra spark -o constraints.txt pyproject.toml
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -13,12 +13,17 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 CHECK = """
 import importlib, ottla.protocol.records, ottla.schemas, os, sys
-for name in ("protocol", "storage", "coordinator", "broker", "schemas"):
+for name in ("protocol", "storage", "coordinator", "broker", "pipeline", "schemas"):
     try:
         importlib.import_module(name)
     except ImportError:
         continue
     sys.exit(f"{name} is at the top level")
+import ottla.pipeline
+try:
+    ottla.pipeline.session()
+except RuntimeError as error:
+    assert "pip install ottla[spark]" in str(error)
 assert os.path.exists(os.path.join(os.path.dirname(ottla.__file__), "py.typed"))
 from ottla.testing import Broker
 with Broker() as broker:

@@ -12,13 +12,15 @@ import pytest
 from ottla.broker.registry import apis
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("protocol", "storage", "coordinator", "broker")
+FOLDERS = ("protocol", "storage", "coordinator", "broker", "pipeline")
 MAY_IMPORT = {
     "protocol": set(),
     "storage": {"protocol"},
     "coordinator": {"protocol"},
     "broker": {"protocol", "storage", "coordinator"},
+    "pipeline": {"protocol", "storage", "coordinator"},
 }
+FOR_SPARK = {"numpy", "pandas", "plotly", "pyarrow", "pyspark", "fsspec"}
 ASYNCIO_MAY_BE_IN = {"broker/server.py", "broker/connection.py", "broker/clock.py", "broker/lab.py", "broker/http.py", "broker/seed.py"}
 NOT_BELOW_BROKER = {"asyncio", "uvloop", "random", "time", "socket", "threading", "secrets"}
 OPENS_PATHS = {"storage/files.py"}
@@ -55,6 +57,7 @@ def test_imports_go_downwards(name: str, tree: ast.Module) -> None:
         assert top != "ottla", f"{name} imports ottla absolutely"
         if top in FOLDERS and top != area:
             assert top in MAY_IMPORT[area], f"{name} imports {top}"
+        assert area == "pipeline" or top not in FOR_SPARK, f"{name} imports {top}"
         if top == "asyncio":
             assert name in ASYNCIO_MAY_BE_IN, name
         if area in ("protocol", "coordinator") or (area == "storage" and name not in OPENS_PATHS):

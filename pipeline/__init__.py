@@ -1,0 +1,51 @@
+"""A broker's data directory as tables in Spark: `register(spark)`, then `spark.read.format("kafka-log").option("path", DIR).load()`.
+
+Needs `pip install ottla[spark]`, and Java 17 or newer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format `kafka-log` known to a session. Its filters can be pushed down then, where the option `pushdown` says so."""
+    from .source import KafkaLog
+
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(KafkaLog)
+
+
+def session(**settings: Any) -> SparkSession:
+    """A local session with `kafka-log`, on all cores. RuntimeError when Java or PySpark is missing or too old."""
+    import os
+    import sys
+
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise RuntimeError("PySpark is not installed: pip install ottla[spark]") from None
+    from .java import check_java
+
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take the system's Python
+    builder = SparkSession.builder.appName("ottla")
+    for name, value in {**_SETTINGS, **settings}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+_SETTINGS = {
+    "spark.master": "local[*]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}

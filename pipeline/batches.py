@@ -1,0 +1,128 @@
+"""The batches of a segment file as one NumPy table: where each lies, its header, and whether its CRC is right.
+
+Format version 2 is read by columns; entries of versions 0 and 1 get the same columns, with -1 where they have no such field.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from crc32c import crc32c
+
+from ..protocol import legacy
+from ..protocol.records import CRC_START, HEADER_SIZE, LOG_OVERHEAD, NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_MAGIC_AT = 16
+_LENGTH_MIN = 14  # of a message of version 0 without key and value
+_length_at = struct.Struct(">i").unpack_from
+_ON_DISK = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+TABLE = np.dtype([("position", "i8"), *((name, _ON_DISK[name].newbyteorder("=")) for name in _ON_DISK.names or ()), ("last_offset", "i8")])
+
+
+class Scan(NamedTuple):
+    """Whole batches in file order, and where the first byte lies that belongs to none of them."""
+
+    table: Array
+    end: int
+
+
+def scan(data: Any, start: int, end: int) -> Scan:
+    """The batches of `data` (bytes, memoryview or mmap) that lie whole in `start`..`end`; ends before what is no batch."""
+    positions = _positions(data, start, end)
+    table = np.empty(len(positions), TABLE)
+    if not positions:
+        return Scan(table, start)
+    at = np.array(positions, np.int64)
+    data_at = np.frombuffer(data, np.uint8)
+    magic = data_at[at + _MAGIC_AT].view(np.int8)
+    lengths = np.diff(np.append(at, end if len(positions) == 0 else positions[-1] + LOG_OVERHEAD + _length_at(data, positions[-1] + 8)[0]))
+    bad = np.flatnonzero((magic < 0) | (magic > 2) | ((magic == 2) & (lengths < HEADER_SIZE)))
+    if bad.size:
+        table, at, magic = table[: bad[0]], at[: bad[0]], magic[: bad[0]]
+    _fill(table, data_at, at, magic == 2)
+    for i in np.flatnonzero(magic != 2).tolist():
+        table[i] = _legacy_row(data, int(at[i]), int(lengths[i]))
+    table["position"] = at
+    table["last_offset"] = table["base_offset"] + table["last_offset_delta"]
+    return Scan(table, int(at[-1] + lengths[len(at) - 1]) if len(at) else start)
+
+
+def _positions(data: Any, start: int, end: int) -> list[int]:
+    found: list[int] = []
+    add = found.append
+    at, last = start, end - _MAGIC_AT
+    while at < last:
+        (length,) = _length_at(data, at + 8)
+        behind = at + LOG_OVERHEAD + length
+        if length < _LENGTH_MIN or behind > end:
+            break
+        add(at)
+        at = behind
+    return found
+
+
+def _fill(table: Array, data: Array, at: Array, modern: Array) -> None:
+    rows = at if modern.all() else at[modern]
+    if not rows.size:
+        return
+    windows = np.lib.stride_tricks.as_strided(data, (data.size - HEADER_SIZE + 1, HEADER_SIZE), (1, 1))
+    headers = np.ascontiguousarray(windows[rows]).view(_ON_DISK).reshape(-1)
+    for name in _ON_DISK.names or ():
+        table[name][modern] = headers[name]
+
+
+def _legacy_row(data: Any, at: int, size: int) -> tuple[Any, ...]:
+    """An outer entry; its last offset is the entry's, and its first one is found by who opens it."""
+    entry = next(legacy.entries(memoryview(data)[at : at + size]), None)
+    if entry is None:  # too short for what it says to be
+        return (at, -1, size - LOG_OVERHEAD, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1, 0, -1)
+    attributes = data[at + 17]
+    (crc,) = struct.unpack_from(">I", data, at + 12)
+    first = entry.offset
+    count = 1
+    if entry.codec:
+        count = 0  # unknown until it is opened
+    return (
+        at, first, size - LOG_OVERHEAD, NO_EPOCH, entry.magic, crc, attributes, 0, entry.timestamp, entry.timestamp,
+        NO_PRODUCER_ID, NO_EPOCH, NO_SEQUENCE, count, entry.offset,
+    )  # fmt: skip
+
+
+def crc_verdicts(data: Any, table: Array) -> Array:
+    """Whether each batch's CRC is that of its bytes."""
+    view = memoryview(data)
+    return np.fromiter(
+        (
+            crc32c(view[at + CRC_START : at + LOG_OVERHEAD + length]) == crc if magic == 2 else _legacy_valid(view, at, length)
+            for at, length, crc, magic in zip(
+                table["position"].tolist(), table["length"].tolist(), table["crc"].tolist(), table["magic"].tolist(), strict=True
+            )
+        ),
+        bool,
+        len(table),
+    )
+
+
+def _legacy_valid(view: memoryview, at: int, length: int) -> bool:
+    entry = next(legacy.entries(view[at : at + LOG_OVERHEAD + length]), None)
+    return entry is not None and entry.crc_valid

@@ -1,0 +1,239 @@
+"""A data directory as partitions, segments and slices of segments; indexes tell where to begin and where to cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..protocol.records import CONTROL_MASK, NO_PRODUCER_ID, TRANSACTIONAL_MASK
+from ..storage import layout
+from ..storage.producers import CorruptSnapshot, Producers
+from .batches import Array, scan
+from .files import Files
+
+FIRST, LAST = -(1 << 62), 1 << 62
+SLICE_BYTES_MIN = 4 << 20
+
+_INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_TXN_INDEX = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What of a partition is asked for, both ends included: offsets, and timestamps in ms.
+
+    `whole_batches`: a batch is asked for where its last offset is, so that it comes once in a stream that cuts it.
+    """
+
+    first_offset: int = FIRST
+    last_offset: int = LAST
+    first_timestamp: int = FIRST
+    last_timestamp: int = LAST
+    whole_batches: bool = False
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment of a partition, and the base offset of the next one."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    next_base_offset: int
+    size: int
+
+    def name(self, suffix: str = layout.LOG) -> str:
+        return f"{self.topic}-{self.partition}/{layout.file_name(self.base_offset, suffix)}"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a segment's file that one task reads.
+
+    `start` and `end` are hints, as a cleaner may have written the file anew; what belongs to the slice are the batches whose last
+    offset is in `batches_from` up to and without `batches_to`.
+    """
+
+    segment: Segment
+    start: int
+    end: int
+    batches_from: int
+    batches_to: int
+    bounds: Bounds
+    aborted: Any = None  # rows of producer id, first and last offset; None unless only what is committed is read
+
+
+class Directory:
+    """The partitions of a data directory, of ottla or of Kafka.
+
+    FileNotFoundError when there is none; ValueError when it holds no partition.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.files = Files(root)
+        self.partitions = [found for name in self.files.names() if (found := layout.parse_partition_directory(name)) is not None]
+        if not self.partitions:
+            raise ValueError(f"{root} is not a data directory of a broker: no partition is in it")
+
+    def chosen(self, topics: Iterable[str] | None) -> list[tuple[str, int]]:
+        """The partitions of these topics, of all when None. ValueError for a topic that is not there."""
+        if topics is None:
+            return self.partitions
+        wanted = set(topics)
+        missing = wanted - {topic for topic, _ in self.partitions}
+        if missing:
+            raise ValueError(f"no topic {', '.join(sorted(missing))} in {self.files.root}")
+        return [one for one in self.partitions if one[0] in wanted]
+
+    def segments(self, topic: str, partition: int) -> list[Segment]:
+        """In order; those that are being deleted are not among them. Empty when the partition has gone."""
+        try:
+            names = self.files.names(layout.partition_directory(topic, partition))
+        except FileNotFoundError:
+            return []
+        bases = [layout.offset_of(name) for name in names if name.endswith(layout.LOG)]
+        found = []
+        for base, following in zip(bases, [*bases[1:], LAST], strict=False):
+            segment = Segment(topic, partition, base, following, 0)
+            try:
+                found.append(Segment(topic, partition, base, following, self.files.size(segment.name())))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def offset_index(self, segment: Segment) -> tuple[Array, Array]:
+        """Last offsets of indexed batches, and their positions."""
+        rows = _entries(self.files.whole(segment.name(layout.INDEX)), _INDEX)
+        rows = rows[: int(np.flatnonzero(rows["position"])[-1]) + 1] if rows["position"].any() else rows[:0]  # the active one has zeros behind
+        return rows["offset"].astype(np.int64) + segment.base_offset, rows["position"].astype(np.int64)
+
+    def time_index(self, segment: Segment) -> tuple[Array, Array]:
+        """Largest timestamps so far, and the offsets of the records that have them."""
+        rows = _entries(self.files.whole(segment.name(layout.TIME_INDEX)), _TIME_INDEX)
+        rows = rows[: int(np.flatnonzero(rows["timestamp"])[-1]) + 1] if rows["timestamp"].any() else rows[:0]
+        return rows["timestamp"].astype(np.int64), rows["offset"].astype(np.int64) + segment.base_offset
+
+    def aborted(self, segments: Iterable[Segment]) -> Array:
+        """The aborted transactions of segments, in log order."""
+        rows = [_entries(self.files.whole(one.name(layout.TXN_INDEX)), _TXN_INDEX) for one in segments]
+        return np.concatenate(rows) if rows else np.empty(0, _TXN_INDEX)
+
+    def slices(self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None) -> Iterator[Slice]:
+        """The parts of a partition's segments that may have what is asked for, none much longer than `slice_bytes`."""
+        for number, segment in enumerate(segments):
+            if segment.next_base_offset <= bounds.first_offset or segment.base_offset > bounds.last_offset or not segment.size:
+                continue
+            active = number == len(segments) - 1
+            offsets, positions = self.offset_index(segment)
+            start, end = self._limits(segment, active, bounds, offsets, positions)
+            if start >= end:
+                continue
+            cuts = [start, *_cuts(positions, start, end, slice_bytes), end]
+            at = dict(zip(positions.tolist(), offsets.tolist(), strict=True))
+            for begin, behind in zip(cuts, cuts[1:], strict=False):
+                yield Slice(segment, begin, behind, at.get(begin, FIRST), at.get(behind, LAST), bounds, aborted)
+
+    def _limits(self, segment: Segment, active: bool, bounds: Bounds, offsets: Array, positions: Array) -> tuple[int, int]:
+        first = bounds.first_offset
+        if bounds.first_timestamp > FIRST:
+            timestamps, at = self.time_index(segment)
+            if timestamps.size:
+                if not active and timestamps[-1] < bounds.first_timestamp:
+                    return 0, 0
+                older = int(np.searchsorted(timestamps, bounds.first_timestamp)) - 1
+                first = max(first, int(at[older]) if older >= 0 else FIRST)
+        start, end = 0, segment.size
+        before = int(np.searchsorted(offsets, first, side="right")) - 1
+        if before >= 0:
+            start = int(positions[before])
+        behind = int(np.searchsorted(offsets, bounds.last_offset))  # this batch may still begin with what is asked for
+        if behind + 1 < len(offsets):
+            end = int(positions[behind + 1])
+        return start, end
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """Behind the last whole batch; -1 where there is no segment."""
+        segments = self.segments(topic, partition)
+        if not segments:
+            return -1
+        table = self._tail(segments[-1])
+        return int(table["last_offset"][-1]) + 1 if len(table) else segments[-1].base_offset
+
+    def _tail(self, segment: Segment, since: int | None = None) -> Array:
+        """The batches behind the last index entry, or those from an offset on."""
+        offsets, positions = self.offset_index(segment)
+        slot = len(offsets) - 1 if since is None else int(np.searchsorted(offsets, since, side="right")) - 1
+        start = int(positions[slot]) if slot >= 0 else 0
+        try:
+            data, size = self.files.part(segment.name(), start, segment.size)
+        except FileNotFoundError:
+            return scan(b"", 0, 0).table
+        return scan(data, 0, size).table
+
+    def last_stable_offset(self, topic: str, partition: int) -> int:
+        """The first offset of the oldest transaction that is open at the log's end, else the end. Snapshots of producers save reading the log."""
+        segments = self.segments(topic, partition)
+        if not segments:
+            return -1
+        producers, since = self._snapshot(topic, partition)
+        open_since = {} if producers is None else dict(producers.open_transactions)
+        end = segments[-1].base_offset
+        for segment in segments:
+            if segment.next_base_offset <= since:
+                continue
+            table = self._tail(segment, max(since, segment.base_offset))
+            if len(table):
+                end = int(table["last_offset"][-1]) + 1
+            rows = table[(table["attributes"] & TRANSACTIONAL_MASK != 0) & (table["producer_id"] != NO_PRODUCER_ID) & (table["base_offset"] >= since)]
+            for producer_id, base, attributes in zip(
+                rows["producer_id"].tolist(), rows["base_offset"].tolist(), rows["attributes"].tolist(), strict=True
+            ):
+                if attributes & CONTROL_MASK:
+                    open_since.pop(producer_id, None)
+                else:
+                    open_since.setdefault(producer_id, base)
+        return min([end, *open_since.values()])
+
+    def _snapshot(self, topic: str, partition: int) -> tuple[Producers | None, int]:
+        directory = layout.partition_directory(topic, partition)
+        for name in reversed([one for one in self.files.names(directory) if one.endswith(layout.SNAPSHOT)]):
+            producers = Producers(directory)
+            try:
+                producers.load_snapshot(self.files.whole(f"{directory}/{name}"), layout.offset_of(name))
+            except (CorruptSnapshot, ValueError):
+                continue
+            return producers, layout.offset_of(name)
+        return None, FIRST
+
+
+def _entries(data: bytes, kind: np.dtype[Any]) -> Array:
+    return np.frombuffer(data, kind, len(data) // kind.itemsize)
+
+
+def _cuts(positions: Array, start: int, end: int, slice_bytes: int) -> list[int]:
+    cuts, last = [], start
+    while end - last > slice_bytes * 3 // 2:
+        slot = int(np.searchsorted(positions, last + slice_bytes))
+        if slot >= len(positions) or positions[slot] >= end:
+            break
+        last = int(positions[slot])
+        cuts.append(last)
+    return cuts
+
+
+def packed(slices: list[Slice], count: int) -> list[list[Slice]]:
+    """At most about `count` lists of slices with about the same number of bytes each, in order."""
+    total = sum(one.end - one.start for one in slices)
+    lists: list[list[Slice]] = []
+    filled, share = 0, max(1, -(-total // max(1, count)))
+    for one in slices:
+        if not lists or filled >= share:
+            lists.append([])
+            filled = 0
+        lists[-1].append(one)
+        filled += one.end - one.start
+    return lists

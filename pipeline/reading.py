@@ -1,0 +1,215 @@
+"""Slices of segments as Arrow batches: the views `records`, `batches` and `index`. What a task runs; no Spark in it."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..protocol.records import CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
+from ..storage import layout
+from .batches import TABLE, Array, crc_verdicts, scan
+from .columns import MICROSECONDS, Place, batch_rows, record_batch
+from .directory import FIRST, LAST, Bounds, Directory, Segment, Slice
+from .opened import BATCH_BYTES_MAX, Broken, open_batches
+
+
+class BrokenLog(Exception):
+    """Something in a log cannot be read; the message says what and where."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog."""
+
+    verify_crc: bool = False
+    skip_broken: bool = False
+    limit_bytes: int = BATCH_BYTES_MAX
+
+
+@dataclass(frozen=True)
+class Found:
+    """Bytes of a slice, the batches in them, and where something lies that is no batch."""
+
+    data: Any
+    table: Array
+    shift: int
+    gaps: list[tuple[int, int]]  # positions in the file, ends excluded
+
+
+def batches_of(directory: Directory, part: Slice) -> Found | None:
+    """The batches of a slice, wherever they lie by now; None when their segment has been deleted meanwhile."""
+    try:
+        data, size = directory.files.part(part.segment.name(), part.start, part.end)
+        found = _scanned(directory, part.segment, data, size, part.start)
+        moved = part.start and not (len(found.table) and found.table["last_offset"][0] == part.batches_from)
+        if moved or (found.gaps and directory.files.size(part.segment.name()) != part.segment.size):  # a cleaner wrote it anew, or it has grown
+            data, size = directory.files.part(part.segment.name(), 0, directory.files.size(part.segment.name()))
+            found = _scanned(directory, part.segment, data, size, 0)
+    except FileNotFoundError:
+        return None
+    last = found.table["last_offset"]
+    mine = (last >= part.batches_from) & (last < part.batches_to)
+    return found if mine.all() else Found(data, found.table[mine], found.shift, found.gaps)
+
+
+def _scanned(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
+    """All batches; where one is damaged so that the next cannot be found, on from the next one that the index knows."""
+    found = scan(data, 0, size)
+    if found.end == size:
+        return Found(data, found.table, shift, [])
+    tables, gaps, at = [found.table], [], found.end
+    known: list[int] = directory.offset_index(segment)[1].tolist()
+    while at < size:
+        slot = bisect.bisect_right(known, at + shift)
+        following = known[slot] - shift if slot < len(known) else size
+        following = min(following, size)
+        gaps.append((at + shift, following + shift))
+        found = scan(data, following, size)
+        tables.append(found.table)
+        at = found.end
+    return Found(data, np.concatenate(tables), shift, gaps)
+
+
+def records(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
+    """The records of a slice as Arrow batches of `schema`. BrokenLog."""
+    found = batches_of(directory, part)
+    if found is None:
+        return
+    place = Place(part.segment.topic, part.segment.partition, layout.file_name(part.segment.base_offset, layout.LOG))
+    if found.gaps and not options.skip_broken and not _growing(part, found):
+        raise BrokenLog(f"{part.segment.name()}: no whole batch at position {found.gaps[0][0]}")
+    table = _wanted(found.table, part)
+    if options.verify_crc and len(table):
+        valid = crc_verdicts(found.data, table)
+        if not valid.all() and not options.skip_broken:
+            position = int(table["position"][~valid][0]) + found.shift
+            raise BrokenLog(f"{part.segment.name()}: the CRC of the batch at position {position} is wrong")
+        table = table[valid]
+    with_headers = "headers" in schema.names
+    for group in open_batches(found.data, table, with_headers, options.limit_bytes):
+        if isinstance(group, Broken):
+            if not options.skip_broken:
+                raise BrokenLog(f"{part.segment.name()}: the batch at position {group.position + found.shift} cannot be opened: {group.problem}")
+            continue
+        group.table["position"] += found.shift
+        yield record_batch(group, _kept(group.offset, group.timestamp, part.bounds), place, schema)
+
+
+def _growing(part: Slice, found: Found) -> bool:
+    """Whether all that is missing is the end of the last segment, which someone may be writing."""
+    return part.segment.next_base_offset == LAST and len(found.gaps) == 1 and found.gaps[0][1] >= min(part.end, found.shift + len(found.data))
+
+
+def _wanted(table: Array, part: Slice) -> Array:
+    bounds = part.bounds
+    wanted = np.ones(len(table), bool)
+    if bounds.first_offset > FIRST:
+        wanted &= table["last_offset"] >= bounds.first_offset
+    if bounds.last_offset < LAST:
+        if bounds.whole_batches:
+            wanted &= table["last_offset"] <= bounds.last_offset
+        else:  # the first offset of an old set is known when it is opened
+            wanted &= (table["base_offset"] <= bounds.last_offset) | (table["magic"] < MAGIC)
+    if bounds.first_timestamp > FIRST:
+        wanted &= table["max_timestamp"] >= bounds.first_timestamp
+    if part.aborted is not None:
+        wanted &= ~_uncommitted(table, part.aborted)
+    return table if wanted.all() else table[wanted]
+
+
+def _uncommitted(table: Array, aborted: Array) -> Array:
+    """Markers, and what belongs to aborted transactions; a producer's transactions follow each other."""
+    unwanted: Array = (table["attributes"] & CONTROL_MASK) != 0
+    transactional = ~unwanted & ((table["attributes"] & TRANSACTIONAL_MASK) != 0)
+    if not len(aborted) or not transactional.any():
+        return unwanted
+    for producer_id in np.intersect1d(aborted["producer_id"], table["producer_id"][transactional]):
+        rows = np.flatnonzero(transactional & (table["producer_id"] == producer_id))
+        mine = np.sort(aborted[aborted["producer_id"] == producer_id], order="first")
+        slot = np.searchsorted(mine["first"], table["base_offset"][rows], side="right") - 1
+        unwanted[rows] = (slot >= 0) & (table["base_offset"][rows] <= mine["last"][slot])
+    return unwanted
+
+
+def _kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
+    """The records within the bounds; None when all are."""
+    kept = None
+    for column, first, last in ((offset, bounds.first_offset, bounds.last_offset), (timestamp, bounds.first_timestamp, bounds.last_timestamp)):
+        if first > FIRST or last < LAST:
+            inside = (column >= first) & (column <= last)
+            kept = inside if kept is None else kept & inside
+    return None if kept is None or kept.all() else kept
+
+
+def batches(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
+    """The batches of a slice as an Arrow batch of `schema`. What is no whole batch is a row with `error`."""
+    found = batches_of(directory, part)
+    if found is None:
+        return
+    place = Place(part.segment.topic, part.segment.partition, layout.file_name(part.segment.base_offset, layout.LOG))
+    table = _wanted(found.table, part)
+    valid = crc_verdicts(found.data, table) if "crcValid" in schema.names or "error" in schema.names else None
+    errors: list[str | None] = [None] * len(table)
+    if valid is not None:
+        for row in np.flatnonzero(~valid).tolist():
+            errors[row] = "wrong CRC"
+    shifted = table.copy()
+    shifted["position"] += found.shift
+    if found.gaps:
+        lost = np.zeros(len(found.gaps), TABLE)
+        for name in ("base_offset", "last_offset", "crc", "leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
+            lost[name] = 0 if name == "crc" else -1
+        lost["magic"] = -1
+        for i, (start, end) in enumerate(found.gaps):
+            lost["position"][i], lost["length"][i] = start, end - start - LOG_OVERHEAD
+            errors.append(f"{end - start} bytes that are not a whole batch")
+        shifted = np.concatenate([shifted, lost])
+        valid = None if valid is None else np.concatenate([valid, np.zeros(len(lost), bool)])
+    if len(shifted):
+        yield batch_rows(shifted, valid, errors, place, schema)
+
+
+def broken_batches(directory: Directory, part: Slice, options: Options) -> Iterator[tuple[int, int, str]]:
+    """Position, base offset and problem of each batch of a slice whose records cannot be opened."""
+    found = batches_of(directory, part)
+    for group in open_batches(found.data, found.table, True, options.limit_bytes) if found is not None else ():
+        if isinstance(group, Broken):
+            yield group.position + found.shift if found else 0, group.base_offset, group.problem
+
+
+def index_rows(directory: Directory, segment: Segment, schema: Any) -> Any:
+    """What the three indexes of a segment say, as an Arrow batch of `schema`."""
+    offsets, positions = directory.offset_index(segment)
+    timestamps, at = directory.time_index(segment)
+    aborted = directory.aborted([segment])
+    sizes = (len(offsets), len(timestamps), len(aborted))
+    total = sum(sizes)
+
+    def column(kind: Any, *parts: Any) -> Any:
+        filled = [
+            pa.nulls(size, kind) if part is None else pa.array(np.ascontiguousarray(part), kind) for part, size in zip(parts, sizes, strict=True)
+        ]
+        return pa.concat_arrays(filled)
+
+    def of(name: str) -> Any:
+        return aborted[name].astype(np.int64)
+
+    instants = pa.array((timestamps * MICROSECONDS).view("M8[us]")).cast(pa.timestamp("us", "UTC"))
+    columns = {
+        "topic": pa.repeat(pa.scalar(segment.topic), total),
+        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), total),
+        "segment": pa.repeat(pa.scalar(layout.file_name(segment.base_offset, layout.LOG)), total),
+        "kind": pa.array([name for name, size in zip(("offset", "time", "transaction"), sizes, strict=True) for _ in range(size)], pa.string()),
+        "offset": column(pa.int64(), offsets, at, of("first")),
+        "position": column(pa.int64(), positions, None, None),
+        "timestamp": pa.concat_arrays([pa.nulls(sizes[0], instants.type), instants, pa.nulls(sizes[2], instants.type)]),
+        "producerId": column(pa.int64(), None, None, of("producer_id")),
+        "lastOffset": column(pa.int64(), None, None, of("last")),
+        "lastStableOffset": column(pa.int64(), None, None, of("stable")),
+    }
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)

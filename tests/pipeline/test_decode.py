@@ -1,0 +1,124 @@
+"""Records by columns are the records that the protocol's own codec reads, whatever is in them; damage is noticed, in its batch alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ottla.pipeline.batches import crc_verdicts, scan
+from ottla.pipeline.opened import Broken, Opened, open_batches
+from ottla.protocol import compression, legacy, records
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import Record, Template
+
+FIELD = st.none() | st.binary(max_size=200)
+HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELD), max_size=3)
+RECORDS = st.lists(
+    st.tuples(FIELD, FIELD, st.integers(-1, 1 << 41), HEADERS, st.integers(1, 1 << 20)), min_size=1, max_size=8
+)  # fmt: skip
+BATCHES = st.lists(st.tuples(RECORDS, st.sampled_from(range(5)), st.booleans(), st.integers(-1, 1 << 40)), min_size=1, max_size=6)
+
+
+def written(made: Any) -> bytes:
+    data, offset = bytearray(), 0
+    for rows, codec, append_time, producer_id in made:
+        base, batch = offset, []
+        for key, value, timestamp, headers, step in rows:
+            batch.append(Record(key, value, timestamp, offset, headers))
+            offset += step
+        data += records.encode(batch, Template(base_offset=base, codec=codec, append_time=77 if append_time else None, producer_id=producer_id))
+    return bytes(data)
+
+
+def by_columns(data: bytes) -> list[tuple[Any, ...]]:
+    found = []
+    for group in open_batches(data, scan(data, 0, len(data)).table, with_headers=True):
+        assert isinstance(group, Opened), group
+        view, h = bytes(group.data), group.headers
+        assert h is not None
+
+        def field(at: Any, size: Any, n: int, view: bytes = view) -> bytes | None:
+            return None if size[n] < 0 else view[at[n] : at[n] + size[n]]
+
+        for n in range(len(group.offset)):
+            pairs = [
+                ((field(h.key_at, h.key_size, i) or b"").decode(), field(h.value_at, h.value_size, i)) for i in range(h.first[n], h.first[n + 1])
+            ]
+            key, value = field(group.key_at, group.key_size, n), field(group.value_at, group.value_size, n)
+            found.append((int(group.offset[n]), int(group.timestamp[n]), key, value, pairs))
+    return found
+
+
+def by_codec(data: bytes) -> list[tuple[Any, ...]]:
+    return [
+        (one.offset, one.timestamp, one.key, one.value, [tuple(pair) for pair in one.headers])
+        for at in records.batches(data)
+        for one in records.decode(data, at)
+    ]
+
+
+@settings(deadline=None)
+@given(BATCHES)
+def test_columns_are_what_the_codec_reads(made: Any) -> None:
+    data = written(made)
+    assert by_columns(data) == by_codec(data)
+
+
+def test_numbers_of_nine_bytes_are_read_by_hand() -> None:
+    data = bytes(records.encode([Record(None, b"a", 5), Record(None, b"b", (1 << 62) + 5)])) + bytes(records.encode([Record(None, b"c", 6)]))
+    assert by_columns(data) == by_codec(data)
+
+
+@pytest.mark.parametrize("codec", range(4))  # zstd came with the format after these
+@pytest.mark.parametrize("magic", [0, 1])
+def test_old_message_sets(magic: int, codec: int) -> None:
+    messages = [legacy.Message(7 + n, b"k", None if n == 1 else b"v%d" % n, magic, 1000 + n if magic else -1) for n in range(3)]
+    data = legacy.encode(messages, codec)
+    assert [row[0] for row in by_columns(data)] == [one.offset for one in legacy.decode(data)]
+    assert [row[1:4] for row in by_columns(data)] == [(one.timestamp, one.key, one.value) for one in legacy.decode(data)]
+
+
+@settings(deadline=None, max_examples=300)
+@given(BATCHES, st.data())
+def test_a_damaged_batch_is_noticed_and_the_others_are_read(made: Any, chance: Any) -> None:
+    """What is opened after a byte was changed is what the codec reads; only the batch with the byte may be lost."""
+    data = bytearray(written(made))
+    table = scan(bytes(data), 0, len(data)).table
+    hit = chance.draw(st.integers(0, len(table) - 1))
+    start, size = int(table["position"][hit]), int(table["length"][hit]) + records.LOG_OVERHEAD
+    where = chance.draw(st.integers(start + records.HEADER_SIZE, start + size - 1))
+    data[where] ^= chance.draw(st.integers(1, 255))
+    assert crc_verdicts(bytes(data), table).tolist() == [n != hit for n in range(len(table))]
+    offsets = []
+    for group in open_batches(bytes(data), table, with_headers=True, limit_bytes=1 << 20):
+        if isinstance(group, Broken):
+            assert group.position == start
+        else:
+            offsets.append(group.offset)
+    wanted = []
+    for at in records.batches(bytes(data)):
+        try:
+            wanted += [one.offset for one in records.decode(bytes(data), at, 1 << 20)]
+        except MalformedMessage:
+            assert at.position == start
+    assert np.concatenate([*offsets, np.empty(0, np.int64)]).tolist() == wanted
+
+
+def test_a_decompression_bomb_is_an_error_and_no_memory() -> None:
+    bomb = bytes(records.encode([Record(None, bytes(10 << 20))], Template(codec=compression.ZSTD)))
+    whole = bomb + bytes(records.encode([Record(None, b"after", offset=1)], Template(base_offset=1)))
+    found = list(open_batches(whole, scan(whole, 0, len(whole)).table, limit_bytes=1 << 20))
+    assert isinstance(found[0], Broken)
+    assert "more than" in found[0].problem
+    assert isinstance(found[1], Opened)
+
+
+@given(st.binary(max_size=400))
+def test_anything_is_scanned(data: bytes) -> None:
+    found = scan(data, 0, len(data))
+    assert 0 <= found.end <= len(data)
+    for group in open_batches(data, found.table, with_headers=True, limit_bytes=1 << 20):
+        assert isinstance(group, Opened | Broken)

@@ -1,0 +1,215 @@
+"""Directories, slices and what is left out of them, on logs that the storage wrote; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from ottla.pipeline import reading
+from ottla.pipeline.directory import Bounds, Directory, packed
+from ottla.pipeline.reading import BrokenLog, Options
+from ottla.protocol import records
+from ottla.protocol.records import Record, Template
+
+SCHEMA = pa.schema([("offset", pa.int64()), ("value", pa.binary()), ("position", pa.int64())])
+ALL = Bounds()
+
+
+class Written:
+    """A partition's files, made batch by batch; an index entry for every one but the first of a segment."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.directory = root, root / "t-0"
+        self.directory.mkdir()
+        self.offset = 0
+        self.roll()
+
+    def roll(self) -> None:
+        self.log = self.directory / f"{self.offset:020d}.log"
+        self.base = self.offset
+        self.log.touch()
+
+    def batch(self, count: int = 3, **settings: Any) -> int:
+        """Appends records whose values are their offsets; returns where the batch lies."""
+        made = [Record(None, b"%d" % (self.offset + n), 1000 + self.offset + n, self.offset + n) for n in range(count)]
+        position = self.log.stat().st_size
+        with self.log.open("ab") as file:
+            file.write(records.encode(made, Template(base_offset=self.offset, **settings)))
+        self.offset += count
+        if position:
+            with self.log.with_suffix(".index").open("ab") as file:
+                file.write((self.offset - 1 - self.base).to_bytes(4, "big") + position.to_bytes(4, "big"))
+        with self.log.with_suffix(".timeindex").open("ab") as file:
+            file.write((1000 + self.offset - 1).to_bytes(8, "big") + (self.offset - 1 - self.base).to_bytes(4, "big"))
+        return position
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    return Written(tmp_path)
+
+
+def offsets(written: Written, bounds: Bounds = ALL, slice_bytes: int = 1 << 30, options: Options | None = None, committed: bool = False) -> list[int]:
+    directory = Directory(str(written.root))
+    segments = directory.segments("t", 0)
+    aborted = directory.aborted(segments) if committed else None
+    return list(_offsets(directory, list(directory.slices(segments, bounds, slice_bytes, aborted)), options))
+
+
+def _offsets(directory: Directory, slices: list[Any], options: Options | None = None) -> Iterator[int]:
+    for part in slices:
+        for batch in reading.records(directory, part, SCHEMA, options or Options()):
+            found = batch.column("offset").to_pylist()
+            assert [b"%d" % one for one in found] == batch.column("value").to_pylist()
+            yield from found
+
+
+@pytest.mark.parametrize("slice_bytes", [1, 200, 1 << 30])
+def test_every_record_once_however_it_is_cut(written: Written, slice_bytes: int) -> None:
+    for n in range(40):
+        if n in (10, 11, 30):
+            written.roll()
+        written.batch(1 + n % 4)
+    assert offsets(written, slice_bytes=slice_bytes) == list(range(written.offset))
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (4, 4), (3, 9), (29, 31), (59, 1000), (-5, 2), (60, 70)])
+def test_a_range_of_offsets_is_exact_and_reads_little(written: Written, first: int, last: int) -> None:
+    for n in range(20):
+        if n == 10:
+            written.roll()
+        written.batch(3)
+    assert offsets(written, Bounds(first, last)) == list(range(max(0, first), min(last, 59) + 1))
+    directory = Directory(str(written.root))
+    read = sum(one.end - one.start for one in directory.slices(directory.segments("t", 0), Bounds(first, last), 1 << 30))
+    assert read <= (last - max(first, 0) + 9) * 40
+
+
+@pytest.mark.parametrize(("first", "last"), [(1000, 1000), (1010, 1013), (1030, 1030), (1100, 1200)])
+def test_a_range_of_timestamps(written: Written, first: int, last: int) -> None:
+    for n in range(12):
+        if n == 5:
+            written.roll()
+        written.batch(3)
+    assert offsets(written, Bounds(first_timestamp=first, last_timestamp=last)) == [n for n in range(36) if first <= 1000 + n <= last]
+
+
+def marker(written: Written, producer_id: int, commit: bool) -> None:
+    record = Record(b"\0\0\0" + (b"\1" if commit else b"\0"), bytes(6), 5, written.offset)
+    with written.log.open("ab") as file:
+        file.write(records.encode([record], Template(base_offset=written.offset, producer_id=producer_id, transactional=True, control=True)))
+    written.offset += 1
+
+
+def test_what_is_committed(written: Written) -> None:
+    """Producer 1 aborts 0..2 and commits later; 2 has a transaction that is open at the end."""
+    written.batch(producer_id=1, transactional=True)
+    written.batch(producer_id=2, transactional=True)
+    marker(written, 1, commit=False)
+    written.batch(producer_id=1, transactional=True)
+    marker(written, 1, commit=True)
+    marker(written, 2, commit=True)
+    written.batch(producer_id=2, transactional=True)
+    written.batch()
+    with written.log.with_suffix(".txnindex").open("wb") as file:
+        file.write(b"\0\0" + b"".join(n.to_bytes(8, "big") for n in (1, 0, 6, 3)))
+    directory = Directory(str(written.root))
+    assert directory.end_offset("t", 0) == 18
+    assert directory.last_stable_offset("t", 0) == 12
+    assert offsets(written, Bounds(last_offset=11), committed=True) == [3, 4, 5, 7, 8, 9]
+    assert offsets(written, committed=True) == [3, 4, 5, 7, 8, 9, *range(12, 18)]
+
+
+def test_a_damaged_length_costs_what_the_index_cannot_find_again(written: Written) -> None:
+    places = [written.batch() for _ in range(6)]
+    data = bytearray(written.log.read_bytes())
+    data[places[2] + 8] = 0x7F
+    written.log.write_bytes(bytes(data))
+    with pytest.raises(BrokenLog, match=f"t-0/0+.log: no whole batch at position {places[2]}"):
+        offsets(written)
+    assert offsets(written, options=Options(skip_broken=True)) == [0, 1, 2, 3, 4, 5, *range(9, 18)]
+
+
+def test_the_end_may_be_in_the_middle_of_being_written(written: Written) -> None:
+    written.batch()
+    last = written.batch()
+    data = written.log.read_bytes()
+    written.log.write_bytes(data[: last + 30])
+    assert offsets(written) == [0, 1, 2]
+    written.log.write_bytes(data[:last] + bytes(1000))
+    assert offsets(written) == [0, 1, 2]
+
+
+def test_a_wrong_crc_is_an_error_where_it_is_asked_for(written: Written) -> None:
+    written.batch()
+    place = written.batch()
+    written.batch()
+    data = bytearray(written.log.read_bytes())
+    data[place + 17] ^= 1
+    written.log.write_bytes(bytes(data))
+    assert offsets(written) == list(range(9))
+    with pytest.raises(BrokenLog, match=f"CRC of the batch at position {place}"):
+        offsets(written, options=Options(verify_crc=True))
+    assert offsets(written, options=Options(verify_crc=True, skip_broken=True)) == [0, 1, 2, 6, 7, 8]
+
+
+def test_files_that_change_between_planning_and_reading(written: Written) -> None:
+    """A cleaner may have made a file shorter, retention may have renamed one or taken it away."""
+    for _ in range(8):
+        written.batch()
+    first = written.log
+    written.roll()
+    for _ in range(4):
+        written.batch()
+    directory = Directory(str(written.root))
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 200))
+    assert len([one for one in slices if one.segment.base_offset == 0]) > 2
+    whole = first.read_bytes()
+    keep = [at for at in records.batches(whole) if at.header.base_offset not in (0, 12)]
+    first.write_bytes(b"".join(whole[at.position : at.position + at.header.size] for at in keep))
+    assert list(_offsets(directory, slices)) == [*range(3, 12), *range(15, 36)]
+    first.write_bytes(whole)
+    first.rename(str(first) + ".deleted")
+    assert list(_offsets(directory, slices)) == list(range(36))
+    Path(str(first) + ".deleted").unlink()
+    assert list(_offsets(directory, slices)) == list(range(24, 36))
+
+
+def test_a_url_is_read_as_a_path_is(written: Written) -> None:
+    pytest.importorskip("fsspec")
+    for n in range(10):
+        if n == 5:
+            written.roll()
+        written.batch()
+    directory = Directory(f"file://{written.root}")
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(4, 20), 200))
+    assert list(_offsets(directory, slices)) == list(range(4, 21))
+
+
+def test_what_is_no_data_directory(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Directory(str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="no partition"):
+        Directory(str(tmp_path))
+    (tmp_path / "t-0").mkdir()
+    with pytest.raises(ValueError, match="no topic other"):
+        Directory(str(tmp_path)).chosen(["other"])
+    assert Directory(str(tmp_path)).segments("t", 0) == []
+    assert Directory(str(tmp_path)).end_offset("t", 0) == -1
+
+
+def test_slices_are_packed_in_order_and_evenly(written: Written) -> None:
+    for n in range(40):
+        if n % 7 == 6:
+            written.roll()
+        written.batch()
+    directory = Directory(str(written.root))
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 150))
+    lists = packed(slices, 4)
+    assert [one for each in lists for one in each] == slices
+    assert 4 <= len(lists) <= 5
+    sizes = [sum(one.end - one.start for one in each) for each in lists]
+    assert max(sizes) < 2 * sum(sizes) / 4

@@ -1,0 +1,133 @@
+"""The data source in a session: what it reads is what clients read, in batch and as a stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.pipeline.java import check_java
+
+from .conftest import CODECS, Served
+
+pytestmark = [pytest.mark.slow, pytest.mark.oracle]
+
+
+def log(spark: Any, served: Served, **options: Any) -> Any:
+    reader = spark.read.format("kafka-log").option("path", served.path)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader
+
+
+def rows(frame: Any) -> list[tuple[Any, ...]]:
+    wanted = frame.selectExpr("partition", "offset", "unix_millis(timestamp)", "key", "value", "headers").collect()
+
+    def plain(one: bytearray | None) -> bytes | None:
+        return None if one is None else bytes(one)
+
+    found = [(r[0], r[1], r[2], plain(r[3]), plain(r[4]), [(h.key, plain(h.value)) for h in r[5]]) for r in wanted]
+    return sorted(found, key=lambda row: row[:2])
+
+
+@pytest.mark.parametrize("topic", ["codecs", "exact"])
+def test_what_a_committed_read_gives_is_what_clients_read(spark: Any, served: Served, topic: str) -> None:
+    assert rows(log(spark, served, topic=topic, isolation="read_committed", verifyCrc="true").load()) == served.read[topic]
+
+
+def test_markers_and_aborted_records_are_there_for_who_wants_all(spark: Any, served: Served) -> None:
+    frame = log(spark, served, topic="exact").load()
+    assert [tuple(r) for r in frame.groupBy("control").count().orderBy("control").collect()] == [(False, 70), (True, 6)]
+    assert frame.where("transactional and producerId >= 0 and producerEpoch >= 0").count() == 76
+
+
+def test_two_queries_over_one_frame_do_not_disturb_each_other(spark: Any, served: Served) -> None:
+    frame = log(spark, served, topic="codecs").load()
+    both = frame.where("partition = 0").union(frame.where("partition = 1 and offset >= 10"))
+    wanted = [row for row in served.read["codecs"] if row[0] == 0 or (row[0] == 1 and row[1] >= 10)]
+    assert rows(both) == wanted
+    assert frame.count() == len(CODECS) * 600
+
+
+def test_ranges_by_option_and_by_filter(spark: Any, served: Served) -> None:
+    wanted = [row for row in served.read["codecs"] if row[0] == 1 and 100 <= row[1] < 150]
+    assert wanted
+    assert rows(log(spark, served, topic="codecs", partition=1, startingOffsets=100, endingOffsets=150).load()) == wanted
+    per_partition = {"startingOffsets": '{"codecs": {"0": -1, "1": 100, "2": -1}}', "endingOffsets": '{"codecs": {"1": 150}}'}
+    assert rows(log(spark, served, topic="codecs", **per_partition).load()) == wanted
+    pushed = log(spark, served, topic="codecs", pushdown="true").load()
+    assert rows(pushed.where("partition = 1 and offset >= 100 and offset < 150")) == wanted
+    times = sorted(row[2] for row in served.read["codecs"])
+    first, last = times[500], times[2500]
+    wanted = [row for row in served.read["codecs"] if first <= row[2] < last]
+    assert rows(log(spark, served, topic="codecs", startingTimestamp=first, endingTimestamp=last).load()) == wanted
+
+
+def test_a_schema_is_a_projection(spark: Any, served: Served) -> None:
+    frame = log(spark, served, topic="codecs").schema("valueSize int, codec string, batchOffset long, position long").load()
+    assert frame.columns == ["valueSize", "codec", "batchOffset", "position"]
+    counted = {r.codec: (r[1], r[2]) for r in frame.groupBy("codec").agg({"*": "count", "valueSize": "sum"}).collect()}
+    sizes = {codec: sum(len(f"{codec}-{n}" * 3) for n in range(600) if n % 7) for codec in CODECS}
+    assert {codec: sorted(both) for codec, both in counted.items()} == {codec: sorted((600, sizes[codec])) for codec in CODECS}
+
+
+def test_batches_and_indexes(spark: Any, served: Served) -> None:
+    batches = log(spark, served, topic="codecs", view="batches").load()
+    assert batches.where("not crcValid or error is not null").count() == 0
+    assert batches.selectExpr("sum(recordCount)", "sum(lastOffset - baseOffset + 1)").collect()[0][:] == (3000, 3000)
+    index = log(spark, served, topic="codecs,exact", view="index").load()
+    assert index.where("kind = 'transaction'").count() == 3
+    entries = index.where("kind = 'offset'").selectExpr("topic", "partition", "segment", "position", "offset as lastOffset")
+    assert entries.count() > 10
+    everything = log(spark, served, view="batches", topic="codecs,exact").load()
+    assert entries.join(everything, ["topic", "partition", "segment", "position", "lastOffset"]).count() == entries.count()
+
+
+@pytest.mark.parametrize("view", ["records", "batches"])
+def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Served, tmp_path: Path, view: str) -> None:
+    """In small steps, stopped after some of them, and begun again: each row once."""
+    column = "offset" if view == "records" else "lastOffset"
+
+    def begin(limit: int) -> Any:
+        source = spark.readStream.format("kafka-log").option("path", served.path).option("topic", "codecs").option("view", view)
+        frame = source.option("maxOffsetsPerTrigger", limit).load().selectExpr("partition", f"{column} as at")
+        writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("parquet")
+        return writer.option("path", str(tmp_path / "out"))
+
+    first = begin(700).trigger(processingTime="0 seconds").start()
+    while not first.lastProgress or first.lastProgress["batchId"] < 1:
+        first.awaitTermination(0.1)
+    first.stop()
+    begin(900).trigger(availableNow=True).start().awaitTermination()
+    found = sorted((r[0], r[1]) for r in spark.read.parquet(str(tmp_path / "out")).collect())
+    whole = log(spark, served, topic="codecs", view=view).load()
+    assert found == sorted((r[0], r[1]) for r in whole.select("partition", column).collect())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"topic": "nothing"}, "no topic nothing"),
+        ({"view": "pictures"}, "view is one of"),
+        ({"isolation": "serializable"}, "isolation is one of"),
+        ({"startingOffsets": "soon"}, "startingOffsets is a number"),
+        ({"endingOffsets": "{1"}, "endingOffsets is a number or like"),
+        ({"partition": "x"}, "partition is a number"),
+        ({"path": "/nowhere/at/all"}, "/nowhere/at/all"),
+    ],
+)
+def test_what_is_wrong_is_said(spark: Any, served: Served, options: dict[str, str], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        log(spark, served, **options).load().count()
+
+
+def test_java_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RuntimeError, match="needs Java 17 or newer: JAVA_HOME is"):
+        check_java()
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(RuntimeError, match="is 8"):
+        check_java()
