@@ -9,8 +9,8 @@ READY := $(VENV)/.ready
 run: $(READY)
 	$(BIN)/ottla serve $(ARGS)
 
-# Tests that only compute run beside those that talk to brokers; what they said comes last.
-PURE := tests/unit tests/test_sims.py tests/test_sim_broker.py
+# Tests that compute, and those of the pipeline, run beside those that talk to brokers; what they said comes last.
+PURE := tests/unit tests/pipeline tests/test_sims.py tests/test_sim_broker.py
 PURE_LOG := $(VENV)/pure-tests.log
 
 test: $(READY) .types/ottla

@@ -12,7 +12,7 @@ import numpy as np
 from crc32c import crc32c
 
 from ..protocol import legacy
-from ..protocol.records import CRC_START, HEADER_SIZE, LOG_OVERHEAD, NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from ..protocol.records import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -48,37 +48,38 @@ class Scan(NamedTuple):
 
 def scan(data: Any, start: int, end: int) -> Scan:
     """The batches of `data` (bytes, memoryview or mmap) that lie whole in `start`..`end`; ends before what is no batch."""
-    positions = _positions(data, start, end)
+    positions, sizes = _places(data, start, end)
     table = np.empty(len(positions), TABLE)
     if not positions:
         return Scan(table, start)
-    at = np.array(positions, np.int64)
-    data_at = np.frombuffer(data, np.uint8)
-    magic = data_at[at + _MAGIC_AT].view(np.int8)
-    lengths = np.diff(np.append(at, end if len(positions) == 0 else positions[-1] + LOG_OVERHEAD + _length_at(data, positions[-1] + 8)[0]))
-    bad = np.flatnonzero((magic < 0) | (magic > 2) | ((magic == 2) & (lengths < HEADER_SIZE)))
+    at, flat = np.array(positions, np.int64), np.frombuffer(data, np.uint8)
+    magic = flat[at + _MAGIC_AT].view(np.int8)
+    bad = np.flatnonzero((magic < 0) | (magic > MAGIC) | ((magic == MAGIC) & (np.array(sizes) < HEADER_SIZE)))
     if bad.size:
         table, at, magic = table[: bad[0]], at[: bad[0]], magic[: bad[0]]
-    _fill(table, data_at, at, magic == 2)
-    for i in np.flatnonzero(magic != 2).tolist():
-        table[i] = _legacy_row(data, int(at[i]), int(lengths[i]))
+    _fill(table, flat, at, magic == MAGIC)
+    for i in np.flatnonzero(magic != MAGIC).tolist():
+        table[i] = _legacy_row(data, positions[i], sizes[i])
     table["position"] = at
     table["last_offset"] = table["base_offset"] + table["last_offset_delta"]
-    return Scan(table, int(at[-1] + lengths[len(at) - 1]) if len(at) else start)
+    count = len(table)
+    return Scan(table, positions[count - 1] + sizes[count - 1] if count else start)
 
 
-def _positions(data: Any, start: int, end: int) -> list[int]:
-    found: list[int] = []
-    add = found.append
+def _places(data: Any, start: int, end: int) -> tuple[list[int], list[int]]:
+    """Positions and sizes, by the lengths alone."""
+    positions: list[int] = []
+    sizes: list[int] = []
     at, last = start, end - _MAGIC_AT
     while at < last:
         (length,) = _length_at(data, at + 8)
-        behind = at + LOG_OVERHEAD + length
-        if length < _LENGTH_MIN or behind > end:
+        size = length + LOG_OVERHEAD
+        if length < _LENGTH_MIN or at + size > end:
             break
-        add(at)
-        at = behind
-    return found
+        positions.append(at)
+        sizes.append(size)
+        at += size
+    return positions, sizes
 
 
 def _fill(table: Array, data: Array, at: Array, modern: Array) -> None:
@@ -98,12 +99,9 @@ def _legacy_row(data: Any, at: int, size: int) -> tuple[Any, ...]:
         return (at, -1, size - LOG_OVERHEAD, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1, 0, -1)
     attributes = data[at + 17]
     (crc,) = struct.unpack_from(">I", data, at + 12)
-    first = entry.offset
-    count = 1
-    if entry.codec:
-        count = 0  # unknown until it is opened
+    count = 0 if entry.codec else 1  # of a compressed set it is known when that is opened
     return (
-        at, first, size - LOG_OVERHEAD, NO_EPOCH, entry.magic, crc, attributes, 0, entry.timestamp, entry.timestamp,
+        at, entry.offset, size - LOG_OVERHEAD, NO_EPOCH, entry.magic, crc, attributes, 0, entry.timestamp, entry.timestamp,
         NO_PRODUCER_ID, NO_EPOCH, NO_SEQUENCE, count, entry.offset,
     )  # fmt: skip
 
@@ -113,7 +111,7 @@ def crc_verdicts(data: Any, table: Array) -> Array:
     view = memoryview(data)
     return np.fromiter(
         (
-            crc32c(view[at + CRC_START : at + LOG_OVERHEAD + length]) == crc if magic == 2 else _legacy_valid(view, at, length)
+            crc32c(view[at + CRC_START : at + LOG_OVERHEAD + length]) == crc if magic == MAGIC else _legacy_valid(view, at, length)
             for at, length, crc, magic in zip(
                 table["position"].tolist(), table["length"].tolist(), table["crc"].tolist(), table["magic"].tolist(), strict=True
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,12 @@ _NAMES = pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.stri
 MICROSECONDS = 1000
 
 
-class Place:
+class Place(NamedTuple):
     """Where batches come from: what is the same in all their rows."""
 
-    def __init__(self, topic: str, partition: int, segment: str) -> None:
-        self.topic, self.partition, self.segment = topic, partition, segment
+    topic: str
+    partition: int
+    segment: str
 
 
 def gathered(data: Any, at: Array, size: Array, kind: Any) -> Any:

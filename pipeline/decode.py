@@ -2,7 +2,8 @@
 
 Where a record starts is known only from the record before it, but only within its batch: so one cursor per batch moves on in lock step, one
 record of every batch at a time. All other fields are then read for all records at once, eight bytes at a time from overlapping words. Whatever
-does not fit this (a number of more than eight bytes, a record that is damaged) is noticed, and its batch left to the codec of `protocol.records`.
+does not fit this (numbers that fill more than their eight bytes, a record that is damaged) is noticed, and its batch left to
+the codec of `protocol.records`.
 """
 
 from __future__ import annotations

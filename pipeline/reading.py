@@ -174,14 +174,6 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
         yield batch_rows(shifted, valid, errors, place, schema)
 
 
-def broken_batches(directory: Directory, part: Slice, options: Options) -> Iterator[tuple[int, int, str]]:
-    """Position, base offset and problem of each batch of a slice whose records cannot be opened."""
-    found = batches_of(directory, part)
-    for group in open_batches(found.data, found.table, True, options.limit_bytes) if found is not None else ():
-        if isinstance(group, Broken):
-            yield group.position + found.shift if found else 0, group.base_offset, group.problem
-
-
 def index_rows(directory: Directory, segment: Segment, schema: Any) -> Any:
     """What the three indexes of a segment say, as an Arrow batch of `schema`."""
     offsets, positions = directory.offset_index(segment)

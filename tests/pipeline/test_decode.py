@@ -17,7 +17,7 @@ from ottla.protocol.records import Record, Template
 FIELD = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELD), max_size=3)
 RECORDS = st.lists(
-    st.tuples(FIELD, FIELD, st.integers(-1, 1 << 41), HEADERS, st.integers(1, 1 << 20)), min_size=1, max_size=8
+    st.tuples(FIELD, FIELD, st.integers(-1, 1 << 40) | st.integers(-1, 1 << 56), HEADERS, st.integers(1, 1 << 20)), min_size=1, max_size=8
 )  # fmt: skip
 BATCHES = st.lists(st.tuples(RECORDS, st.sampled_from(range(5)), st.booleans(), st.integers(-1, 1 << 40)), min_size=1, max_size=6)
 

@@ -178,8 +178,21 @@ def test_files_that_change_between_planning_and_reading(written: Written) -> Non
     assert list(_offsets(directory, slices)) == list(range(24, 36))
 
 
+def test_a_batch_that_moved_to_where_another_was(written: Written) -> None:
+    """All batches are of one size, and the first has gone: what a task finds at its place is whole, and not its own."""
+    (written.directory / f"{0:020d}.log").unlink()
+    written.offset = 10
+    written.roll()
+    for _ in range(20):
+        written.batch()
+    directory = Directory(str(written.root))
+    slices = list(directory.slices(directory.segments("t", 0), Bounds(), 200))
+    whole = written.log.read_bytes()
+    written.log.write_bytes(whole[len(whole) // 20 :])
+    assert list(_offsets(directory, slices)) == list(range(13, 70))
+
+
 def test_a_url_is_read_as_a_path_is(written: Written) -> None:
-    pytest.importorskip("fsspec")
     for n in range(10):
         if n == 5:
             written.roll()
