@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ..coordinator.metadata.state import BROKER, GROUP, TOPIC
 from ..protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
 from ..protocol.errors import ApiError, Errors
 from .context import Context
-
-TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def repeated(resources: list[Any]) -> dict[tuple[int, str], ApiError]:

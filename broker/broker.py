@@ -234,14 +234,17 @@ class Broker:
     def value(self, name: str) -> Any:
         """A broker key's value in force: the dynamic one where there is one."""
         if name not in self._values:
-            image, node = self.image, str(self.config.node_id)
-            text = image.config_of(BROKER, node).get(name, image.config_of(BROKER, "").get(name))
+            text = self._dynamic_configs().get(name)
             self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
         return self._values[name]
 
+    def _dynamic_configs(self) -> dict[str, str]:
+        """This broker's own dynamic configs, over those of all brokers."""
+        return {**self.image.config_of(BROKER, ""), **self.image.config_of(BROKER, str(self.config.node_id))}
+
     def dynamic_topic_defaults(self) -> dict[str, str]:
         """What dynamic broker configs say of topic keys."""
-        dynamic = {**self.image.config_of(4, ""), **self.image.config_of(4, str(self.config.node_id))}
+        dynamic = self._dynamic_configs()
         if not dynamic:
             return {}
         return {key: dynamic[name] for key, names in topic_synonyms().items() for name in names if name in dynamic}

@@ -178,15 +178,6 @@ class GroupCoordinators(Coordinators["GroupShard"]):
 
     # requests
 
-    def partition_for(self, group_id: str) -> int:
-        from ..coordinator.group.hashing import partition_for
-
-        return partition_for(group_id, self.partition_count)
-
-    def host(self, group_id: str) -> Host[GroupShard]:
-        """The shard of a group. ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
-        return self.host_at(self.partition_for(group_id))
-
     def write(self, group_id: str, handler: Callable[[GroupShard], Result]) -> Later[Any]:
         """Runs a handler as a write of the group's shard; finished with its reply when its records are committed. ApiError."""
         return self.write_at(self.partition_for(group_id), handler)

@@ -239,7 +239,9 @@ class Coordinators(Generic[S]):
 
     def partition_for(self, key: Any) -> int:
         """The partition that coordinates a key."""
-        raise NotImplementedError
+        from ..coordinator.group.hashing import partition_for
+
+        return partition_for(key, self.partition_count)
 
     def advanced(self, host: Host[S]) -> None:
         """More of a shard's records are committed."""
@@ -321,6 +323,10 @@ class Coordinators(Generic[S]):
             if host is None:
                 raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
         return host
+
+    def host(self, key: Any) -> Host[S]:
+        """The shard that coordinates a key. ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        return self.host_at(self.partition_for(key))
 
     def write_at(self, index: int, handler: Callable[[S], Result], timeout_ms: int | None = None) -> Later[Any]:
         """Runs a handler as a write of a shard; finished with its reply when its records are committed. ApiError."""

@@ -86,10 +86,9 @@ class ShareCoordinators(Coordinators["ShareShard"]):
     # requests
 
     def partition_for(self, key: PartitionKey) -> int:
-        from ..coordinator.group.hashing import partition_for
         from ..coordinator.group.naming import kafka_uuid
 
-        return partition_for(f"{key.group_id}:{kafka_uuid(key.topic_id)}:{key.partition}", self.partition_count)
+        return super().partition_for(f"{key.group_id}:{kafka_uuid(key.topic_id)}:{key.partition}")
 
     def _write(self, key: PartitionKey, handler: Any) -> Later[Any]:
         try:

@@ -191,15 +191,6 @@ class TransactionCoordinators(Coordinators["TransactionShard"]):
 
     # requests
 
-    def partition_for(self, transactional_id: str) -> int:
-        from ..coordinator.group.hashing import partition_for
-
-        return partition_for(transactional_id, self.partition_count)
-
-    def host(self, transactional_id: str) -> TransactionHost:
-        """The shard of a transactional id. ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
-        return self.host_at(self.partition_for(transactional_id))
-
     def write(self, transactional_id: str, handler: Callable[[TransactionShard], Result], timeout_ms: int | None = None) -> Later[Any]:
         """Runs a handler as a write of the shard; its reply waits as long as the transaction may be open, or `timeout_ms`. ApiError."""
         host = self.host(transactional_id)

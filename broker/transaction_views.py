@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 
 def transactions(broker: Broker, everything: bool = False) -> dict[str, Any]:
     """Transactional ids with something under way, or all of them; and the partitions whose committed records end before the high watermark."""
-    now = broker.schedule.now_ms()
-    found = [
-        describe(broker, transactional_id, one, now)
-        for transactional_id, one in sorted(known(broker).items())
-        if everything or one.state not in AT_REST
-    ]
+    now, loaded = broker.schedule.now_ms(), known(broker)
+    found = [describe(broker, name, one, now) for name, one in sorted(loaded.items()) if everything or one.state not in AT_REST]
     return {
         "transactions": found,
-        "held_back": [_held_back(broker, p, now) for _, p in sorted(broker.partitions.by_name.items()) if _is_held_back(p)],
+        "held_back": [_held_back(loaded, p, now) for _, p in sorted(broker.partitions.by_name.items()) if _is_held_back(p)],
     }
 
 
@@ -67,7 +63,7 @@ def _is_held_back(partition: Partition) -> bool:
     return partition.log is not None and partition.last_stable_offset < partition.high_watermark
 
 
-def _held_back(broker: Broker, partition: Partition, now_ms: int) -> dict[str, Any]:
+def _held_back(loaded: dict[str, Transaction], partition: Partition, now_ms: int) -> dict[str, Any]:
     """A partition whose readers of committed records wait, and for whom. `transactional_id` is None for a transaction that no coordinator knows."""
     log = partition.open_log()
     stable = partition.last_stable_offset
@@ -85,9 +81,8 @@ def _held_back(broker: Broker, partition: Partition, now_ms: int) -> dict[str, A
     holder = next(iter(log.producers.open_transactions.items()), None)
     if holder is not None and max(holder[1], log.start_offset) <= stable:
         producer_id = holder[0]
-        names = [
-            name for name, one in known(broker).items() if one.producer_id == producer_id and (partition.topic, partition.index) in one.partitions
-        ]
+        place = partition.topic, partition.index
+        names = [name for name, one in loaded.items() if one.producer_id == producer_id and place in one.partitions]
         out["producer_id"] = producer_id
         out["transactional_id"] = names[0] if names else None
         out["idle_ms"] = now_ms - log.producers.by_id[producer_id].last_timestamp

@@ -36,7 +36,8 @@ _ON_DISK = np.dtype(
         ("count", ">i4"),
     ]
 )
-TABLE = np.dtype([("position", "i8"), *((name, _ON_DISK[name].newbyteorder("=")) for name in _ON_DISK.names or ()), ("last_offset", "i8")])
+HEADER_FIELDS = _ON_DISK.names or ()
+TABLE = np.dtype([("position", "i8"), *((name, _ON_DISK[name].newbyteorder("=")) for name in HEADER_FIELDS), ("last_offset", "i8")])
 
 
 class Scan(NamedTuple):
@@ -88,7 +89,7 @@ def _fill(table: Array, data: Array, at: Array, modern: Array) -> None:
         return
     windows = np.lib.stride_tricks.as_strided(data, (data.size - HEADER_SIZE + 1, HEADER_SIZE), (1, 1))
     headers = np.ascontiguousarray(windows[rows]).view(_ON_DISK).reshape(-1)
-    for name in _ON_DISK.names or ():
+    for name in HEADER_FIELDS:
         table[name][modern] = headers[name]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..protocol import compression, records
 from .batches import Array
+from .directory import Place
 from .opened import Opened
 
 RECORDS = """key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, offset long,
@@ -23,14 +24,6 @@ INDEX = """topic string, partition int, segment string, kind string, offset long
 
 _NAMES = pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 MICROSECONDS = 1000
-
-
-class Place(NamedTuple):
-    """Where batches come from: what is the same in all their rows."""
-
-    topic: str
-    partition: int
-    segment: str
 
 
 def gathered(data: Any, at: Array, size: Array, kind: Any) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,14 @@ class Bounds:
     whole_batches: bool = False
 
 
+class Place(NamedTuple):
+    """Where batches come from: what is the same in all their rows."""
+
+    topic: str
+    partition: int
+    segment: str
+
+
 @dataclass(frozen=True)
 class Segment:
     """One segment of a partition, and the base offset of the next one."""
@@ -47,7 +56,16 @@ class Segment:
     size: int
 
     def name(self, suffix: str = layout.LOG) -> str:
-        return f"{self.topic}-{self.partition}/{layout.file_name(self.base_offset, suffix)}"
+        return f"{layout.partition_directory(self.topic, self.partition)}/{layout.file_name(self.base_offset, suffix)}"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition, layout.file_name(self.base_offset, layout.LOG))
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it may still be written."""
+        return self.next_base_offset == LAST
 
 
 @dataclass(frozen=True)
@@ -64,20 +82,21 @@ class Slice:
     batches_from: int
     batches_to: int
     bounds: Bounds
-    aborted: Any = None  # rows of producer id, first and last offset; None unless only what is committed is read
+    aborted: Any = None  # the aborted transactions that may touch it; None unless only what is committed is read
 
 
 class Directory:
-    """The partitions of a data directory, of ottla or of Kafka.
-
-    FileNotFoundError when there is none; ValueError when it holds no partition.
-    """
+    """A data directory, of ottla or of Kafka. `partitions`: FileNotFoundError when it is not there; ValueError when it holds none."""
 
     def __init__(self, root: str) -> None:
         self.files = Files(root)
-        self.partitions = [found for name in self.files.names() if (found := layout.parse_partition_directory(name)) is not None]
-        if not self.partitions:
-            raise ValueError(f"{root} is not a data directory of a broker: no partition is in it")
+
+    @cached_property
+    def partitions(self) -> list[tuple[str, int]]:
+        found = [one for name in self.files.names() if (one := layout.parse_partition_directory(name)) is not None]
+        if not found:
+            raise ValueError(f"{self.files.root} is not a data directory of a broker: no partition is in it")
+        return found
 
     def chosen(self, topics: Iterable[str] | None) -> list[tuple[str, int]]:
         """The partitions of these topics, of all when None. ValueError for a topic that is not there."""
@@ -100,7 +119,7 @@ class Directory:
         for base, following in zip(bases, [*bases[1:], LAST], strict=False):
             segment = Segment(topic, partition, base, following, 0)
             try:
-                found.append(Segment(topic, partition, base, following, self.files.size(segment.name())))
+                found.append(replace(segment, size=self.files.size(segment.name())))
             except FileNotFoundError:
                 continue
         return found
@@ -124,25 +143,26 @@ class Directory:
 
     def slices(self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None) -> Iterator[Slice]:
         """The parts of a partition's segments that may have what is asked for, none much longer than `slice_bytes`."""
-        for number, segment in enumerate(segments):
+        for segment in segments:
             if segment.next_base_offset <= bounds.first_offset or segment.base_offset > bounds.last_offset or not segment.size:
                 continue
-            active = number == len(segments) - 1
             offsets, positions = self.offset_index(segment)
-            start, end = self._limits(segment, active, bounds, offsets, positions)
+            start, end = self._limits(segment, bounds, offsets, positions)
             if start >= end:
                 continue
             cuts = [start, *_cuts(positions, start, end, slice_bytes), end]
             at = dict(zip(positions.tolist(), offsets.tolist(), strict=True))
             for begin, behind in zip(cuts, cuts[1:], strict=False):
-                yield Slice(segment, begin, behind, at.get(begin, FIRST), at.get(behind, LAST), bounds, aborted)
+                since, until = at.get(begin, FIRST), at.get(behind, LAST)
+                mine = None if aborted is None else aborted[(aborted["last"] >= since) & (aborted["first"] < until)]
+                yield Slice(segment, begin, behind, since, until, bounds, mine)
 
-    def _limits(self, segment: Segment, active: bool, bounds: Bounds, offsets: Array, positions: Array) -> tuple[int, int]:
+    def _limits(self, segment: Segment, bounds: Bounds, offsets: Array, positions: Array) -> tuple[int, int]:
         first = bounds.first_offset
         if bounds.first_timestamp > FIRST:
             timestamps, at = self.time_index(segment)
             if timestamps.size:
-                if not active and timestamps[-1] < bounds.first_timestamp:
+                if not segment.is_last and timestamps[-1] < bounds.first_timestamp:
                     return 0, 0
                 older = int(np.searchsorted(timestamps, bounds.first_timestamp)) - 1
                 first = max(first, int(at[older]) if older >= 0 else FIRST)

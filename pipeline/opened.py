@@ -11,7 +11,7 @@ from ..protocol import compression, legacy, records
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchAt
 from . import decode
-from .batches import Array
+from .batches import HEADER_FIELDS, Array
 from .decode import PADDING, Fields, Headers
 
 GROUP_RECORDS = 100_000
@@ -140,9 +140,7 @@ def _columns(data: Any, rows: Array, counts: Array, fields: Fields, headers: Hea
 
 def _by_hand(body: memoryview, row: Any) -> Opened | Broken:
     """One batch through the codec that knows every rule."""
-    names = ("base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta", "base_timestamp", "max_timestamp",
-             "producer_id", "producer_epoch", "base_sequence", "count")  # fmt: skip
-    header = records.BatchHeader._make(int(row[name]) for name in names)
+    header = records.BatchHeader._make(int(row[name]) for name in HEADER_FIELDS)
     header = header._replace(attributes=header.attributes & ~records.CODEC_MASK, length=HEADER_SIZE - LOG_OVERHEAD + len(body))
     try:
         found = records.decode(bytes(HEADER_SIZE) + bytes(body), BatchAt(0, header))

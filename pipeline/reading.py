@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..protocol.records import CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
-from ..storage import layout
 from .batches import TABLE, Array, crc_verdicts, scan
-from .columns import MICROSECONDS, Place, batch_rows, record_batch
+from .columns import MICROSECONDS, batch_rows, record_batch
 from .directory import FIRST, LAST, Bounds, Directory, Segment, Slice
 from .opened import BATCH_BYTES_MAX, Broken, open_batches
 
@@ -80,7 +79,7 @@ def records(directory: Directory, part: Slice, schema: Any, options: Options) ->
     found = batches_of(directory, part)
     if found is None:
         return
-    place = Place(part.segment.topic, part.segment.partition, layout.file_name(part.segment.base_offset, layout.LOG))
+    place = part.segment.place
     if found.gaps and not options.skip_broken and not _growing(part, found):
         raise BrokenLog(f"{part.segment.name()}: no whole batch at position {found.gaps[0][0]}")
     table = _wanted(found.table, part)
@@ -102,7 +101,7 @@ def records(directory: Directory, part: Slice, schema: Any, options: Options) ->
 
 def _growing(part: Slice, found: Found) -> bool:
     """Whether all that is missing is the end of the last segment, which someone may be writing."""
-    return part.segment.next_base_offset == LAST and len(found.gaps) == 1 and found.gaps[0][1] >= min(part.end, found.shift + len(found.data))
+    return part.segment.is_last and len(found.gaps) == 1 and found.gaps[0][1] >= min(part.end, found.shift + len(found.data))
 
 
 def _wanted(table: Array, part: Slice) -> Array:
@@ -151,7 +150,7 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
     found = batches_of(directory, part)
     if found is None:
         return
-    place = Place(part.segment.topic, part.segment.partition, layout.file_name(part.segment.base_offset, layout.LOG))
+    place = part.segment.place
     table = _wanted(found.table, part)
     valid = crc_verdicts(found.data, table) if "crcValid" in schema.names or "error" in schema.names else None
     errors: list[str | None] = [None] * len(table)
@@ -162,9 +161,8 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
     shifted["position"] += found.shift
     if found.gaps:
         lost = np.zeros(len(found.gaps), TABLE)
-        for name in ("base_offset", "last_offset", "crc", "leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
-            lost[name] = 0 if name == "crc" else -1
-        lost["magic"] = -1
+        for name in ("base_offset", "last_offset", "magic", "leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
+            lost[name] = -1
         for i, (start, end) in enumerate(found.gaps):
             lost["position"][i], lost["length"][i] = start, end - start - LOG_OVERHEAD
             errors.append(f"{end - start} bytes that are not a whole batch")
@@ -195,7 +193,7 @@ def index_rows(directory: Directory, segment: Segment, schema: Any) -> Any:
     columns = {
         "topic": pa.repeat(pa.scalar(segment.topic), total),
         "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), total),
-        "segment": pa.repeat(pa.scalar(layout.file_name(segment.base_offset, layout.LOG)), total),
+        "segment": pa.repeat(pa.scalar(segment.place.segment), total),
         "kind": pa.array([name for name, size in zip(("offset", "time", "transaction"), sizes, strict=True) for _ in range(size)], pa.string()),
         "offset": column(pa.int64(), offsets, at, of("first")),
         "position": column(pa.int64(), positions, None, None),

@@ -102,12 +102,17 @@ class Source:
             _one_of(options, "pushdown", ("false", "true")) == "true",
         )
 
-    def limit(self, offsets: Any, topic: str, partition: int) -> int:
-        """What an option with offsets says of a partition: an offset, EARLIEST or LATEST."""
-        if isinstance(offsets, int):
-            return offsets
-        named = offsets.get(topic, {})
-        return int(named.get(str(partition), EARLIEST if offsets is self.starting_offsets else LATEST))
+    def starting_offset(self, topic: str, partition: int) -> int:
+        """The first offset that is wanted of a partition, EARLIEST or LATEST."""
+        return _offset_of(self.starting_offsets, topic, partition, EARLIEST)
+
+    def ending_offset(self, topic: str, partition: int) -> int:
+        """The offset behind the last one wanted, EARLIEST or LATEST."""
+        return _offset_of(self.ending_offsets, topic, partition, LATEST)
+
+
+def _offset_of(offsets: Any, topic: str, partition: int, default: int) -> int:
+    return offsets if isinstance(offsets, int) else int(offsets.get(topic, {}).get(str(partition), default))
 
 
 def _one_of(options: Any, name: str, allowed: tuple[str, ...]) -> str:
@@ -198,7 +203,7 @@ class LogReader(DataSourceReader):
         planner, source = Planner(self.source), self.source
         wanted = []
         for topic, partition in planner.partitions(self.topics, self.numbers):
-            first, behind = source.limit(source.starting_offsets, topic, partition), source.limit(source.ending_offsets, topic, partition)
+            first, behind = source.starting_offset(topic, partition), source.ending_offset(topic, partition)
             if first == LATEST or behind == EARLIEST:
                 continue
             last = min(self.high["offset"], LAST if behind == LATEST else behind - 1)
@@ -265,7 +270,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:
         planner, source, found = Planner(self.source), self.source, {}
         for topic, number in planner.partitions():
-            segments, wanted = planner.directory.segments(topic, number), source.limit(source.starting_offsets, topic, number)
+            segments, wanted = planner.directory.segments(topic, number), source.starting_offset(topic, number)
             if segments:
                 earliest = segments[0].base_offset
                 found[f"{topic}-{number}"] = planner.end(topic, number) if wanted == LATEST else max(earliest, wanted)

@@ -66,6 +66,13 @@ def clients() -> str | None:
     return str(program)
 
 
+def go_figures(program: str, server: Server, *arguments: object) -> list[float]:
+    """What the Go clients measured against a server."""
+    command = [program, server.bootstrap_servers, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    return [float(word) for word in done.stdout.split() if word[0].isdecimal()]
+
+
 # single figures
 
 

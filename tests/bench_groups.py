@@ -5,7 +5,6 @@ from __future__ import annotations
 import selectors
 import socket
 import struct
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ottla.protocol.records import Template
 
 from ottla.testing import Broker
 
-from .bench import Figures, Server, clients, dispose, fresh, quantile, topic
+from .bench import Figures, Server, clients, dispose, fresh, go_figures, quantile, topic
 from .wire import Wire, request_frame
 
 HERE = Path(__file__).parent
@@ -48,8 +47,7 @@ def settle(side: str) -> Figures:
     ready(server)
     found = {}
     for kind, label in (("classic", "50 members settled, classic, ms"), ("consumer", "50 members settled, KIP-848, ms")):
-        done = subprocess.run([program, server.bootstrap_servers, "settle", kind, kind], capture_output=True, text=True, check=True, timeout=60)
-        found[label] = float(done.stdout.split()[1])
+        (found[label],) = go_figures(program, server, "settle", kind, kind)
     dispose(server)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from typing import Any
 
@@ -10,7 +9,7 @@ import psutil
 from ottla.protocol import messages as m
 
 from .ask import create, produce
-from .bench import Figures, Server, clients, dispose, fresh
+from .bench import Figures, Server, clients, dispose, fresh, go_figures
 from .wire import Wire
 
 RECORDS = 200_000
@@ -43,9 +42,7 @@ def speed(side: str) -> Figures:
         ("10 share consumers on one partition, records/s", 10, RECORDS, "implicit"),
         ("each acknowledged, every tenth released, records/s", 1, EXPLICIT_RECORDS, "explicit"),
     ):
-        command = [program, server.bootstrap_servers, "share-speed", f"speed-{members}-{how}", str(members), str(count), how]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        found[label] = float(done.stdout.split()[0])
+        (found[label],) = go_figures(program, server, "share-speed", f"speed-{members}-{how}", members, count, how)
     dispose(server)
     return found
 
@@ -56,10 +53,9 @@ def latency(side: str) -> Figures:
     if program is None:
         return {}
     server = started(side)
-    command = [program, server.bootstrap_servers, "share-latency", "latency", "1000"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    (median,) = go_figures(program, server, "share-latency", "latency", 1000)
     dispose(server)
-    return {"produce to delivery p50, ms": float(done.stdout.split()[0])}
+    return {"produce to delivery p50, ms": median}
 
 
 def configure(wire: Wire, group: str, name: str, value: str) -> None:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from ottla.protocol import messages as m
 
-from .bench import Figures, Server, clients, dispose, fresh
+from .bench import Figures, Server, clients, dispose, fresh, go_figures
 from .wire import Wire
 
 COMMITS = 1000
@@ -40,9 +38,7 @@ def speed(side: str) -> Figures:
         ("ten producers, an LSO held", 10, "held"),
     ):
         server = started(side)
-        command = [program, server.bootstrap_servers, "txn-speed", f"speed-{producers}", str(producers), str(COMMITS // producers), how]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
-        rate, median, late = map(float, done.stdout.split()[:3])
+        rate, median, late = go_figures(program, server, "txn-speed", f"speed-{producers}", producers, COMMITS // producers, how)
         found |= {f"{label}: commits/s": rate, f"{label}: commit p50, ms": median, f"{label}: commit p99, ms": late}
         dispose(server)
     return found
@@ -54,10 +50,9 @@ def read(side: str) -> Figures:
     if program is None:
         return {}
     server = started(side)
-    command = [program, server.bootstrap_servers, "txn-read", "read", str(TRANSACTIONS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200)
+    (rate,) = go_figures(program, server, "txn-read", "read", TRANSACTIONS)
     dispose(server)
-    return {"half aborted: committed records/s": float(done.stdout.split()[0])}
+    return {"half aborted: committed records/s": rate}
 
 
 SECTIONS = {"transactions": speed, "transactions-read": read}

@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from ottla.protocol import messages as m
 
+from ottla.testing import Broker
+
+from .oracle.kafka import Kafka
 from .wire import Closed, Wire
 
 # API.field: why it may differ. `*` stands for any API.
@@ -202,3 +206,27 @@ def await_coordinators(servers: str) -> None:
                     break
             else:
                 raise AssertionError(f"no coordinator of type {kind}")
+
+
+def own_brokers(settings: dict[str, object]) -> tuple[Any, Any, Any]:
+    """A module's fixtures `oracle`, `ours` and `coordinators`: both brokers with these settings, and their coordinators loaded.
+
+    Ours is strict: what ottla does otherwise to save time is off.
+    """
+
+    @pytest.fixture(scope="module")
+    def oracle() -> Iterator[Kafka]:
+        with Kafka(settings) as kafka:
+            yield kafka
+
+    @pytest.fixture(scope="module")
+    def ours() -> Iterator[Broker]:
+        with Broker({"ottla.group.settle": False, **settings}, lab=False) as broker:
+            yield broker
+
+    @pytest.fixture(scope="module", autouse=True)
+    def coordinators(oracle: Kafka, ours: Broker, settled: None) -> None:
+        for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
+            await_coordinators(servers)
+
+    return oracle, ours, coordinators

@@ -21,6 +21,8 @@ from ottla.storage.log import Log
 from ottla.storage.recovery import open_now
 from ottla.storage.settings import LogSettings
 
+from .world import told_with
+
 DIRECTORY = "/data/t-0"
 
 
@@ -91,7 +93,7 @@ def run(seed: int) -> None:
     sequences: dict[int, int] = {}
     log = open_now(HandlePool(files, 3), DIRECTORY, settings, 0)
     now = 1000
-    try:
+    with told_with(seed):
         for _ in range(chance.randint(1, 4)):
             for _ in range(chance.randint(1, 40)):
                 now += chance.randint(0, 50)
@@ -109,8 +111,6 @@ def run(seed: int) -> None:
             promise.durable_to = log.end_offset
             log.flush_now()
             _rebuild_sequences(log, sequences)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
 
 
 def _rebuild_sequences(log: Log, sequences: dict[int, int]) -> None:

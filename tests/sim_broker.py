@@ -13,17 +13,15 @@ from typing import Any
 from ottla.protocol import messages as m
 
 from .ask import batch, fetch_message, produce_message, values
-from .world import World
+from .world import World, told_with
 
 LIVES = 3
 
 
 def run(seed: int) -> None:
     """One history of several lives. AssertionError with the seed."""
-    try:
+    with told_with(seed):
         _run(random.Random(seed), seed)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
 
 
 def _run(chance: random.Random, seed: int) -> None:

@@ -13,12 +13,11 @@ import random
 from typing import Any
 
 from ottla.broker.coordinators import TOPIC_NAME
-from ottla.broker.hosting import Host, log_entries
+from ottla.broker.hosting import Host
 from ottla.broker.replication import parse_policy
 from ottla.coordinator.group import heartbeat, joining, members, offsets
 from ottla.coordinator.group.classic import ClassicGroup, State
 from ottla.coordinator.group.consumer import ConsumerGroup
-from ottla.coordinator.group.format import GroupFormat
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.timeline import Timeline
@@ -27,7 +26,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from .bugs import Bug
-from .world import Answer, World
+from .world import Answer, World, replayed, told_with
 
 TOPICS = {"a": 3, "b": 2, "c": 5}
 RETRIABLE = {
@@ -450,14 +449,7 @@ def _world() -> World:
 
 def check_replay(host: Host[GroupShard]) -> None:
     """What lives in memory is what the log would give."""
-    timeline = Timeline()
-    fresh = GroupShard(timeline, Timers(), host.shard.env, host.shard.assignors)
-    read = GroupFormat()
-    log = host.partition.open_log()
-    for entry in log_entries(log):
-        decoded = read.decode(entry.record) if entry.record is not None else None
-        if decoded is not None:
-            fresh.replay(entry.offset, entry.producer_id, entry.producer_epoch, *decoded)
+    fresh = replayed(GroupShard(Timeline(), Timers(), host.shard.env, host.shard.assignors), host)
     live = host.shard
     for group_id, group in live.groups.items():
         other = fresh.groups.get(group_id)
@@ -477,10 +469,8 @@ def check_replay(host: Host[GroupShard]) -> None:
 
 def run(seed: int, steps: int = 60) -> None:
     """One history. AssertionError with the seed."""
-    try:
+    with told_with(seed):
         Sim(seed).run(steps)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
 
 
 # Deliberate bugs, each one line: the function, what stands there, and what it is replaced by. A test breaks the code with each of them.

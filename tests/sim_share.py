@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.broker.context import Peer
-from ottla.broker.hosting import Host, log_entries
+from ottla.broker.hosting import Host
 from ottla.broker.replication import parse_policy
 from ottla.broker.share_coordinators import TOPIC_NAME
 from ottla.broker.share_partition import Shared
-from ottla.coordinator.format import share_format
 from ottla.coordinator.share import batches as state_batches
 from ottla.coordinator.share.inflight import InFlight
 from ottla.coordinator.share.partition import SharePartition
@@ -32,7 +31,7 @@ from ottla.protocol import records
 from ottla.protocol.records import Record
 
 from .bugs import Bug
-from .world import Answer, World
+from .world import Answer, World, replayed, told_with
 
 GROUP, TOPIC = "q", "t"
 LIMIT = 4
@@ -480,11 +479,7 @@ def _files() -> Any:
 
 def check_replay(host: Host[ShareShard]) -> None:
     """What lives in memory is what the log would give."""
-    fresh = ShareShard(Timeline(), Timers(), host.shard.env)
-    for entry in log_entries(host.partition.open_log()):
-        decoded = share_format().decode(entry.record) if entry.record is not None else None
-        if decoded is not None:
-            fresh.replay(entry.offset, entry.producer_id, entry.producer_epoch, *decoded)
+    fresh = replayed(ShareShard(Timeline(), Timers(), host.shard.env), host)
     for name in ("states", "leader_epochs", "state_epochs"):
         mine, theirs = dict(getattr(host.shard, name).items()), dict(getattr(fresh, name).items())
         assert mine == theirs, f"{name}: {mine} lives, the log has {theirs}"
@@ -492,10 +487,8 @@ def check_replay(host: Host[ShareShard]) -> None:
 
 def run(seed: int, steps: int = 60) -> None:
     """One history. AssertionError with the seed."""
-    try:
+    with told_with(seed):
         Sim(seed).run(steps)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
 
 
 # Deliberate bugs, each one line: the function, what stands there, and what it is replaced by. A test breaks the code with each of them.

@@ -13,7 +13,7 @@ import copy
 import random
 from typing import Any
 
-from ottla.broker.hosting import Host, log_entries
+from ottla.broker.hosting import Host
 from ottla.broker.markers import TransactionEnd
 from ottla.broker.partition import Partition
 from ottla.broker.replication import parse_policy
@@ -22,7 +22,6 @@ from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.shard import Result
 from ottla.coordinator.timeline import Timeline
 from ottla.coordinator.timers import Timers
-from ottla.coordinator.transaction.format import TransactionFormat
 from ottla.coordinator.transaction.shard import TransactionShard
 from ottla.coordinator.transaction.state import EXHAUSTED_FROM, State, Transaction, unborn
 from ottla.protocol import messages as m
@@ -34,7 +33,7 @@ from ottla.storage.producers import Producers
 
 from .ask import fetch_message
 from .bugs import Bug
-from .world import Answer, World
+from .world import Answer, World, replayed, told_with
 
 PARTITIONS = 3
 NAMES = ("x", "y", "z")
@@ -512,12 +511,7 @@ def _world() -> World:
 
 def check_replay(host: Host[TransactionShard]) -> None:
     """What lives in memory is what the log would give, but for what records do not tell."""
-    fresh = TransactionShard(Timeline(), Timers(), host.shard.env)
-    read = TransactionFormat(lambda: 1)
-    for entry in log_entries(host.partition.open_log()):
-        decoded = read.decode(entry.record) if entry.record is not None else None
-        if decoded is not None:
-            fresh.replay(entry.offset, -1, -1, *decoded)
+    fresh = replayed(TransactionShard(Timeline(), Timers(), host.shard.env), host)
     live, logged = ({name: _told(found) for name, found in shard.transactions.items()} for shard in (host.shard, fresh))
     assert live == logged, f"{live} lives, the log has {logged}"
     assert dict(host.shard.prepared.items()) == dict(fresh.prepared.items())
@@ -530,10 +524,8 @@ def _told(found: Transaction) -> Transaction:
 
 def run(seed: int, steps: int = 80) -> None:
     """One history. AssertionError with the seed."""
-    try:
+    with told_with(seed):
         Sim(seed).run(steps)
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
 
 
 # Deliberate bugs, each one line: the function, what stands there, and what it is replaced by. A test breaks the code with each of them.

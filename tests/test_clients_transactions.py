@@ -25,6 +25,7 @@ from ottla.protocol.records import Record, Template
 from ottla.testing import Broker
 
 from . import chain
+from .committed import committed
 from .oracle.jars import HERE as ORACLE
 from .oracle.jars import classpath
 from .oracle.kafka import tool
@@ -54,21 +55,9 @@ def transactional(broker: Broker, name: str) -> Producer:
     return made
 
 
-def committed(broker: Broker, name: str, partitions: int = 3) -> list[tuple[str, str]]:
+def committed_text(broker: Broker, name: str, partitions: int = 3) -> list[tuple[str, str]]:
     """Key and value of every committed record, partition by partition."""
-    reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "enable.partition.eof": True, "log_level": 2})
-    reader.assign([TopicPartition(name, p, 0) for p in range(partitions)])
-    found: list[tuple[str, str]] = []
-    ended: set[int] = set()
-    while len(ended) < partitions:
-        message = reader.poll(20)
-        assert message is not None, "reading takes too long"
-        if message.error() is not None:
-            ended.add(message.partition())
-        else:
-            found.append(((message.key() or b"").decode(), message.value().decode()))
-    reader.close()
-    return found
+    return [((one.key() or b"").decode(), (one.value() or b"").decode()) for one in committed(broker.bootstrap_servers, name, partitions)]
 
 
 def test_librdkafka_commits_and_aborts(broker: Broker) -> None:
@@ -83,7 +72,7 @@ def test_librdkafka_commits_and_aborts(broker: Broker) -> None:
         else:
             producer.flush(20)
             producer.abort_transaction(20)
-    values = [value for _, value in committed(broker, name)]
+    values = [value for _, value in committed_text(broker, name)]
     assert sorted(values) == sorted(f"{n}-{part}" for n in range(30) if n % 3 for part in range(6))
 
 
@@ -100,7 +89,7 @@ def test_librdkafka_is_fenced(broker: Broker) -> None:
     young.begin_transaction()
     young.produce(name, "young")
     young.commit_transaction(20)
-    assert committed(broker, name, 1) == [("", "young")]
+    assert committed_text(broker, name, 1) == [("", "young")]
 
 
 def test_librdkafka_consumes_transforms_and_produces(broker: Broker) -> None:
@@ -126,7 +115,7 @@ def test_librdkafka_consumes_transforms_and_produces(broker: Broker) -> None:
             else:
                 producer.commit_transaction(20)
         reader.close()
-    assert [value for _, value in committed(broker, target, 1)] == [f"x{n}" for n in range(100)]
+    assert [value for _, value in committed_text(broker, target, 1)] == [f"x{n}" for n in range(100)]
 
 
 async def test_aiokafka(broker: Broker) -> None:
@@ -272,7 +261,7 @@ def test_kafkas_tool_for_transactions(broker: Broker) -> None:
     ended = transactions(broker, "forceTerminateTransaction", "--transactionalId", name)
     described = transactions(broker, "describe", "--transactional-id", name)
     assert re.search(r"\bEmpty\b", described), ended + described
-    assert committed(broker, name, 2) == []
+    assert committed_text(broker, name, 2) == []
 
 
 @pytest.mark.oracle
@@ -296,7 +285,7 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
             found = transactions(broker, "find-hanging", *where, "--max-transaction-timeout", "15")
             assert re.search(rf"^{name}\s+0\s+7\s+0\s", found, re.M), found
         transactions(broker, "abort", "--topic", name, "--partition", "0", "--producer-id", "7", "--producer-epoch", "0", "--coordinator-epoch", "0")
-        assert committed(broker, name, 1) == [("", "behind it")]
+        assert committed_text(broker, name, 1) == [("", "behind it")]
 
 
 def test_a_chain_under_kills_of_broker_and_links(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,25 +9,13 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.schema import NO_UUID
 
-from ottla.testing import Broker
-
-from .differential import Pair, await_coordinators
+from .differential import Pair, own_brokers
 from .test_differential import topic, versions
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def ours() -> Iterator[Broker]:
-    """Strict: what ottla does otherwise to save time is off."""
-    with Broker({"ottla.group.settle": False, "group.consumer.assignment.interval.ms": 1000}, lab=False) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module", autouse=True)
-def coordinators(oracle: Any, ours: Broker, settled: None) -> None:
-    for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
-        await_coordinators(servers)
+oracle, ours, coordinators = own_brokers({"group.consumer.assignment.interval.ms": 1000})
 
 
 Ids = tuple[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +12,8 @@ from ottla.protocol import records
 from ottla.protocol.records import Record
 from ottla.protocol.schema import NO_UUID
 
-from ottla.testing import Broker
-
 from .ask import fetch_message
-from .differential import Pair, await_coordinators, differences
-from .oracle.kafka import Kafka
+from .differential import Pair, differences, own_brokers
 from .test_differential import batch, creatable, create, produce, topic
 from .wire import Wire
 
@@ -38,23 +34,7 @@ Ids = tuple[bytes, bytes]
 F = m.ShareFetchRequest
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Kafka]:
-    with Kafka(SETTINGS) as kafka:
-        yield kafka
-
-
-@pytest.fixture(scope="module")
-def ours() -> Iterator[Broker]:
-    """Strict: what ottla does otherwise to save time is off."""
-    with Broker({"ottla.group.settle": False, **SETTINGS}, lab=False) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module", autouse=True)
-def coordinators(oracle: Kafka, ours: Broker, settled: None) -> None:
-    for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
-        await_coordinators(servers)
+oracle, ours, coordinators = own_brokers(SETTINGS)
 
 
 # requests

@@ -11,11 +11,8 @@ from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
 
-from ottla.testing import Broker
-
 from .ask import fetch_message
-from .differential import Pair, await_coordinators
-from .oracle.kafka import Kafka
+from .differential import Pair, own_brokers
 from .test_differential import topic, versions
 from .test_differential_share import began
 from .wire import Wire
@@ -34,22 +31,7 @@ ABORTED, COMMITTED = False, True
 TIMEOUT_MS = 60_000
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Kafka]:
-    with Kafka(SETTINGS) as kafka:
-        yield kafka
-
-
-@pytest.fixture(scope="module")
-def ours() -> Iterator[Broker]:
-    with Broker({"ottla.group.settle": False, **SETTINGS}, lab=False) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module", autouse=True)
-def coordinators(oracle: Kafka, ours: Broker, settled: None) -> None:
-    for servers in (ours.bootstrap_servers, oracle.bootstrap_servers):
-        await_coordinators(servers)
+oracle, ours, coordinators = own_brokers(SETTINGS)
 
 
 # requests

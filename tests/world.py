@@ -7,6 +7,8 @@ seed, and time passes when it is told to.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ottla.broker import config as configuration
@@ -14,6 +16,7 @@ from ottla.broker.broker import Broker
 from ottla.broker.clock import VirtualSchedule
 from ottla.broker.context import Peer
 from ottla.broker.dispatch import Dispatcher, Reply
+from ottla.broker.hosting import Host, S, log_entries
 from ottla.protocol import codec, headers
 from ottla.storage.files import MemFiles
 
@@ -79,3 +82,22 @@ class World:
 
     def lose_power(self) -> MemFiles:
         return self.files.lose_power(self.chance)
+
+
+@contextmanager
+def told_with(seed: int) -> Iterator[None]:
+    """What goes wrong in a history is an AssertionError that tells its seed."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
+
+
+def replayed(fresh: S, host: Host[S]) -> S:
+    """`fresh`, a shard like that of the host, after the records of the host's log."""
+    read = host.owner.format()
+    for entry in log_entries(host.partition.open_log()):
+        decoded = read.decode(entry.record) if entry.record is not None else None
+        if decoded is not None:
+            fresh.replay(entry.offset, entry.producer_id, entry.producer_epoch, *decoded)
+    return fresh

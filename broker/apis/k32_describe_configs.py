@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...coordinator.metadata import topics as topic_rules
+from ...coordinator.metadata.state import BROKER, GROUP, TOPIC
 from ...protocol import messages
 from ...protocol.config_def import ConfigKey, dynamic_broker_keys, keys, topic_synonyms
 from ...protocol.errors import ApiError, Errors
@@ -17,7 +18,6 @@ from ..config import OWN_KEYS
 from ..config_docs import TOPIC_DOCS
 from ..context import Context
 
-TOPIC, BROKER, GROUP = 2, 4, 32
 GROUP_SOURCE = 8
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}

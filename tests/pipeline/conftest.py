@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.pipeline.java import check_java
 
 from ottla import pipeline
 from ottla.testing import Broker
+
+from ..committed import committed
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FAST = {
@@ -81,15 +83,8 @@ def transactions(servers: str) -> None:
 
 
 def consumed(servers: str, topic: str, partitions: int) -> list[tuple[Any, ...]]:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "none", "isolation.level": "read_committed", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, n, 0) for n in range(partitions)])
-    found, ended = [], 0
-    while ended < partitions:
-        for one in consumer.consume(500, 1):
-            if one.error() is not None:
-                ended += 1
-                continue
-            headers = [tuple(pair) for pair in one.headers() or []]
-            found.append((one.partition(), one.offset(), one.timestamp()[1], one.key(), one.value(), headers))
-    consumer.close()
+    found = []
+    for one in committed(servers, topic, partitions):
+        headers = [tuple(pair) for pair in one.headers() or []]
+        found.append((one.partition(), one.offset(), one.timestamp()[1], one.key(), one.value(), headers))
     return sorted(found, key=lambda row: row[:2])

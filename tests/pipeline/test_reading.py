@@ -204,9 +204,9 @@ def test_a_url_is_read_as_a_path_is(written: Written) -> None:
 
 def test_what_is_no_data_directory(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Directory(str(tmp_path / "nowhere"))
+        _ = Directory(str(tmp_path / "nowhere")).partitions
     with pytest.raises(ValueError, match="no partition"):
-        Directory(str(tmp_path))
+        _ = Directory(str(tmp_path)).partitions
     (tmp_path / "t-0").mkdir()
     with pytest.raises(ValueError, match="no topic other"):
         Directory(str(tmp_path)).chosen(["other"])
