@@ -96,8 +96,3 @@ class CoordinatorFormat:
 def share_format() -> CoordinatorFormat:
     """The records of `__share_group_state`."""
     return CoordinatorFormat(share_key_names(), {})
-
-
-def transaction_format() -> CoordinatorFormat:
-    """The records of `__transaction_state` as messages."""
-    return CoordinatorFormat(transaction_key_names(), {})

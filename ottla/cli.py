@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import __version__
+from .pipeline.command import pipeline
 
 if TYPE_CHECKING:
     from .broker.server import Server
@@ -277,3 +278,6 @@ def dump(files: tuple[str, ...], as_json: bool, with_records: bool) -> None:
     for file in files:
         for entry in dump_file(file, with_records):
             click.echo(json.dumps(entry) if as_json else text_of(entry))
+
+
+main.add_command(pipeline)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .coordinator.format import CoordinatorFormat, share_format, transaction_format
-from .coordinator.group.format import GroupFormat
-from .coordinator.metadata.format import MetadataFormat
+from .coordinator.described import describer
 from .protocol import legacy, records
-from .protocol.codec import as_plain
 from .protocol.compression import NAMES
 from .protocol.errors import MalformedMessage
 from .protocol.records import BatchAt
@@ -99,30 +95,24 @@ def _batch(info: BatchInfo, data: bytes, with_records: bool, opener: Opener) -> 
 
 def _opener(topic: str) -> Opener:
     """What tells the meaning of a topic's records: nobody but for Kafka's own topics."""
-    if topic == layout.CLUSTER_METADATA:
-        return _metadata_record
-    formats = {"__consumer_offsets": GroupFormat, "__share_group_state": share_format, "__transaction_state": transaction_format}
-    return partial(_coordinator_record, formats[topic]()) if topic in formats else _closed
+    describe = describer(topic)
+    if describe is None:
+        return _closed
+
+    def opened(record: records.Record) -> Entry | None:
+        try:
+            found = describe(record)
+        except MalformedMessage:
+            return None
+        if found is None:
+            return None
+        return {"type": found.type, **({} if found.key is None else {"key": found.key}), "data": found.value}
+
+    return opened
 
 
 def _closed(record: records.Record) -> Entry | None:
     return None
-
-
-def _metadata_record(record: records.Record) -> Entry | None:
-    decoded = MetadataFormat().decode(record)
-    return None if decoded is None else {"type": type(decoded[1]).__name__, "data": as_plain(decoded[1])}
-
-
-def _coordinator_record(format_: CoordinatorFormat, record: records.Record) -> Entry | None:
-    try:
-        decoded = format_.decode(record)
-    except MalformedMessage:
-        return None
-    if decoded is None:
-        return None
-    key, value = decoded
-    return {"type": type(key).__name__.removesuffix("Key"), "key": as_plain(key), "data": None if value is None else as_plain(value)}
 
 
 def _record(record: records.Record, opener: Opener) -> Entry:

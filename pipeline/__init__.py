@@ -5,6 +5,7 @@ Needs `pip install ottla[spark]`, and Java 17 or newer.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,16 +13,17 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `kafka-log` known to a session. Its filters can be pushed down then, where the option `pushdown` says so."""
+    """Makes the formats `kafka-log` and `kafka-wire` known to a session. Filters can be pushed down then, where the option `pushdown` says so."""
     from .source import KafkaLog
+    from .wire import KafkaWire
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(KafkaLog)
+    spark.dataSource.register(KafkaWire)
 
 
 def session(**settings: Any) -> SparkSession:
     """A local session with `kafka-log`, on all cores. RuntimeError when Java or PySpark is missing or too old."""
-    import os
     import sys
 
     try:
@@ -32,6 +34,7 @@ def session(**settings: Any) -> SparkSession:
 
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take the system's Python
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("ottla")
     for name, value in {**_SETTINGS, **settings}.items():
         builder = builder.config(name, value)
@@ -47,5 +50,6 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }

@@ -17,10 +17,16 @@ RECORDS = """key binary, value binary, headers array<struct<key: string, value: 
  timestamp timestamp, timestampType int, producerId long, producerEpoch short, sequence int, transactional boolean, control boolean,
  leaderEpoch int, codec string, keySize int, valueSize int, batchOffset long, position long"""
 BATCHES = """topic string, partition int, segment string, position long, sizeInBytes int, baseOffset long, lastOffset long, leaderEpoch int,
- magic int, crc long, crcValid boolean, codec string, timestampType int, transactional boolean, control boolean, baseTimestamp timestamp,
- maxTimestamp timestamp, deleteHorizonMs long, producerId long, producerEpoch short, baseSequence int, recordCount int, error string"""
+ magic int, crc long, crcValid boolean, codec string, timestampType int, transactional boolean, control boolean, controlType string,
+ baseTimestamp timestamp, maxTimestamp timestamp, deleteHorizonMs long, producerId long, producerEpoch short, baseSequence int,
+ recordCount int, error string"""
 INDEX = """topic string, partition int, segment string, kind string, offset long, position long, timestamp timestamp, producerId long,
  lastOffset long, lastStableOffset long"""
+PARTITIONS = """topic string, topicId string, partition int, logStartOffset long, endOffset long, lastStableOffset long, highWatermark long,
+ cleanedOffset long, leaderEpochs array<struct<epoch: int, startOffset: long>>, segments int, sizeInBytes long"""
+FILES = "path string, topic string, partition int, kind string, baseOffset long, sizeInBytes long"
+INTERNAL = """topic string, partition int, offset long, timestamp timestamp, producerId long, producerEpoch short, transactional boolean,
+ control boolean, type string, key string, value string, rawKey binary, rawValue binary, error string"""
 
 _NAMES = pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 MICROSECONDS = 1000
@@ -115,7 +121,7 @@ _RECORD_COLUMNS: dict[str, Callable[[Opened, Place], Any]] = {
 }
 
 
-def batch_rows(table: Array, crc_valid: Array | None, errors: list[str | None], place: Place, schema: Any) -> Any:
+def batch_rows(table: Array, crc_valid: Array | None, errors: list[str | None], kinds: list[str | None] | None, place: Place, schema: Any) -> Any:
     """The batches of a table as an Arrow batch of `schema`, which has columns of BATCHES."""
     attributes, n = table["attributes"], len(table)
     horizon = (attributes & records.DELETE_HORIZON_MASK) != 0
@@ -135,6 +141,7 @@ def batch_rows(table: Array, crc_valid: Array | None, errors: list[str | None], 
         "timestampType": lambda: pa.array(((attributes >> 3) & 1).astype(np.int32)),
         "transactional": lambda: pa.array((attributes & records.TRANSACTIONAL_MASK) != 0),
         "control": lambda: pa.array((attributes & records.CONTROL_MASK) != 0),
+        "controlType": lambda: pa.array([*(kinds or ()), *[None] * (n - len(kinds or ()))], pa.string()),
         "baseTimestamp": lambda: _instant(table["base_timestamp"]),
         "maxTimestamp": lambda: _instant(table["max_timestamp"]),
         "deleteHorizonMs": lambda: pa.array(table["base_timestamp"], mask=~horizon),

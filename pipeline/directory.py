@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..protocol.records import CONTROL_MASK, NO_PRODUCER_ID, TRANSACTIONAL_MASK
-from ..storage import layout
+from ..storage import checkpoints, layout
 from ..storage.producers import CorruptSnapshot, Producers
 from .batches import Array, scan
 from .files import Files
@@ -123,6 +123,28 @@ class Directory:
             except FileNotFoundError:
                 continue
         return found
+
+    def offsets(self, name: str) -> dict[tuple[str, int], int]:
+        """The offsets in a checkpoint of the directory; none where it is missing or damaged."""
+        try:
+            return checkpoints.decode_offsets(self.files.whole(name))
+        except ValueError:
+            return {}
+
+    def leader_epochs(self, topic: str, partition: int) -> list[tuple[int, int]]:
+        """Leader epochs and the offsets where they begin, by the partition's checkpoint."""
+        try:
+            return checkpoints.decode_epochs(self.files.whole(f"{layout.partition_directory(topic, partition)}/{layout.LEADER_EPOCHS}"))
+        except ValueError:
+            return []
+
+    def topic_id(self, topic: str, partition: int) -> str | None:
+        """A topic's id as Kafka writes it; None where the partition does not tell."""
+        data = self.files.whole(f"{layout.partition_directory(topic, partition)}/{layout.PARTITION_METADATA}")
+        try:
+            return checkpoints.uuid_to_text(checkpoints.decode_partition_metadata(data))
+        except ValueError:
+            return None
 
     def offset_index(self, segment: Segment) -> tuple[Array, Array]:
         """Last offsets of indexed batches, and their positions."""

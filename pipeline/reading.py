@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..protocol.records import CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
+from ..coordinator.described import control_type
+from ..protocol.records import CODEC_MASK, CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
 from .batches import TABLE, Array, crc_verdicts, scan
-from .columns import MICROSECONDS, batch_rows, record_batch
+from .columns import MICROSECONDS, batch_rows, gathered, record_batch
 from .directory import FIRST, LAST, Bounds, Directory, Segment, Slice
-from .opened import BATCH_BYTES_MAX, Broken, open_batches
+from .opened import BATCH_BYTES_MAX, Broken, Opened, open_batches
+
+OPENS = ("none", "compressed", "all")
 
 
 class BrokenLog(Exception):
@@ -23,10 +26,11 @@ class BrokenLog(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog."""
+    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog. `opens`: which batches the view `batches` opens."""
 
     verify_crc: bool = False
     skip_broken: bool = False
+    opens: str = "none"
     limit_bytes: int = BATCH_BYTES_MAX
 
 
@@ -57,6 +61,14 @@ def batches_of(directory: Directory, part: Slice) -> Found | None:
 
 
 def _scanned(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
+    """All batches, and the gaps between them, but for zeros at the end of a file that was made larger than it was filled."""
+    found = _walked(directory, segment, data, size, shift)
+    if segment.is_last and found.gaps and not np.frombuffer(data, np.uint8)[found.gaps[-1][0] - shift : size].any():
+        found.gaps.pop()
+    return found
+
+
+def _walked(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
     """All batches; where one is damaged so that the next cannot be found, on from the next one that the index knows."""
     found = scan(data, 0, size)
     if found.end == size:
@@ -76,10 +88,15 @@ def _scanned(directory: Directory, segment: Segment, data: Any, size: int, shift
 
 def records(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
     """The records of a slice as Arrow batches of `schema`. BrokenLog."""
+    for group in opened(directory, part, options, "headers" in schema.names):
+        yield record_batch(group, kept(group.offset, group.timestamp, part.bounds), part.segment.place, schema)
+
+
+def opened(directory: Directory, part: Slice, options: Options, with_headers: bool = False) -> Iterator[Opened]:
+    """The batches of a slice that may have what is asked for, opened; positions are those in the file. BrokenLog."""
     found = batches_of(directory, part)
     if found is None:
         return
-    place = part.segment.place
     if found.gaps and not options.skip_broken and not _growing(part, found):
         raise BrokenLog(f"{part.segment.name()}: no whole batch at position {found.gaps[0][0]}")
     table = _wanted(found.table, part)
@@ -89,14 +106,13 @@ def records(directory: Directory, part: Slice, schema: Any, options: Options) ->
             position = int(table["position"][~valid][0]) + found.shift
             raise BrokenLog(f"{part.segment.name()}: the CRC of the batch at position {position} is wrong")
         table = table[valid]
-    with_headers = "headers" in schema.names
     for group in open_batches(found.data, table, with_headers, options.limit_bytes):
         if isinstance(group, Broken):
             if not options.skip_broken:
                 raise BrokenLog(f"{part.segment.name()}: the batch at position {group.position + found.shift} cannot be opened: {group.problem}")
             continue
         group.table["position"] += found.shift
-        yield record_batch(group, _kept(group.offset, group.timestamp, part.bounds), place, schema)
+        yield group
 
 
 def _growing(part: Slice, found: Found) -> bool:
@@ -135,7 +151,7 @@ def _uncommitted(table: Array, aborted: Array) -> Array:
     return unwanted
 
 
-def _kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
+def kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
     """The records within the bounds; None when all are."""
     kept = None
     for column, first, last in ((offset, bounds.first_offset, bounds.last_offset), (timestamp, bounds.first_timestamp, bounds.last_timestamp)):
@@ -150,13 +166,15 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
     found = batches_of(directory, part)
     if found is None:
         return
-    place = part.segment.place
     table = _wanted(found.table, part)
     valid = crc_verdicts(found.data, table) if "crcValid" in schema.names or "error" in schema.names else None
     errors: list[str | None] = [None] * len(table)
     if valid is not None:
         for row in np.flatnonzero(~valid).tolist():
             errors[row] = "wrong CRC"
+    if options.opens != "none":
+        _open_all(found.data, table, valid, errors, options)
+    kinds = _control_types(found.data, table) if "controlType" in schema.names else None
     shifted = table.copy()
     shifted["position"] += found.shift
     if found.gaps:
@@ -169,10 +187,35 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
         shifted = np.concatenate([shifted, lost])
         valid = None if valid is None else np.concatenate([valid, np.zeros(len(lost), bool)])
     if len(shifted):
-        yield batch_rows(shifted, valid, errors, place, schema)
+        yield batch_rows(shifted, valid, errors, kinds, part.segment.place, schema)
 
 
-def index_rows(directory: Directory, segment: Segment, schema: Any) -> Any:
+def _open_all(data: Any, table: Array, valid: Array | None, errors: list[str | None], options: Options) -> None:
+    """Notes in `errors` what cannot be opened, of batches whose CRC is right."""
+    chosen = np.ones(len(table), bool) if valid is None else valid.copy()
+    if options.opens == "compressed":
+        chosen &= (table["attributes"] & CODEC_MASK) != 0
+    rows = {int(at): row for row, at in enumerate(table["position"])}
+    for group in open_batches(data, table[chosen], True, options.limit_bytes):
+        if isinstance(group, Broken):
+            errors[rows[group.position]] = f"cannot be opened: {group.problem}"
+
+
+def _control_types(data: Any, table: Array) -> list[str | None]:
+    """What control batches are there for; None for others."""
+    kinds: list[str | None] = [None] * len(table)
+    rows = np.flatnonzero((table["attributes"] & CONTROL_MASK) != 0)
+    if rows.size:
+        at = {int(table["position"][row]): int(row) for row in rows}
+        for group in open_batches(data, table[rows]):
+            if isinstance(group, Opened):
+                keys = gathered(group.data, group.key_at, group.key_size, pa.binary()).to_pylist()
+                for row, key in zip(group.row.tolist(), keys, strict=True):
+                    kinds[at[int(group.table["position"][row])]] = control_type(key)
+    return kinds
+
+
+def index_rows(directory: Directory, segment: Segment, schema: Any, options: Options) -> Iterator[Any]:
     """What the three indexes of a segment say, as an Arrow batch of `schema`."""
     offsets, positions = directory.offset_index(segment)
     timestamps, at = directory.time_index(segment)
@@ -202,4 +245,4 @@ def index_rows(directory: Directory, segment: Segment, schema: Any) -> Any:
         "lastOffset": column(pa.int64(), None, None, of("last")),
         "lastStableOffset": column(pa.int64(), None, None, of("stable")),
     }
-    return pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)
+    yield pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)

@@ -1,28 +1,11 @@
-"""Spark's data source `kafka-log`: a broker's data directory as tables, in batch and as streams.
+"""Spark's data source `kafka-log`: a broker's data directory as tables, in batch and as streams. Options are those of `options`.
 
-A schema of one's own is a projection: only its columns are made. Options, by the names of Spark's Kafka connector where it has them:
-
-    path                 a data directory, or a URL that fsspec knows
-    topic, partition     names and numbers with commas; all otherwise
-    view                 records, batches or index
-    isolation            read_uncommitted; or read_committed: neither markers, nor what was aborted, nor what is beyond the last stable offset
-    startingOffsets      earliest, latest (streams only), a number, or {"topic": {"0": 23}} (-2 earliest, -1 latest)
-    endingOffsets        latest, a number, or JSON as above; behind the last record wanted; not of streams
-    startingTimestamp    in ms; the first one wanted. Not of streams
-    endingTimestamp      in ms; behind the last one wanted. Not of streams
-    maxOffsetsPerTrigger of streams
-    verifyCrc            whether a wrong CRC is an error
-    mode                 failfast, or dropmalformed: what cannot be read is left out
-    minPartitions        about how many tasks read; twice the cores of this machine otherwise
-    pushdown             true: filters on topic, partition, offset and timestamp choose files and batches. Spark up to 4.3.0 keeps the filters of
-                         one query for the next one over the same DataFrame, whose rows then are wrong: for a DataFrame that is used once
+A schema of one's own is a projection: only its columns are made.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -41,110 +24,23 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from . import columns, reading
-from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, packed
+from ..coordinator.described import INTERNAL_TOPICS
+from . import internal, inventory, reading
+from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, packed
+from .limits import Offsets, read_limit, within
+from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
 
-VIEWS = {"records": columns.RECORDS, "batches": columns.BATCHES, "index": columns.INDEX}
-TASKS_PER_CORE = 2
-EARLIEST, LATEST = -2, -1
-ISOLATIONS = ("read_uncommitted", "read_committed")
-MODES = ("failfast", "dropmalformed")
+PARTITIONS_PER_TASK = 16
 
 
 @dataclass
 class Task(InputPartition):
-    """What one task reads."""
+    """What one task reads: slices, segments or partitions, as its view has it."""
 
-    slices: list[Slice]
-    segments: list[Segment]
-
-
-@dataclass(frozen=True)
-class Source:
-    """The options, understood. ValueError for one that is not."""
-
-    path: str
-    topics: tuple[str, ...] | None
-    view: str
-    committed: bool
-    reading: reading.Options
-    tasks: int
-    numbers: tuple[int, ...] | None
-    starting_offsets: Any
-    ending_offsets: Any
-    timestamps: tuple[int, int]
-    offsets_per_trigger: int
-    pushdown: bool
-
-    @classmethod
-    def of(cls, options: Any) -> Source:
-        if not options.get("path"):
-            raise ValueError("kafka-log needs the option `path`: a broker's data directory")
-        topics = options.get("topic")
-        return cls(
-            options["path"],
-            tuple(name.strip() for name in topics.split(",")) if topics else None,
-            _one_of(options, "view", tuple(VIEWS)),
-            _one_of(options, "isolation", ISOLATIONS) == "read_committed",
-            reading.Options(
-                verify_crc=_one_of(options, "verifyCrc", ("false", "true")) == "true",
-                skip_broken=_one_of(options, "mode", MODES) == "dropmalformed",
-            ),
-            _number(options, "minPartitions") or TASKS_PER_CORE * (os.cpu_count() or 1),
-            tuple(_whole("partition", one.strip()) for one in options["partition"].split(",")) if options.get("partition") else None,
-            _offsets(options, "startingOffsets", "earliest"),
-            _offsets(options, "endingOffsets", "latest"),
-            (_number(options, "startingTimestamp", FIRST), _number(options, "endingTimestamp", LAST + 1) - 1),
-            _number(options, "maxOffsetsPerTrigger"),
-            _one_of(options, "pushdown", ("false", "true")) == "true",
-        )
-
-    def starting_offset(self, topic: str, partition: int) -> int:
-        """The first offset that is wanted of a partition, EARLIEST or LATEST."""
-        return _offset_of(self.starting_offsets, topic, partition, EARLIEST)
-
-    def ending_offset(self, topic: str, partition: int) -> int:
-        """The offset behind the last one wanted, EARLIEST or LATEST."""
-        return _offset_of(self.ending_offsets, topic, partition, LATEST)
-
-
-def _offset_of(offsets: Any, topic: str, partition: int, default: int) -> int:
-    return offsets if isinstance(offsets, int) else int(offsets.get(topic, {}).get(str(partition), default))
-
-
-def _one_of(options: Any, name: str, allowed: tuple[str, ...]) -> str:
-    value: str = options.get(name, allowed[0]).lower()
-    if value not in allowed:
-        raise ValueError(f"kafka-log: {name} is one of {', '.join(allowed)}, not {value!r}")
-    return value
-
-
-def _whole(name: str, value: str) -> int:
-    if not value.isdecimal():
-        raise ValueError(f"kafka-log: {name} is a number, not {value!r}")
-    return int(value)
-
-
-def _number(options: Any, name: str, default: int = 0) -> int:
-    return _whole(name, options[name]) if options.get(name) else default
-
-
-def _offsets(options: Any, name: str, default: str) -> Any:
-    """A number for all partitions, or a dict of topics with dicts of partitions."""
-    value = options.get(name) or default
-    named = {"earliest": EARLIEST, "latest": LATEST}.get(value.lower())
-    if named is not None:
-        return named
-    if not value.startswith("{"):
-        return _whole(name, value)
-    try:
-        found = json.loads(value)
-        return {str(topic): {str(int(number)): int(offset) for number, offset in of.items()} for topic, of in found.items()}
-    except (ValueError, AttributeError, TypeError):
-        raise ValueError(f'kafka-log: {name} is a number or like {{"topic": {{"0": 23}}}}, not {value!r}') from None
+    items: list[Any]
 
 
 class Planner:
@@ -155,6 +51,8 @@ class Planner:
         self.directory = Directory(source.path)
 
     def partitions(self, topics: set[str] | None = None, numbers: set[int] | None = None) -> Iterator[tuple[str, int]]:
+        if self.source.view == "internal" and self.source.topics is None:
+            topics = set(INTERNAL_TOPICS) if topics is None else topics & set(INTERNAL_TOPICS)
         for topic, partition in self.directory.chosen(self.source.topics):
             if self.source.numbers is not None and partition not in self.source.numbers:
                 continue
@@ -163,30 +61,40 @@ class Planner:
 
     def tasks(self, wanted: Iterable[tuple[str, int, Bounds]]) -> list[Task]:
         """Tasks with about the same number of bytes each; at least one, which may have nothing to do."""
+        if self.source.view == "files":
+            return [Task([None])]
+        if self.source.view == "partitions":
+            names = [(topic, partition) for topic, partition, _ in wanted]
+            return [Task(names[at : at + PARTITIONS_PER_TASK]) for at in range(0, len(names), PARTITIONS_PER_TASK)] or [Task([])]
         found = [(self.directory.segments(topic, partition), bounds) for topic, partition, bounds in wanted]
         if self.source.view == "index":
-            return [Task([], segments) for segments, _ in found if segments] or [Task([], [])]
+            return [Task(segments) for segments, _ in found if segments] or [Task([])]
         total = sum(one.size for segments, _ in found for one in segments)
         slice_bytes = max(SLICE_BYTES_MIN, total // self.source.tasks)
         slices: list[Slice] = []
         for segments, bounds in found:
             aborted = self.directory.aborted(segments) if self.source.committed else None
             slices += self.directory.slices(segments, bounds, slice_bytes, aborted)
-        return [Task(one, []) for one in packed(slices, self.source.tasks)] or [Task([], [])]
+        return [Task(list(one)) for one in packed(slices, self.source.tasks)] or [Task([])]
 
     def end(self, topic: str, partition: int) -> int:
         return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)
 
 
 def _read(source: Source, task: Any, schema: Any) -> Iterator[Any]:
-    if not task.slices and not task.segments:
-        return
-    directory = Directory(source.path)
-    for segment in task.segments:
-        yield reading.index_rows(directory, segment, schema)
-    view = reading.batches if source.view == "batches" else reading.records
-    for part in task.slices:
-        yield from view(directory, part, schema, source.reading)
+    directory, view = Directory(source.path), _READERS[source.view]
+    for item in task.items:
+        yield from view(directory, item, schema, source.reading)
+
+
+_READERS: dict[str, Callable[[Directory, Any, Any, reading.Options], Iterator[Any]]] = {
+    "records": reading.records,
+    "batches": reading.batches,
+    "index": reading.index_rows,
+    "internal": internal.rows,
+    "partitions": inventory.partition_rows,
+    "files": inventory.file_rows,
+}
 
 
 class LogReader(DataSourceReader):
@@ -257,17 +165,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The directory as a stream. An offset of it is where each partition, `topic-number`, goes on."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
-        if source.view == "index":
-            raise ValueError("kafka-log: the view index cannot be streamed")
+        if source.view not in STREAMED:
+            raise ValueError(f"kafka-log: the view {source.view} cannot be streamed")
         self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
-        self.until: dict[str, int] | None = None
+        self.until: Offsets | None = None
 
-    def _ends(self) -> dict[str, int]:
+    def _ends(self) -> Offsets:
         planner = Planner(self.source)
         found = {f"{topic}-{number}": planner.end(topic, number) for topic, number in planner.partitions()}
         return {name: end for name, end in found.items() if end >= 0}
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Offsets:
         planner, source, found = Planner(self.source), self.source, {}
         for topic, number in planner.partitions():
             segments, wanted = planner.directory.segments(topic, number), source.starting_offset(topic, number)
@@ -277,30 +185,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self.source.offsets_per_trigger
-        return ReadMaxRows(most) if most else ReadAllAvailable()
+        return read_limit(self.source.offsets_per_trigger)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.until = self._ends()
 
-    def reportLatestOffset(self) -> dict[str, int]:
+    def reportLatestOffset(self) -> Offsets:
         return self._ends()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """As far as the limit lets it: what a partition has not got, others may use."""
-        ends = {**start, **(self._ends() if self.until is None else self.until)}
-        if not isinstance(limit, ReadMaxRows):
-            return ends
-        left, found = limit.max_rows, dict(ends)
-        waiting = sorted(ends, key=lambda name: ends[name] - start.get(name, 0))
-        for number, name in enumerate(waiting):
-            begin = start.get(name, 0)
-            taken = max(0, min(ends[name] - begin, -(-left // (len(waiting) - number))))
-            found[name] = begin + taken
-            left -= taken
-        return found
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        return within(start, self._ends() if self.until is None else self.until, limit)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Task]:
+    def partitions(self, start: Offsets, end: Offsets) -> list[Task]:
         planner = Planner(self.source)
         wanted = []
         for topic, number in planner.partitions():

@@ -10,6 +10,7 @@ from ottla.protocol import messages as m
 
 from .ask import create, produce
 from .bench import Figures, Server, clients, dispose, fresh, go_figures
+from .share_session import ShareSession, configure
 from .wire import Wire
 
 RECORDS = 200_000
@@ -58,61 +59,13 @@ def latency(side: str) -> Figures:
     return {"produce to delivery p50, ms": median}
 
 
-def configure(wire: Wire, group: str, name: str, value: str) -> None:
-    r = m.IncrementalAlterConfigsRequest
-    change = r.AlterableConfig(name=name, config_operation=0, value=value)
-    wire.ask("IncrementalAlterConfigs", 1, r(resources=[r.AlterConfigsResource(resource_type=32, resource_name=group, configs=[change])]))
-
-
-class Session:
-    """A share session on all partitions of a topic."""
-
-    def __init__(self, wire: Wire, group: str, topic_id: bytes, partitions: int) -> None:
-        self.wire = wire
-        self.group = group
-        self.topic_id = topic_id
-        self.partitions = range(partitions)
-        self.epoch = 0
-        configure(wire, group, "share.auto.offset.reset", "earliest")
-        h = m.ShareGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=0, subscribed_topic_names=[group])
-        d = m.DescribeShareGroupOffsetsRequest
-        asked = d(groups=[d.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)])
-        until = time.monotonic() + 60
-        while sum(len(t.partitions) for t in wire.ask("DescribeShareGroupOffsets", 1, asked).groups[0].topics) < partitions:
-            assert time.monotonic() < until, "the share-partitions are not initialised"
-            wire.ask("ShareGroupHeartbeat", 1, h)
-
-    def fetch(self) -> int:
-        """How many records a fetch acquires."""
-        r = m.ShareFetchRequest
-        request = r(group_id=self.group, member_id="m", share_session_epoch=self.epoch, max_wait_ms=500, min_bytes=1, max_bytes=1 << 28)
-        request.max_records, request.batch_size = 1 << 20, 500
-        if self.epoch == 0:
-            request.topics = [r.FetchTopic(topic_id=self.topic_id, partitions=[r.FetchPartition(partition_index=p) for p in self.partitions])]
-        self.epoch += 1
-        reply = self.wire.ask("ShareFetch", 2, request)
-        assert reply.error_code == 0, reply.error_code
-        return sum(a.last_offset - a.first_offset + 1 for t in reply.responses for p in t.partitions for a in p.acquired_records)
-
-    def acknowledge(self, partition: int, first: int, last: int, types: list[int]) -> None:
-        r = m.ShareAcknowledgeRequest
-        row = r.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=types)
-        topics = [
-            r.AcknowledgeTopic(topic_id=self.topic_id, partitions=[r.AcknowledgePartition(partition_index=partition, acknowledgement_batches=[row])])
-        ]
-        request = r(group_id=self.group, member_id="m", share_session_epoch=self.epoch, topics=topics)
-        self.epoch += 1
-        reply = self.wire.ask("ShareAcknowledge", 2, request)
-        assert [p.error_code for t in reply.responses for p in t.partitions] == [0]
-
-
-def queue(server: Server, wire: Wire, name: str, partitions: int) -> Session:
+def queue(server: Server, wire: Wire, name: str, partitions: int) -> ShareSession:
     topic_id = create(wire, name, partitions)
     now = int(time.time() * 1000)
     for partition in range(partitions):
         for _ in range(LOCKS // 500):
             produce(wire, name, *[b"v"] * 500, partition=partition, acks=1, now=now)
-    return Session(wire, name, topic_id, partitions)
+    return ShareSession(wire, name, topic_id, partitions)
 
 
 def memory(side: str) -> Figures:
@@ -126,7 +79,7 @@ def memory(side: str) -> Figures:
         before = process.memory_info().rss
         count = 0
         while count < PARTITIONS * LOCKS:
-            count += session.fetch()
+            count += session.acquired()
         found: Figures = {"400,000 records in flight, MiB": (process.memory_info().rss - before) / 2**20}
         for partition in range(PARTITIONS):
             session.acknowledge(partition, 0, LOCKS - 1, [2, 1] * (LOCKS // 2))
@@ -147,7 +100,7 @@ def flight(side: str) -> Figures:
             configure(wire, session.group, "share.partition.max.record.locks", str(locks))
             count = 0
             while count < locks:
-                count += session.fetch()
+                count += session.acquired()
             began = time.perf_counter()
             for offset in range(150):
                 session.acknowledge(0, offset, offset, [1])

@@ -10,12 +10,13 @@ from ottla.pipeline.java import check_java
 from pyspark.sql.functions import count
 from pyspark.sql.functions import sum as sum_
 
-from .conftest import CODECS, Served
+from .conftest import Told
+from .story import CODECS
 
-pytestmark = [pytest.mark.slow, pytest.mark.oracle]
+pytestmark = pytest.mark.slow
 
 
-def log(spark: Any, served: Served, **options: Any) -> Any:
+def log(spark: Any, served: Told, **options: Any) -> Any:
     reader = spark.read.format("kafka-log").option("path", served.path)
     for name, value in options.items():
         reader = reader.option(name, value)
@@ -25,57 +26,57 @@ def log(spark: Any, served: Served, **options: Any) -> Any:
 def rows(frame: Any) -> list[tuple[Any, ...]]:
     wanted = frame.selectExpr("partition", "offset", "unix_millis(timestamp)", "key", "value", "headers").collect()
 
-    def plain(one: bytearray | None) -> bytes | None:
-        return None if one is None else bytes(one)
+    def plain(one: bytearray | None) -> str | None:
+        return None if one is None else one.decode()
 
     found = [(r[0], r[1], r[2], plain(r[3]), plain(r[4]), [(h.key, plain(h.value)) for h in r[5]]) for r in wanted]
     return sorted(found, key=lambda row: row[:2])
 
 
 @pytest.mark.parametrize("topic", ["codecs", "exact"])
-def test_what_a_committed_read_gives_is_what_clients_read(spark: Any, served: Served, topic: str) -> None:
-    assert rows(log(spark, served, topic=topic, isolation="read_committed", verifyCrc="true").load()) == served.read[topic]
+def test_what_a_committed_read_gives_is_what_clients_read(spark: Any, told: Told, topic: str) -> None:
+    assert rows(log(spark, told, topic=topic, isolation="read_committed", verifyCrc="true").load()) == told.read(topic)
 
 
-def test_markers_and_aborted_records_are_there_for_who_wants_all(spark: Any, served: Served) -> None:
+def test_markers_and_aborted_records_are_there_for_who_wants_all(spark: Any, served: Told) -> None:
     frame = log(spark, served, topic="exact").load()
     assert [tuple(r) for r in frame.groupBy("control").count().orderBy("control").collect()] == [(False, 70), (True, 6)]
     assert frame.where("transactional and producerId >= 0 and producerEpoch >= 0").count() == 76
 
 
-def test_two_queries_over_one_frame_do_not_disturb_each_other(spark: Any, served: Served) -> None:
+def test_two_queries_over_one_frame_do_not_disturb_each_other(spark: Any, served: Told) -> None:
     frame = log(spark, served, topic="codecs").load()
     both = frame.where("partition = 0").union(frame.where("partition = 1 and offset >= 10"))
-    wanted = [row for row in served.read["codecs"] if row[0] == 0 or (row[0] == 1 and row[1] >= 10)]
+    wanted = [row for row in served.read("codecs") if row[0] == 0 or (row[0] == 1 and row[1] >= 10)]
     assert rows(both) == wanted
     assert frame.count() == len(CODECS) * 600
 
 
-def test_ranges_by_option_and_by_filter(spark: Any, served: Served) -> None:
-    wanted = [row for row in served.read["codecs"] if row[0] == 1 and 100 <= row[1] < 150]
+def test_ranges_by_option_and_by_filter(spark: Any, served: Told) -> None:
+    wanted = [row for row in served.read("codecs") if row[0] == 1 and 100 <= row[1] < 150]
     assert wanted
     assert rows(log(spark, served, topic="codecs", partition=1, startingOffsets=100, endingOffsets=150).load()) == wanted
     per_partition = {"startingOffsets": '{"codecs": {"0": -1, "1": 100, "2": -1}}', "endingOffsets": '{"codecs": {"1": 150}}'}
     assert rows(log(spark, served, topic="codecs", **per_partition).load()) == wanted
     pushed = log(spark, served, topic="codecs", pushdown="true").load()
     assert rows(pushed.where("partition = 1 and offset >= 100 and offset < 150")) == wanted
-    times = sorted(row[2] for row in served.read["codecs"])
+    times = sorted(row[2] for row in served.read("codecs"))
     first, last = times[500], times[2500]
-    wanted = [row for row in served.read["codecs"] if first <= row[2] < last]
+    wanted = [row for row in served.read("codecs") if first <= row[2] < last]
     assert rows(log(spark, served, topic="codecs", startingTimestamp=first, endingTimestamp=last).load()) == wanted
 
 
-def test_a_schema_is_a_projection(spark: Any, served: Served) -> None:
+def test_a_schema_is_a_projection(spark: Any, served: Told) -> None:
     frame = log(spark, served, topic="codecs").schema("valueSize int, codec string, batchOffset long, position long").load()
     assert frame.columns == ["valueSize", "codec", "batchOffset", "position"]
     counted = {r[0]: (r[1], r[2]) for r in frame.groupBy("codec").agg(count("*"), sum_("valueSize")).collect()}
     assert set(counted) == set(CODECS)  # how many of each is librdkafka's choice: what does not get smaller it does not compress
-    values = [row[4] for row in served.read["codecs"]]
+    values = [row[4] for row in served.read("codecs")]
     assert sum(one[0] for one in counted.values()) == len(values)
     assert sum(one[1] for one in counted.values()) == sum(len(value) for value in values if value is not None)
 
 
-def test_batches_and_indexes(spark: Any, served: Served) -> None:
+def test_batches_and_indexes(spark: Any, served: Told) -> None:
     batches = log(spark, served, topic="codecs", view="batches").load()
     assert batches.where("not crcValid or error is not null").count() == 0
     assert batches.selectExpr("sum(recordCount)", "sum(lastOffset - baseOffset + 1)").collect()[0][:] == (3000, 3000)
@@ -88,7 +89,7 @@ def test_batches_and_indexes(spark: Any, served: Served) -> None:
 
 
 @pytest.mark.parametrize("view", ["records", "batches"])
-def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Served, tmp_path: Path, view: str) -> None:
+def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Told, tmp_path: Path, view: str) -> None:
     """In small steps, stopped after some of them, and begun again: each row once."""
     column = "offset" if view == "records" else "lastOffset"
 
@@ -120,7 +121,7 @@ def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Served, tm
         ({"path": "/nowhere/at/all"}, "/nowhere/at/all"),
     ],
 )
-def test_what_is_wrong_is_said(spark: Any, served: Served, options: dict[str, str], said: str) -> None:
+def test_what_is_wrong_is_said(spark: Any, served: Told, options: dict[str, str], said: str) -> None:
     with pytest.raises(Exception, match=said):
         log(spark, served, **options).load().count()
 

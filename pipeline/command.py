@@ -1,0 +1,230 @@
+"""`ottla pipeline`: jobs over data directories. Exit codes: 0 clean, 1 something was found, 2 it could not be done."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .output import FORMATS
+
+if TYPE_CHECKING:
+    from .jobs import Input, Report
+
+FOUND, FAILED = 1, 2
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+SINCE = click.option("--since", metavar="WHEN", help="From when on: 90s, 15m, 2h, 7d, an ISO time (UTC), or ms since 1970.")
+OUT = click.option("--out", type=click.Path(), help="Where to write: a file for html, else a directory.")
+FORMAT = click.option("--format", "kind", type=click.Choice(FORMATS), default="table", show_default=True)
+SETTING = click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
+
+
+@click.group()
+def pipeline() -> None:
+    """Ask questions of a broker's data directory, of ottla or of Apache Kafka, with Spark. Needs `pip install ottla[spark]` and Java 17."""
+
+
+def since_ms(text: str | None, now_ms: int) -> int | None:
+    """When `--since` says. click.BadParameter."""
+    if text is None:
+        return None
+    span = re.fullmatch(r"(\d+)([smhd])", text)
+    if span is not None:
+        return now_ms - int(span[1]) * _UNITS_MS[span[2]]
+    if text.isdecimal():
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time: 2h, 2026-01-31T12:00 or ms since 1970", param_hint="--since") from None
+    return int((when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def started(settings: tuple[str, ...], small: bool = False) -> Any:
+    """A session of Spark, quiet but for a bar while it works. `small`: little work for Java, which then need not be compiled well."""
+    from . import session
+
+    chosen = dict(one.partition("=")[::2] for one in settings)
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    java = f"-Dlog4j2.configurationFile={quiet}" + (" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if small else "")
+    own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), "spark.driver.extraJavaOptions": java}
+    return session(**{**own, **chosen})
+
+
+def done(work: Callable[[], int]) -> None:
+    """Ends the process with what `work` returns, or says why it could not be done."""
+    from .reading import BrokenLog
+
+    try:
+        code = work()
+    except (RuntimeError, ValueError, OSError, ImportError, BrokenLog) as error:
+        click.echo(f"ottla: {error}", err=True)
+        code = FAILED
+    except Exception as error:
+        if not type(error).__module__.startswith("pyspark"):
+            raise
+        click.echo(f"ottla: {_said(error)}", err=True)
+        code = FAILED
+    sys.exit(code)
+
+
+def _said(error: Exception) -> str:
+    """The last line of what Python said in Spark's worker, or Spark's first."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if re.match(r"[\w.]+(Error|BrokenLog|Exception): ", line)]
+    return told[-1] if told else lines[0] if lines else type(error).__name__
+
+
+def tell(report: Report, title: str, kind: str, out: str | None) -> int:
+    """Writes a report; the exit code that it stands for."""
+    from .output import write
+
+    if report.findings is not None:
+        report.tables[report.findings].cache()  # for the exit code they are asked again
+    where = write(report, title, kind, out)
+    found = report.tables[report.findings].count() if report.findings is not None else 0
+    if where is not None:
+        click.echo(f"written to {os.path.abspath(where)}", err=True)
+    if report.findings is not None:
+        click.echo(f"{found:,} findings" if found else "clean", err=True)
+    return FOUND if found else 0
+
+
+def _job(name: str, help_: str) -> None:
+    @pipeline.command(name, help=f"Report {help_}." if name != "audit" else f"Check: {help_}.")
+    @click.argument("directory")
+    @SINCE
+    @OUT
+    @FORMAT
+    @SETTING
+    def run(directory: str, since: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
+        begin = since_ms(since, int(time.time() * 1000))
+
+        def work() -> int:
+            source = opened(directory, begin, settings)
+            from .jobs import report_of
+
+            return tell(report_of(name)(source), f"{name} of {directory}", kind, out)
+
+        done(work)
+
+
+def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: bool = True) -> Input:
+    """A data directory as a job's input. FileNotFoundError, ValueError before Spark is started; RuntimeError without Spark or Java."""
+    try:
+        from .directory import Directory
+    except ImportError as error:
+        raise RuntimeError(f"{error.name} is not installed: pip install ottla[spark]") from None
+    _ = Directory(directory).partitions
+    spark = started(settings, small)
+    from .jobs import Input
+
+    return Input(spark, directory, begin)
+
+
+_ABOUT = {
+    "audit": "is every byte, batch, sequence, transaction, index and file what it should be",
+    "lag": "how far groups are behind, now and at each of their commits",
+    "rebalances": "who owned which partitions and when, and how long rebalances took",
+    "shares": "how share groups' records were delivered, acknowledged, archived and dead-lettered",
+    "transactions": "how long transactions took, how they ended, and what held last stable offsets",
+    "compaction": "what the log cleaner would keep",
+}
+for _name, _help in _ABOUT.items():
+    _job(_name, _help)
+
+
+@pipeline.command("all")
+@click.argument("directory")
+@SINCE
+@OUT
+@FORMAT
+@SETTING
+def all_(directory: str, since: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
+    """Audit, lag, rebalances, shares and transactions in one report, as far as the directory has what they need."""
+    begin = since_ms(since, int(time.time() * 1000))
+
+    def work() -> int:
+        source = opened(directory, begin, settings)
+        from .jobs import together
+
+        return tell(together(source, ("audit", "lag", "rebalances", "shares", "transactions")), f"report of {directory}", kind, out)
+
+    done(work)
+
+
+@pipeline.command()
+@click.argument("directory")
+@click.option("--topic", required=True, help="Topics, with commas.")
+@click.option("--out", type=click.Path(), required=True, help="A directory for Parquet files by topic and date.")
+@click.option("--offsets-per-batch", default=5_000_000, show_default=True, help="How much is written at a time.")
+@SETTING
+def export(directory: str, topic: str, out: str, offsets_per_batch: int, settings: tuple[str, ...]) -> None:
+    """Write topics to Parquet, each committed record once; goes on where it stopped, also when it was killed."""
+
+    def work() -> int:
+        source = opened(directory, None, settings, small=False)
+        from .jobs import export as job
+
+        click.echo(f"{job.export(source.spark, directory, topic, out, offsets_per_batch):,} records written to {os.path.abspath(out)}", err=True)
+        return 0
+
+    done(work)
+
+
+@pipeline.command()
+@click.argument("left")
+@click.argument("right")
+@click.option("--ignore", default="", help="Fields that may differ, with commas.")
+@click.option("--topic", help="Topics of data directories, with commas; all otherwise.")
+@OUT
+@FORMAT
+@SETTING
+def diff(left: str, right: str, ignore: str, topic: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
+    """Compare two request logs (`ottla.request.log`), or the records of two data directories, field by field."""
+
+    def work() -> int:
+        if os.path.isdir(left) != os.path.isdir(right):
+            raise ValueError("a request log and a data directory cannot be compared")
+        for path in (left, right):
+            if "://" not in path and not os.path.exists(path):
+                raise FileNotFoundError(f"{path} is not there")
+        spark = started(settings)
+        from .jobs import diff as job
+
+        ignored = [one.strip() for one in ignore.split(",") if one.strip()]
+        return tell(job.report(spark, left, right, ignored, topic), f"diff of {left} and {right}", kind, out)
+
+    done(work)
+
+
+@pipeline.command()
+@click.argument("specification", type=click.Path(exists=True, dir_okay=False))
+@click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True)
+@click.option("--rate", type=int, help="Records a second of all topics together; as fast as it goes otherwise.")
+@SETTING
+def load(specification: str, bootstrap_server: str, rate: int | None, settings: tuple[str, ...]) -> None:
+    """Produce the records that a YAML specification describes."""
+
+    def work() -> int:
+        from .jobs.specification import parse
+
+        with open(specification, encoding="utf-8") as file:
+            wanted = parse(file.read())
+        spark = started(settings)
+        from .jobs import load as job
+
+        began = time.monotonic()
+        count = job.load(spark, wanted, bootstrap_server, rate)
+        click.echo(f"{count:,} records in {time.monotonic() - began:.1f} s", err=True)
+        return 0
+
+    done(work)

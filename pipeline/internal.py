@@ -1,0 +1,69 @@
+"""The view `internal`: the records of Kafka's own topics, their keys and values as JSON with the fields of Kafka's schemas in snake_case.
+
+A type or version that is not known has no `type`, and its bytes in `rawKey` and `rawValue`, as all have; a tombstone has no value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ..coordinator.described import Described, Describer, control_type, control_value, describer
+from ..protocol.errors import MalformedMessage
+from ..protocol.records import CONTROL_MASK, Record
+from .columns import gathered, record_batch
+from .directory import Directory, Slice
+from .opened import Opened
+from .reading import Options, kept, opened
+
+_DESCRIBED = frozenset(("type", "key", "value", "error"))
+_BYTES = {"rawKey": "key", "rawValue": "value"}
+
+
+def rows(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
+    """The records of a slice as Arrow batches of `schema`. BrokenLog."""
+    describe = describer(part.segment.topic)
+    assert describe is not None, part.segment.topic
+    plain = pa.schema([pa.field(_BYTES.get(one.name, one.name), one.type) for one in schema if one.name not in _DESCRIBED])
+    for group in opened(directory, part, options):
+        batch = record_batch(group, None, part.segment.place, plain)
+        found = _described(group, describe) if _DESCRIBED & set(schema.names) else {}
+        names = {_BYTES.get(one.name, one.name): at for at, one in enumerate(plain)} if len(plain) else {}
+        arrays = [
+            pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else batch.column(names[_BYTES.get(one.name, one.name)])
+            for one in schema
+        ]
+        made = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        mask = kept(group.offset, group.timestamp, part.bounds)
+        yield made if mask is None else made.filter(pa.array(mask))
+
+
+def _described(group: Opened, describe: Describer) -> dict[str, list[str | None]]:
+    """The columns that need the records to be understood."""
+    keys = gathered(group.data, group.key_at, group.key_size, pa.binary()).to_pylist()
+    values = gathered(group.data, group.value_at, group.value_size, pa.binary()).to_pylist()
+    controls = ((group.table["attributes"] & CONTROL_MASK) != 0)[group.row].tolist()
+    found: dict[str, list[str | None]] = {name: [] for name in _DESCRIBED}
+    for key, value, control in zip(keys, values, controls, strict=True):
+        error = one = None
+        try:
+            one = _control(key, value) if control else describe(Record(key, value))
+        except MalformedMessage as problem:
+            error = str(problem)
+        found["type"].append(None if one is None else one.type)
+        found["key"].append(None if one is None or one.key is None else _json(one.key))
+        found["value"].append(None if one is None or one.value is None else _json(one.value))
+        found["error"].append(error)
+    return found
+
+
+def _control(key: bytes | None, value: bytes | None) -> Described | None:
+    kind = control_type(key)
+    return None if kind is None else Described(kind, None, control_value(kind, value))
+
+
+def _json(plain: Any) -> str:
+    return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,92 @@
+"""The views `partitions` and `files`: where partitions begin and end and what their checkpoints say, and what lies in a data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ..storage import layout
+from .directory import Directory
+from .reading import Options
+
+_SUFFIXES = {
+    layout.LOG: "log",
+    layout.INDEX: "index",
+    layout.TIME_INDEX: "timeindex",
+    layout.TXN_INDEX: "txnindex",
+    layout.SNAPSHOT: "snapshot",
+    layout.DELETED: "deleted",
+    layout.CLEANED: "cleaned",
+    layout.SWAP: "swap",
+    ".checkpoint": "checkpoint",
+    ".part": "temporary",
+    ".tmp": "temporary",
+}
+_NAMED = {layout.PARTITION_METADATA, layout.LEADER_EPOCHS, "quorum-state"}
+_DIRECTORIES = {layout.DIRECTORY_DELETED: "deleted", "-future": "future", "-stray": "stray"}
+
+
+def partition_rows(directory: Directory, which: tuple[str, int], schema: Any, options: Options) -> Iterator[Any]:
+    """One partition as an Arrow batch of `schema`; nothing when it has gone."""
+    topic, partition = which
+    segments = directory.segments(topic, partition)
+    if not segments:
+        return
+    epochs = directory.leader_epochs(topic, partition)
+    values: dict[str, Callable[[], Any]] = {
+        "topic": lambda: topic,
+        "topicId": lambda: directory.topic_id(topic, partition),
+        "partition": lambda: partition,
+        "logStartOffset": lambda: max(segments[0].base_offset, directory.offsets(layout.LOG_STARTS).get(which, 0)),
+        "endOffset": lambda: directory.end_offset(topic, partition),
+        "lastStableOffset": lambda: directory.last_stable_offset(topic, partition),
+        "highWatermark": lambda: directory.offsets(layout.HIGH_WATERMARKS).get(which),
+        "cleanedOffset": lambda: directory.offsets(layout.CLEANER_OFFSETS).get(which),
+        "leaderEpochs": lambda: [{"epoch": epoch, "startOffset": start} for epoch, start in epochs],
+        "segments": lambda: len(segments),
+        "sizeInBytes": lambda: sum(one.size for one in segments),
+    }
+    yield _batch([{field.name: values[field.name]() for field in schema}], schema)
+
+
+def file_rows(directory: Directory, _: None, schema: Any, options: Options) -> Iterator[Any]:
+    """What lies in the directory, as an Arrow batch of `schema`."""
+    yield _batch(list(_files(directory)), schema)
+
+
+def _files(directory: Directory) -> Iterator[dict[str, Any]]:
+    for name in directory.files.names():
+        found = layout.parse_partition_directory(name)
+        kind = next((kind for suffix, kind in _DIRECTORIES.items() if name.endswith(suffix)), None)
+        if found is None and kind is None:
+            continue
+        topic, partition = found if found is not None and kind is None else (None, None)
+        if kind is not None:
+            yield {"path": name, "kind": kind}
+            continue
+        try:
+            inside = directory.files.names(name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for one in inside:
+            path = f"{name}/{one}"
+            try:
+                size = directory.files.size(path)
+            except FileNotFoundError:
+                continue
+            base = int(one[:20]) if one[:20].isdecimal() and len(one) > 20 else None
+            yield {"path": path, "topic": topic, "partition": partition, "kind": _kind(one, base), "baseOffset": base, "sizeInBytes": size}
+
+
+def _kind(name: str, base: int | None) -> str:
+    if name in _NAMED:
+        return "metadata"
+    suffix = name[name.rfind(".") :]
+    kind = _SUFFIXES.get(suffix, "unknown")
+    return kind if base is not None or kind == "temporary" else "unknown"
+
+
+def _batch(found: list[dict[str, Any]], schema: Any) -> Any:
+    return pa.RecordBatch.from_arrays([pa.array([row.get(field.name) for row in found], field.type) for field in schema], schema=schema)

@@ -1,0 +1,104 @@
+"""What can be asked of a data directory: each job is functions from DataFrames to DataFrames, and a `report` that joins them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ..directory import Directory
+
+
+class Plot(NamedTuple):
+    """A picture of a table: `kind` is line, bar, scatter or timeline (`x` and `until` are its ends)."""
+
+    title: str
+    table: str
+    kind: str
+    x: str
+    y: str
+    color: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tables by name, the name of the one whose rows are findings, and what to draw."""
+
+    tables: dict[str, DataFrame]
+    findings: str | None = None
+    plots: tuple[Plot, ...] = ()
+
+
+@dataclass
+class Input:
+    """A data directory, and from when on it is looked at: ms since the epoch. Tables are read once and kept."""
+
+    spark: SparkSession
+    path: str
+    since_ms: int | None = None
+    _kept: dict[Any, DataFrame] = field(default_factory=dict)
+
+    def table(self, view: str, **options: str) -> DataFrame:
+        """A view of the directory with options of `kafka-log`; of batches, those since `since_ms`."""
+        if view == "batches" and self.since_ms is not None:
+            options = {"startingTimestamp": str(self.since_ms), **options}
+        key = view, tuple(sorted(options.items()))
+        if key not in self._kept:
+            self._kept[key] = self.read(view, **options).cache()
+        return self._kept[key]
+
+    def read(self, view: str, **options: str) -> DataFrame:
+        """As `table`, read anew each time and from the beginning."""
+        return self.spark.read.format("kafka-log").options(path=self.path, view=view, **options).load()
+
+    def has(self, topic: str) -> bool:
+        return any(name == topic for name, _ in Directory(self.path).partitions)
+
+    def internal(self, topic: str, committed: bool = True) -> DataFrame | None:
+        """The records of one of Kafka's own topics; None where the directory has it not."""
+        if not self.has(topic):
+            return None
+        return self.table("internal", topic=topic, isolation="read_committed" if committed else "read_uncommitted", mode="dropmalformed")
+
+    def lately(self, frame: DataFrame, column: str) -> DataFrame:
+        """The rows whose time, or its absence, is not before `since_ms`."""
+        if self.since_ms is None:
+            return frame
+        return frame.where(f.col(column).isNull() | (f.unix_millis(column) >= self.since_ms))
+
+    def close(self) -> None:
+        for frame in self._kept.values():
+            frame.unpersist()
+        self._kept.clear()
+
+
+def report_of(name: str) -> Callable[[Input], Report]:
+    """The `report` of a job."""
+    made: Callable[[Input], Report] = importlib.import_module(f".{name}", __name__).report
+    return made
+
+
+class NotThere(ValueError):
+    """A directory has not what a job is about."""
+
+
+def together(source: Input, names: tuple[str, ...]) -> Report:
+    """Several jobs as one; of those that find something, the first one's findings count. What the directory has nothing of is left out."""
+    tables: dict[str, DataFrame] = {}
+    plots: list[Plot] = []
+    findings = None
+    for name in names:
+        try:
+            one = report_of(name)(source)
+        except NotThere:
+            continue
+        tables |= {f"{name}: {table}": frame for table, frame in one.tables.items()}
+        plots += [plot._replace(table=f"{name}: {plot.table}") for plot in one.plots]
+        if findings is None and one.findings is not None:
+            findings = f"{name}: {one.findings}"
+    return Report(tables, findings, tuple(plots))

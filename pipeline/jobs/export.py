@@ -1,0 +1,40 @@
+"""Topics as Parquet files by topic and date, each committed record once.
+
+A stream with a checkpoint (`_checkpoint` in the target). Each of its batches has partitions of its own, `batch=N`, which it writes anew when it
+is done again: so there is nothing twice for any reader of Parquet, also after the process was killed, once the export has gone on.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+CHECKPOINT = "_checkpoint"
+PARTITIONS = ("topic", "date", "batch")
+
+
+def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int) -> int:
+    """What is committed and not exported yet goes to `out`. Returns how many records that were."""
+    written = 0
+
+    def write(frame: DataFrame, number: int) -> None:
+        nonlocal written
+        rows = dated(frame).withColumn("batch", f.lit(number)).persist()
+        try:
+            rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(out)
+            written += rows.count()
+        finally:
+            rows.unpersist()
+
+    options = {"path": path, "topic": topics, "isolation": "read_committed", "maxOffsetsPerTrigger": str(offsets_per_batch)}
+    stream = spark.readStream.format("kafka-log").options(**options).load()
+    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", os.path.join(out, CHECKPOINT)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return written
+
+
+def dated(records: DataFrame) -> DataFrame:
+    """With the day (UTC) of each record's timestamp."""
+    return records.withColumn("date", f.to_date(f.to_utc_timestamp("timestamp", f.current_timezone())))

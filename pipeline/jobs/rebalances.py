@@ -1,0 +1,146 @@
+"""Who owned which partition and when, and how long rebalances took: for classic, consumer, share and streams groups.
+
+Of a classic group the log tells when a generation was complete, and when its members had joined: `startTime` is that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from . import Input, NotThere, Plot, Report
+from .timeline import Change, Rebalance, Timeline
+
+_TYPES: dict[str, DataType] = {
+    "group": StringType(),
+    "kind": StringType(),
+    "step": StringType(),
+    "logOffset": LongType(),
+    "time": TimestampType(),
+    "epoch": IntegerType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "owner": StringType(),
+    "clientId": StringType(),
+    "startTime": TimestampType(),
+    "members": IntegerType(),
+    "partitions": IntegerType(),
+    "movedPartitions": IntegerType(),
+}
+STEPS = StructType([StructField(name, kind) for name, kind in _TYPES.items()])
+STATE = "timeline string"
+
+
+def report(source: Input) -> Report:
+    internal = source.internal("__consumer_offsets")
+    if internal is None:
+        raise NotThere(f"no __consumer_offsets in {source.path}: no group was coordinated there")
+    taken = steps(internal).cache()
+    topics = source.table("partitions").select("topic", "topicId")
+    return Report(
+        {"rebalances": source.lately(rebalances(taken), "endTime"), "ownership": source.lately(ownership(taken, topics), "toTime")},
+        plots=(
+            Plot("Who owned what", "ownership", "timeline", "fromTime", "place", "clientId", "toTime"),
+            Plot("How long rebalances took, ms", "rebalances", "scatter", "endTime", "durationMs", "group"),
+        ),
+    )
+
+
+def records(internal: DataFrame) -> DataFrame:
+    """The records about groups' members and assignments, with the group that each is of."""
+    group = f.coalesce(f.get_json_object("key", "$.group"), f.get_json_object("key", "$.group_id"))
+    about = internal.where("type = 'GroupMetadata' OR type RLIKE '^(Consumer|Share|Streams)Group'")
+    return about.select(group.alias("group"), "partition", "offset", "timestamp", "type", "key", "value")
+
+
+def steps(internal: DataFrame) -> DataFrame:
+    """Each change of an owner (`step` is owner) and each rebalance that came to its end (rebalance), in batch."""
+    return records(internal).groupBy("group").applyInArrow(_steps_of_group, STEPS)
+
+
+def stream_of_steps(internal: DataFrame) -> DataFrame:
+    """As `steps`, of a stream of the view `internal`. Needs Spark's RocksDB state store."""
+    grouped = records(internal).groupBy("group")
+    return grouped.transformWithStateInPandas(Steps(), STEPS, "Append", "None")
+
+
+def rebalances(steps: DataFrame) -> DataFrame:
+    columns = ("group", "kind", "epoch", "startTime", "endTime", "durationMs", "members", "partitions", "movedPartitions")
+    rows = steps.where("step = 'rebalance'").withColumnRenamed("time", "endTime")
+    return rows.withColumn("durationMs", f.expr("unix_millis(endTime) - unix_millis(startTime)")).select(*columns).orderBy("endTime", "group")
+
+
+def ownership(steps: DataFrame, topics: DataFrame) -> DataFrame:
+    """From when to when a member owned a partition; without `toTime` it still does. `topics`: names of topic ids."""
+    binary = f.unhex("topic")
+    text = f.rtrim(f.translate(f.base64(binary), "+/", "-_"), f.lit("="))
+    ids = topics.where("topicId IS NOT NULL").select(f.col("topicId").alias("id"), f.col("topic").alias("name")).distinct()
+    rows = steps.where("step = 'owner'").withColumn("id", f.when(f.col("kind").isin("consumer", "share"), text))
+    rows = rows.join(f.broadcast(ids), "id", "left").withColumn("topic", f.coalesce("name", "topic"))
+    window = Window.partitionBy("group", "topic", "partition").orderBy("logOffset")
+    rows = rows.withColumn("toTime", f.lead("time").over(window)).withColumn("toEpoch", f.lead("epoch").over(window)).where("owner IS NOT NULL")
+    place = f.format_string("%s %s-%d", "group", "topic", "partition")
+    return rows.select(
+        "group", "kind", "topic", "partition", f.col("owner").alias("memberId"), "clientId", f.col("time").alias("fromTime"), "toTime",
+        f.col("epoch").alias("fromEpoch"), "toEpoch", place.alias("place"),
+    ).orderBy("group", "topic", "partition", "fromTime")  # fmt: skip
+
+
+def _steps_of_group(table: pa.Table) -> pa.Table:
+    return pa.Table.from_pylist(_fed(Timeline(), table.to_pylist()), to_arrow_schema(STEPS, timezone="UTC"))
+
+
+def _fed(timeline: Timeline, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the records of one group make of a timeline, in the order of its log."""
+    found = []
+    for row in sorted(rows, key=lambda one: (one["partition"], one["offset"])):
+        key, value = (None if row[name] is None else json.loads(row[name]) for name in ("key", "value"))
+        time_ms = round(row["timestamp"].timestamp() * 1000)
+        for step in timeline.feed(row["type"], key, value, time_ms):
+            found.append({"group": row["group"], "kind": timeline.kind, "logOffset": row["offset"], **_row(step)})
+    return found
+
+
+def _row(step: Change | Rebalance) -> dict[str, Any]:
+    if isinstance(step, Change):
+        return {
+            "step": "owner", "time": _instant(step.time_ms), "epoch": step.epoch, "topic": step.topic, "partition": step.partition,
+            "owner": step.owner, "clientId": step.client_id,
+        }  # fmt: skip
+    return {
+        "step": "rebalance", "time": _instant(step.end_ms), "epoch": step.epoch, "startTime": _instant(step.start_ms), "members": step.members,
+        "partitions": step.partitions, "movedPartitions": step.moved,
+    }  # fmt: skip
+
+
+def _instant(ms: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+
+
+class Steps(StatefulProcessor):
+    """A group's timeline as the state of a stream."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.state = handle.getValueState("timeline", STATE)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        """The rows of a part of the stream come in any order, so they are put into that of the log first."""
+        known = self.state.get()
+        timeline = Timeline() if known is None else Timeline.loads(known[0])
+        came = pd.concat(list(rows)).astype(object)
+        found = _fed(timeline, came.where(came.notna(), None).to_dict("records"))
+        self.state.update((timeline.dumps(),))
+        yield pd.DataFrame(found, columns=list(_TYPES))
+
+    def close(self) -> None:
+        """Nothing is held beside the state."""

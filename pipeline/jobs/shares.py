@@ -1,0 +1,166 @@
+"""How share groups' records were delivered: by what the persister wrote to `__share_group_state`, and by the groups' dead-letter queues.
+
+The log tells of a record when a delivery of it came to an end: acknowledged, released (`Available`) or archived. Compaction takes older
+steps away; what is left is still right, and less.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from . import Input, NotThere, Plot, Report
+
+TOPIC = "__share_group_state"
+KEY = "group_id string, topic_id string, partition int"
+VALUE = """snapshot_epoch int, leader_epoch int, start_offset long, delivery_complete_count int,
+ state_batches array<struct<first_offset: long, last_offset: long, delivery_state: int, delivery_count: int>>"""
+STATES = {0: "Available", 2: "Acknowledged", 4: "Archived"}
+QUEUE_NAME = "errors.deadletterqueue.topic.name"
+PLACE = ("group", "topic", "partition")
+
+
+def report(source: Input) -> Report:
+    internal = source.internal(TOPIC)
+    if internal is None:
+        raise NotThere(f"no {TOPIC} in {source.path}: no share group was served there")
+    partitions = source.table("partitions")
+    written = states(internal, partitions).cache()
+    last = records(written).cache()
+    topics = [row.topic for row in written.select("topic").distinct().collect() if row.topic is not None and source.has(row.topic)]
+    if topics:
+        last = timed(last, source.read("records", topic=",".join(topics), mode="dropmalformed").select("topic", "partition", "offset", "timestamp"))
+    tables = {
+        "groups": groups(written, last, partitions),
+        "deliveries": deliveries(last),
+        "stalls": source.lately(stalls(written), "toTime"),
+    }
+    queues = _queues(source)
+    if queues:
+        found = source.read("records", topic=",".join(queues), mode="dropmalformed", isolation="read_committed")
+        tables["deadLettered"] = source.lately(dead_letters(found), "timestamp")
+    plots = (
+        Plot("How often records were delivered", "deliveries", "bar", "deliveryCount", "records", "state"),
+        Plot("Where start offsets waited", "stalls", "timeline", "fromTime", "place", "group", "toTime"),
+    )
+    return Report(tables, plots=plots)
+
+
+def states(internal: DataFrame, partitions: DataFrame) -> DataFrame:
+    """Each write of the persister: start offset, and the batches of records whose state it tells. `topic` is null for one that has gone."""
+    rows = internal.where("type IN ('ShareSnapshot', 'ShareUpdate') AND value IS NOT NULL")
+    rows = rows.select("type", "timestamp", "partition", "offset", f.from_json("key", KEY).alias("k"), f.from_json("value", VALUE).alias("v"))
+    text = f.rtrim(f.translate(f.base64(f.unhex("k.topic_id")), "+/", "-_"), f.lit("="))
+    names = partitions.select("topic", f.col("topicId").alias("topicId")).where("topicId IS NOT NULL").distinct()
+    made = rows.select(
+        f.col("k.group_id").alias("group"),
+        text.alias("topicId"),
+        f.col("k.partition").alias("partition"),
+        f.col("timestamp").alias("time"),
+        (f.col("type") == "ShareSnapshot").alias("snapshot"),
+        f.col("v.leader_epoch").alias("leaderEpoch"),
+        f.col("v.start_offset").alias("startOffset"),
+        f.col("v.delivery_complete_count").alias("deliveryCompleteCount"),
+        f.col("v.state_batches").alias("batches"),
+        f.struct(f.col("partition").alias("coordinator"), "offset").alias("at"),
+    )
+    return made.join(f.broadcast(names), "topicId", "left")
+
+
+def records(states: DataFrame) -> DataFrame:
+    """The last that is known of each record: its state, how often it was delivered, and when it was settled."""
+    rows = states.select(*PLACE, "time", "at", f.explode("batches").alias("b")).where("b.last_offset >= b.first_offset")
+    rows = rows.select(
+        *PLACE, "time", "at", f.explode(f.sequence("b.first_offset", "b.last_offset")).alias("offset"), _named("b.delivery_state").alias("state"),
+        f.col("b.delivery_count").alias("deliveryCount"),
+    )  # fmt: skip
+    found = rows.groupBy(*PLACE, "offset").agg(
+        f.max_by("state", "at").alias("state"),
+        f.max("deliveryCount").alias("deliveryCount"),
+        f.min(f.when(f.col("state") != "Available", f.col("time"))).alias("settledTime"),
+        f.sum((f.col("state") == "Available").cast("int")).alias("releases"),
+    )
+    return found.withColumn("settledTime", f.when(f.col("state") != "Available", f.col("settledTime")))
+
+
+def _named(code: str) -> Column:
+    names = f.create_map(*[f.lit(part) for code_, name in STATES.items() for part in (code_, name)])
+    return f.coalesce(names[f.col(code)], f.col(code).cast("string"))
+
+
+def timed(records: DataFrame, written: DataFrame) -> DataFrame:
+    """With the time from a record's timestamp until it was settled. `written`: topic, partition, offset and timestamp of records."""
+    rows = records.join(written, ["topic", "partition", "offset"], "left")
+    return rows.withColumn("settledAfterMs", f.expr("unix_millis(settledTime) - unix_millis(timestamp)")).drop("timestamp")
+
+
+def groups(states: DataFrame, records: DataFrame, partitions: DataFrame) -> DataFrame:
+    """A row for each share-partition. Times are from a record's timestamp to its acknowledgement."""
+    last = states.groupBy(*PLACE).agg(
+        f.max_by("startOffset", "at").alias("startOffset"),
+        f.max_by("deliveryCompleteCount", "at").alias("deliveryCompleteCount"),
+        f.max_by("leaderEpoch", "at").alias("leaderEpoch"),
+        f.max("time").alias("writtenTime"),
+    )
+    times = "settledAfterMs" in records.columns
+    taken = f.when(f.col("state") == "Acknowledged", f.col("settledAfterMs")) if times else f.lit(None).cast("long")
+    counts = records.groupBy(*PLACE).agg(
+        *[f.sum((f.col("state") == name).cast("long")).alias(name.lower()) for name in ("Acknowledged", "Archived")],
+        f.sum((f.col("deliveryCount") > 1).cast("long")).alias("redelivered"),
+        f.max("deliveryCount").alias("mostDeliveries"),
+        f.percentile_approx(taken, 0.5).alias("acknowledgedAfterMsP50"),
+        f.percentile_approx(taken, 0.99).alias("acknowledgedAfterMsP99"),
+    )
+    ends = partitions.select("topic", "partition", f.col("endOffset").alias("logEndOffset"))
+    rows = last.join(counts, [*PLACE], "left").join(ends, ["topic", "partition"], "left")
+    return rows.select(*PLACE, *[name for name in rows.columns if name not in PLACE]).orderBy(*PLACE)
+
+
+def deliveries(records: DataFrame) -> DataFrame:
+    """How many records came to which state after how many deliveries."""
+    return records.groupBy(*PLACE, "state", "deliveryCount").agg(f.count("*").alias("records")).orderBy(*PLACE, "state", "deliveryCount")
+
+
+def stalls(states: DataFrame) -> DataFrame:
+    """Where a start offset stood while records behind it were settled: `waiting` of them. Without `toTime` it still stands there."""
+    window = Window.partitionBy(*PLACE).orderBy("at")
+    moved = (f.col("startOffset") != f.lag("startOffset").over(window)).cast("int")
+    rows = states.withColumn("run", f.sum(f.coalesce(moved, f.lit(0))).over(window))
+    settled = f.expr(
+        """aggregate(filter(batches, b -> b.delivery_state <> 0 AND b.first_offset > startOffset),
+                  0L, (n, b) -> n + b.last_offset - b.first_offset + 1)"""
+    )
+    runs = rows.groupBy(*PLACE, "run", "startOffset").agg(f.min("time").alias("fromTime"), f.max(settled).alias("waiting"))
+    runs = runs.withColumn("toTime", f.lead("fromTime").over(Window.partitionBy(*PLACE).orderBy("run"))).where("waiting > 0")
+    place = f.format_string("%s %s-%d", *PLACE)
+    duration = f.expr("unix_millis(toTime) - unix_millis(fromTime)")
+    made = runs.withColumn("stalledMs", duration).withColumn("place", place)
+    return made.select(*PLACE, "startOffset", "waiting", "fromTime", "toTime", "stalledMs", "place").orderBy(f.col("stalledMs").desc(), *PLACE)
+
+
+def dead_letters(records: DataFrame) -> DataFrame:
+    """The records of dead-letter queues (KIP-1191), and where each came from."""
+    header = f.map_from_entries(f.transform("headers", lambda h: f.struct(h["key"], h["value"].cast("string"))))
+    rows = records.where("exists(headers, h -> h.key = '__dlq.errors.group')").withColumn("h", header)
+    names = {
+        "group": "group",
+        "topic": "topic",
+        "partition": "partition",
+        "offset": "offset",
+        "deliveryCount": "delivery.count",
+        "message": "message",
+    }
+    told = [f.col("h")[f"__dlq.errors.{name}"].alias(column) for column, name in names.items()]
+    found = rows.select(f.col("topic").alias("queue"), f.col("offset").alias("queueOffset"), "timestamp", *told)
+    casts = {"partition": f.col("partition").cast("int"), "offset": f.col("offset").cast("long"), "deliveryCount": f.col("deliveryCount").cast("int")}
+    return found.withColumns(casts).orderBy("group", "topic", "partition", "offset")
+
+
+def _queues(source: Input) -> list[str]:
+    """The topics that share groups' configurations name as their dead-letter queues, as far as they are in the directory."""
+    metadata = source.internal("__cluster_metadata", committed=False)
+    if metadata is None:
+        return []
+    rows = metadata.where("type = 'ConfigRecord'").select(f.from_json("value", "name string, value string").alias("v"))
+    named = rows.where(f.col("v.name") == QUEUE_NAME).select("v.value").distinct().collect()
+    return [row.value for row in named if row.value and source.has(row.value)]

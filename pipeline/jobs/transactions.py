@@ -1,0 +1,141 @@
+"""Transactions: how long they took and how they ended, by what their coordinators wrote; what held last stable offsets, by what the logs have."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from ...coordinator.transaction.state import NAMES, State
+from . import Input, Plot, Report
+
+VALUE = """producer_id long, producer_epoch int, transaction_timeout_ms long, transaction_status int,
+ transaction_partitions array<struct<topic: string, partition_ids: array<int>>>,
+ transaction_last_update_timestamp_ms long, transaction_start_timestamp_ms long"""
+REST = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT, State.DEAD)
+UNDER_WAY = "state NOT IN (" + ", ".join(f"'{NAMES[one]}'" for one in REST) + ")"
+
+
+def report(source: Input) -> Report:
+    batches = source.table("batches")
+    internal = source.internal("__transaction_state")
+    log = spans(batches)
+    if internal is None:
+        return Report({"held": source.lately(held(log), "endTime")})
+    done = source.lately(transactions(history(internal)), "endTime")
+    names = history(internal).select("transactionalId", "producerId").distinct()
+    return Report(
+        {"transactions": done, "held": source.lately(held(log, names), "endTime"), "hanging": hanging(log, states(internal))},
+        findings="hanging",
+        plots=(
+            Plot("How long transactions took, ms", "transactions", "scatter", "startTime", "durationMs", "outcome"),
+            Plot("What held last stable offsets", "held", "timeline", "heldFrom", "transactionalId", "topic", "endTime"),
+        ),
+    )
+
+
+def history(internal: DataFrame) -> DataFrame:
+    """Every state of every transactional id, by its coordinator's log; `state` is null where the id was removed."""
+    rows = internal.where("type = 'TransactionLog'")
+    value = f.from_json("value", VALUE).alias("v")
+    rows = rows.select(f.get_json_object("key", "$.transactional_id").alias("transactionalId"), "partition", "offset", value)
+    names = f.create_map(*[f.lit(part) for state, name in NAMES.items() for part in (int(state), name)])
+    return rows.select(
+        "transactionalId",
+        "partition",
+        "offset",
+        f.col("v.producer_id").alias("producerId"),
+        f.col("v.producer_epoch").alias("producerEpoch"),
+        names[f.col("v.transaction_status")].alias("state"),
+        f.col("v.transaction_timeout_ms").alias("timeoutMs"),
+        f.expr("flatten(transform(v.transaction_partitions, t -> transform(t.partition_ids, p -> concat(t.topic, '-', p))))").alias("partitions"),
+        f.timestamp_millis(f.expr("nullif(v.transaction_start_timestamp_ms, -1)")).alias("startTime"),
+        f.timestamp_millis("v.transaction_last_update_timestamp_ms").alias("updateTime"),
+    )
+
+
+def states(internal: DataFrame) -> DataFrame:
+    """The last state of every transactional id that is still there."""
+    window = Window.partitionBy("transactionalId").orderBy(f.col("partition"), f.col("offset").desc())
+    return history(internal).withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL").drop("n")
+
+
+def transactions(history: DataFrame) -> DataFrame:
+    """A row for each transaction. Without an end it goes on; `preparedTime` is when it was decided how it ends."""
+    window = Window.partitionBy("transactionalId").orderBy("partition", "offset")
+    rows = history.where("state IS NOT NULL")
+    rest = "('" + "', '".join(NAMES[one] for one in REST) + "')"
+    begins = f.expr(f"state NOT IN {rest}") & f.coalesce(f.expr(f"before IN {rest}"), f.lit(True))
+    rows = rows.withColumn("before", f.lag("state").over(window)).withColumn("number", f.sum(begins.cast("int")).over(window))
+    done = f.col("state").isin(NAMES[State.COMPLETE_COMMIT], NAMES[State.COMPLETE_ABORT])
+    found = rows.where(f.col("number") > 0).where(f"state <> '{NAMES[State.EMPTY]}'").groupBy("transactionalId", "number")
+    made = found.agg(
+        f.max("producerId").alias("producerId"),
+        f.max("producerEpoch").alias("producerEpoch"),
+        f.min("startTime").alias("startTime"),
+        f.min(f.when(f.col("state").startswith("Prepare"), f.col("updateTime"))).alias("preparedTime"),
+        f.min(f.when(done, f.col("updateTime"))).alias("endTime"),
+        f.max_by(f.regexp_replace("state", "Prepare|Complete", ""), "offset").alias("outcome"),
+        f.max(f.size("partitions")).alias("partitions"),
+    )
+    duration = f.unix_millis("endTime") - f.unix_millis("startTime")
+    return made.drop("number").withColumn("durationMs", duration).orderBy("startTime", "transactionalId")
+
+
+def spans(batches: DataFrame) -> DataFrame:
+    """Where transactions lie in partitions: first offset, marker and what it says; without a marker they are open, without a first offset empty."""
+    window = Window.partitionBy("topic", "partition", "producerId").orderBy("segment", "position")
+    rows = batches.where("magic = 2 AND transactional AND producerId >= 0")
+    ended = f.sum(f.col("control").cast("int")).over(window.rowsBetween(Window.unboundedPreceding, -1))
+    rows = rows.withColumn("number", f.coalesce(ended, f.lit(0)))
+    data, marker = ~f.col("control"), f.col("control")
+    made = rows.groupBy("topic", "partition", "producerId", "number").agg(
+        f.max("producerEpoch").alias("producerEpoch"),
+        f.min(f.when(data, f.col("baseOffset"))).alias("firstOffset"),
+        f.max(f.when(marker, f.col("baseOffset"))).alias("endOffset"),
+        f.max(f.when(marker, f.col("segment"))).alias("endSegment"),
+        f.max("controlType").alias("outcome"),
+        f.sum(f.when(data, f.col("recordCount")).otherwise(0)).alias("records"),
+        f.min(f.when(data, f.col("baseTimestamp"))).alias("startTime"),
+        f.max(f.when(marker, f.col("maxTimestamp"))).alias("endTime"),
+    )
+    return made.drop("number")
+
+
+def held(spans: DataFrame, names: DataFrame | None = None) -> DataFrame:
+    """The transactions that a last stable offset waited for, one at a time: the oldest open one of its partition, from `heldFrom` to its end.
+
+    `names`: transactional ids of producer ids. `recordsBehind` are offsets of others that readers of committed records did not get meanwhile.
+    """
+    rows = spans.where("firstOffset IS NOT NULL")
+    older = Window.partitionBy("topic", "partition").orderBy("firstOffset").rowsBetween(Window.unboundedPreceding, -1)
+    forever = f.lit("9999-12-31").cast("timestamp")
+    rows = rows.withColumn("freed", f.max(f.coalesce("endTime", forever)).over(older)).withColumn("heldFrom", f.greatest("startTime", "freed"))
+    rows = rows.where("endTime IS NULL AND heldFrom < timestamp'9999-12-31' OR heldFrom < endTime")
+    if names is not None:
+        rows = rows.join(names.groupBy("producerId").agg(f.max("transactionalId").alias("transactionalId")), "producerId", "left")
+    else:
+        rows = rows.withColumn("transactionalId", f.lit(None).cast("string"))
+    return rows.select(
+        "topic", "partition", "transactionalId", "producerId", "firstOffset", "endOffset", f.initcap("outcome").alias("outcome"), "records",
+        "heldFrom", "endTime",
+        (f.unix_millis("endTime") - f.unix_millis("heldFrom")).alias("heldMs"),
+        (f.col("endOffset") - f.col("firstOffset") - f.col("records")).alias("recordsBehind"),
+    ).orderBy("topic", "partition", "firstOffset")  # fmt: skip
+
+
+def hanging(spans: DataFrame, states: DataFrame) -> DataFrame:
+    """Transactions that are open in a partition though no coordinator is about to end them there: nothing behind them is ever committed."""
+    open_ = spans.where("firstOffset IS NOT NULL AND endOffset IS NULL")
+    known = states.select("producerId", "transactionalId", "state", "partitions")
+    rows = open_.join(known, "producerId", "left")
+    place = f.concat_ws("-", "topic", f.col("partition").cast("string"))
+    why = (
+        f.when(f.col("state").isNull(), "no coordinator knows of it")
+        .when(~f.expr(UNDER_WAY), f.concat(f.lit("its state is "), f.col("state")))
+        .when(~f.array_contains("partitions", place), "its coordinator does not know of this partition")
+    )
+    return (
+        rows.withColumn("why", why)
+        .where("why IS NOT NULL")
+        .select("topic", "partition", "transactionalId", "producerId", "firstOffset", "records", "why")
+    )

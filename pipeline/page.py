@@ -1,0 +1,111 @@
+"""A report as one page that needs nothing else: plots, and below them the numbers they were drawn from."""
+
+from __future__ import annotations
+
+import html
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from .output import plain
+
+if TYPE_CHECKING:
+    from .jobs import Plot, Report
+
+ROWS_MAX = 1000  # of a table
+POINTS_MAX = 20_000  # of a plot
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+.verdict { font-weight: 600; } .clean { color: #18794e; } .found { color: #c62a2f; } .note { opacity: .7; }
+.scroll { overflow: auto; max-height: 32rem; border: 1px solid var(--line); border-radius: 6px; }
+table { border-collapse: collapse; font-size: .85rem; width: 100%; font-variant-numeric: tabular-nums; }
+th { position: sticky; top: 0; background: Canvas; text-align: left; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--soft); white-space: nowrap; } td.n { text-align: right; }
+"""
+
+
+def write_page(report: Report, title: str, path: str) -> None:
+    """Writes the page. OSError."""
+    tables = {name: _rows(frame) for name, frame in report.tables.items()}
+    parts = [
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>",
+        f"<meta name='viewport' content='width=device-width'><style>{_STYLE}</style><script>{get_plotlyjs()}</script>",
+        f"<h1>{html.escape(title)}</h1><p class='note'>made {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC</p>",
+    ]
+    if report.findings is not None:
+        count = report.tables[report.findings].count()
+        said = f"<span class='found'>{count:,} findings</span>" if count else "<span class='clean'>clean: nothing was found</span>"
+        parts.append(f"<p class='verdict'>{said}</p>")
+    for plot in report.plots:
+        rows = tables[plot.table]
+        if rows:
+            parts.append(f"<h2>{html.escape(plot.title)}</h2>{_figure(plot, rows).to_html(full_html=False, include_plotlyjs=False)}")
+    for name, rows in tables.items():
+        total = report.tables[name].count() if len(rows) >= ROWS_MAX else len(rows)
+        note = f" <span class='note'>the first {ROWS_MAX:,} of {total:,}</span>" if total > ROWS_MAX else ""
+        parts.append(f"<h2>{html.escape(name)}{note}</h2>{_table(report.tables[name].columns, rows[:ROWS_MAX])}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(parts))
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.limit(POINTS_MAX).collect()]
+
+
+def _table(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "<p class='note'>none</p>"
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(_cell(row[name]) for name in columns) + "</tr>" for row in rows)
+    return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = "" if value is None else str(plain(value))
+    return f"<td{' class=n' if is_number else ''}>{html.escape(text)}</td>"
+
+
+def _figure(plot: Plot, rows: list[dict[str, Any]]) -> go.Figure:
+    figure = go.Figure()
+    for color in sorted({str(row[plot.color]) for row in rows}) if plot.color else [None]:
+        mine = [row for row in rows if plot.color is None or str(row[plot.color]) == color]
+        figure.add_trace(_DRAWN[plot.kind](plot, mine, color))
+    figure.update_layout(template="plotly_white", margin={"l": 40, "r": 20, "t": 20, "b": 40}, height=420, barmode="overlay")
+    if plot.kind == "timeline":
+        figure.update_xaxes(type="date")
+    if plot.kind == "bar":
+        figure.update_layout(barmode="group")
+        figure.update_xaxes(type="category")
+    return figure
+
+
+def _points(plot: Plot, rows: list[dict[str, Any]], color: str | None, mode: str) -> go.Scatter:
+    return go.Scatter(x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], mode=mode, name=color)
+
+
+def _bars(plot: Plot, rows: list[dict[str, Any]], color: str | None) -> go.Bar:
+    return go.Bar(x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], name=color)
+
+
+def _timeline(plot: Plot, rows: list[dict[str, Any]], color: str | None) -> go.Bar:
+    """Bars from `x` to `until`; one without an end goes as far as the last one does."""
+    assert plot.until is not None
+    ends = [row[name] for row in rows for name in (plot.x, plot.until) if row[name] is not None]
+    until = [row[plot.until] or max(ends) for row in rows]
+    lengths = [(end - row[plot.x]).total_seconds() * 1000 for end, row in zip(until, rows, strict=True)]
+    return go.Bar(
+        base=[row[plot.x] for row in rows], x=lengths, y=[str(row[plot.y]) for row in rows], orientation="h", name=color, offsetgroup="one"
+    )  # fmt: skip
+
+
+_DRAWN = {
+    "line": lambda plot, rows, color: _points(plot, rows, color, "lines+markers"),
+    "scatter": lambda plot, rows, color: _points(plot, rows, color, "markers"),
+    "bar": _bars,
+    "timeline": _timeline,
+}

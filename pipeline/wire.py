@@ -1,0 +1,340 @@
+"""Spark's data source `kafka-wire`: topics of a running broker, any of them that speaks Kafka's protocol, without jars. It reads and it writes.
+
+Rows read have the columns of the view `records` of `kafka-log`; those that a client is not told are null. Options:
+
+    kafka.*              settings of librdkafka; kafka.bootstrap.servers is needed
+    topic                names with commas; the topic to write to, where rows have no column `topic`
+    isolation            read_committed or read_uncommitted
+    startingOffsets, endingOffsets, maxOffsetsPerTrigger   as those of `kafka-log`
+    rowsPerSecond        of each task that writes; as fast as it goes otherwise
+
+Rows written have `value`, and may have `key`, `headers`, `topic`, `partition` and `timestamp`. They are acknowledged by all replicas before a
+task ends, and in order; a task that is done again writes them again, so that they are there at least once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from . import columns
+from .limits import Offsets, read_limit, within
+from .options import EARLIEST, ISOLATIONS, LATEST, number_of, offset_of, offsets_of, one_of
+
+ASK_S = 30.0  # how long a broker may take to answer
+SILENCE_S = 60.0  # how long records may take to come
+CONSUMED_AT_ONCE = 10_000
+FLUSH_S = 0.5
+PREFIX = "kafka."
+WRITTEN = ("topic", "partition", "key", "value", "headers", "timestamp")
+
+
+@dataclass(frozen=True)
+class Broker:
+    """The options, understood. ValueError for one that is not."""
+
+    settings: dict[str, str]
+    topics: tuple[str, ...]
+    committed: bool
+    starting_offsets: Any
+    ending_offsets: Any
+    offsets_per_trigger: int
+    rows_per_second: int
+
+    @classmethod
+    def of(cls, options: Any) -> Broker:
+        settings = {name[len(PREFIX) :]: value for name, value in options.items() if name.startswith(PREFIX)}
+        if not settings.get("bootstrap.servers"):
+            raise ValueError("kafka-wire needs the option `kafka.bootstrap.servers`")
+        return cls(
+            settings,
+            tuple(name.strip() for name in options["topic"].split(",")) if options.get("topic") else (),
+            one_of(options, "isolation", tuple(reversed(ISOLATIONS))) == "read_committed",
+            offsets_of(options, "startingOffsets", "earliest"),
+            offsets_of(options, "endingOffsets", "latest"),
+            number_of(options, "maxOffsetsPerTrigger"),
+            number_of(options, "rowsPerSecond"),
+        )
+
+    def consumer(self) -> Consumer:
+        """One that is in no group."""
+        own = {"group.id": "kafka-wire", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 2}
+        isolation = "read_committed" if self.committed else "read_uncommitted"
+        return Consumer({**own, "isolation.level": isolation, "auto.offset.reset": "error", **self.settings})
+
+    def limits(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """First offset and end of each partition. ValueError for a topic that is not there; KafkaException."""
+        if not self.topics:
+            raise ValueError("kafka-wire needs the option `topic` to read")
+        consumer = self.consumer()
+        try:
+            found = {}
+            for topic in self.topics:
+                told = consumer.list_topics(topic, ASK_S).topics[topic]
+                if told.error is not None:
+                    raise ValueError(f"kafka-wire: topic {topic}: {told.error.str()}")
+                for partition in told.partitions:
+                    low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), ASK_S)
+                    found[topic, partition] = low, high
+            return found
+        finally:
+            consumer.close()
+
+
+@dataclass
+class Range(InputPartition):
+    """The offsets that one task reads, the last one excluded."""
+
+    topic: str
+    number: int
+    first: int
+    behind: int
+
+
+def _read(broker: Broker, part: Range, schema: Any) -> Iterator[pa.RecordBatch]:
+    if part.first >= part.behind:
+        return
+    consumer = broker.consumer()
+    try:
+        consumer.assign([TopicPartition(part.topic, part.number, part.first)])
+        heard = time.monotonic()
+        while True:
+            got = consumer.consume(CONSUMED_AT_ONCE, 0.2)
+            mine, ended = _sorted_out(got, part)
+            if mine:
+                yield _batch(mine, schema)
+            if ended or (got and consumer.position([TopicPartition(part.topic, part.number)])[0].offset >= part.behind):
+                return
+            heard = time.monotonic() if got else heard
+            if time.monotonic() - heard > SILENCE_S:
+                raise TimeoutError(f"kafka-wire: nothing of {part.topic}-{part.number} for {SILENCE_S:.0f} s")
+    finally:
+        consumer.close()
+
+
+def _sorted_out(got: list[Message], part: Range) -> tuple[list[Message], bool]:
+    """The records that belong to a range, and whether it is over. KafkaException."""
+    mine, ended = [], False
+    for one in got:
+        error = one.error()
+        if error is not None:
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            ended = True  # a reader of committed records is told its end where the last stable offset is
+        elif (one.offset() or 0) < part.behind:
+            mine.append(one)
+        else:
+            ended = True
+    return mine, ended
+
+
+def _batch(rows: list[Message], schema: Any) -> pa.RecordBatch:
+    made = []
+    for field in schema:
+        of = _COLUMNS.get(field.name)
+        made.append(pa.nulls(len(rows), field.type) if of is None else pa.array([of(one) for one in rows], field.type))
+    return pa.RecordBatch.from_arrays(made, schema=schema)
+
+
+def _headers(one: Message) -> list[dict[str, Any]]:
+    return [{"key": name, "value": value} for name, value in one.headers() or ()]
+
+
+def _size(data: Any) -> int | None:
+    return None if data is None else len(data)
+
+
+_COLUMNS: dict[str, Callable[[Message], Any]] = {
+    "key": lambda one: one.key(),
+    "value": lambda one: one.value(),
+    "headers": _headers,
+    "topic": lambda one: one.topic(),
+    "partition": lambda one: one.partition(),
+    "offset": lambda one: one.offset(),
+    "timestamp": lambda one: one.timestamp()[1] * 1000,
+    "timestampType": lambda one: one.timestamp()[0] - 1,
+    "leaderEpoch": lambda one: one.leader_epoch(),
+    "keySize": lambda one: _size(one.key()),
+    "valueSize": lambda one: _size(one.value()),
+}
+
+
+class WireReader(DataSourceReader):
+    """A read of what is there now."""
+
+    def __init__(self, broker: Broker, schema: StructType) -> None:
+        self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
+
+    def partitions(self) -> list[Range]:
+        found = []
+        for (topic, partition), (low, high) in self.broker.limits().items():
+            first = offset_of(self.broker.starting_offsets, topic, partition, EARLIEST)
+            behind = offset_of(self.broker.ending_offsets, topic, partition, LATEST)
+            ends = {EARLIEST: low, LATEST: high}
+            found.append(Range(topic, partition, max(low, ends.get(first, first)), min(high, ends.get(behind, behind))))
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Range)
+        return _read(self.broker, partition, self.schema)
+
+
+class WireStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream. An offset of it is where each partition, `topic-number`, goes on."""
+
+    def __init__(self, broker: Broker, schema: StructType) -> None:
+        self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
+        self.until: Offsets | None = None
+
+    def _ends(self) -> Offsets:
+        return {f"{topic}-{partition}": high for (topic, partition), (_, high) in self.broker.limits().items()}
+
+    def initialOffset(self) -> Offsets:
+        found = {}
+        for (topic, partition), (low, high) in self.broker.limits().items():
+            wanted = offset_of(self.broker.starting_offsets, topic, partition, EARLIEST)
+            found[f"{topic}-{partition}"] = high if wanted == LATEST else max(low, wanted)
+        return found
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return read_limit(self.broker.offsets_per_trigger)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.until = self._ends()
+
+    def reportLatestOffset(self) -> Offsets:
+        return self._ends()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        return within(start, self._ends() if self.until is None else self.until, limit)
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[Range]:
+        found = []
+        for name, behind in end.items():
+            topic, _, number = name.rpartition("-")
+            found.append(Range(topic, int(number), start.get(name, 0), behind))
+        return [one for one in found if one.first < one.behind]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Range)
+        return _read(self.broker, partition, self.schema)
+
+
+class _Sender:
+    """Produces the rows of one task."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.producer = Producer({"enable.idempotence": True, "linger.ms": 5, "log_level": 2, **broker.settings})
+        self.topic = broker.topics[0] if broker.topics else None
+        self.rows_per_second = broker.rows_per_second
+        self.sent = 0
+        self.error: KafkaError | None = None
+
+    def send(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Returns when all is acknowledged. KafkaException; ValueError for a row without a topic."""
+        began = time.monotonic()
+        for batch in batches:
+            names = [name for name in WRITTEN if name in batch.schema.names]
+            for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+                self._one(dict(zip(names, row, strict=True)))
+                if self.rows_per_second:
+                    while (early := began + self.sent / self.rows_per_second - time.monotonic()) > 0:
+                        self.producer.poll(min(early, FLUSH_S))
+        while self.producer.flush(FLUSH_S) and self.error is None:
+            continue
+        self._check()
+
+    def _one(self, row: dict[str, Any]) -> None:
+        topic = row.get("topic") or self.topic
+        if topic is None:
+            raise ValueError("kafka-wire: a row needs a column `topic`, or the option")
+        optional: dict[str, Any] = {}
+        if row.get("partition") is not None:
+            optional["partition"] = row["partition"]
+        if row.get("timestamp") is not None:
+            optional["timestamp"] = round(row["timestamp"].timestamp() * 1000)
+        if row.get("headers"):
+            optional["headers"] = [(one["key"], one["value"]) for one in row["headers"]]
+        while True:
+            try:
+                self.producer.produce(topic, row.get("value"), row.get("key"), on_delivery=self._delivered, **optional)
+                break
+            except BufferError:
+                self.producer.poll(FLUSH_S)
+        self.sent += 1
+        if self.sent % 1000 == 0:
+            self.producer.poll(0)
+        self._check()
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        self.error = self.error or error
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise KafkaException(self.error)
+
+
+class WireWriter(DataSourceArrowWriter):
+    """Writes a DataFrame."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        _send(self.broker, iterator)
+        return WriterCommitMessage()
+
+
+class WireStreamWriter(DataSourceStreamArrowWriter):
+    """Writes a stream."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        _send(self.broker, iterator)
+        return WriterCommitMessage()
+
+
+def _send(broker: Broker, batches: Iterator[pa.RecordBatch]) -> None:
+    _Sender(broker).send(batches)
+
+
+class KafkaWire(DataSource):
+    """`spark.read.format("kafka-wire")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka-wire"
+
+    def schema(self) -> str:
+        return columns.RECORDS
+
+    def reader(self, schema: StructType) -> WireReader:
+        return WireReader(Broker.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> WireStreamReader:
+        return WireStreamReader(Broker.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> WireWriter:
+        return WireWriter(Broker.of(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> WireStreamWriter:
+        return WireStreamWriter(Broker.of(self.options))

@@ -1,0 +1,96 @@
+"""Makes anew the data directories of Apache Kafka 4.4.0 that the tests of the pipeline read: `python -m tests.pipeline.record`.
+
+`kafka.tar.xz` holds `story`, after the story and an end in order, and `before` and `after`: a compacted topic as it was written, and as
+Kafka's own cleaner left it. `truth.json` is what was true when the story ended.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ..oracle.kafka import Kafka, tool
+from . import story
+
+HERE = Path(__file__).parent / "data"
+COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "6000", "min.cleanable.dirty.ratio": "0.0", "delete.retention.ms": "86400000"}
+CLEANED_WITHIN_S = 60
+
+
+def compacted(directory: Path) -> None:
+    """A topic with keys that repeat, with tombstones and a transaction that was aborted; copied before it is cleaned and after."""
+    small = {"log.cleaner.enable": "false", "offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+    kafka = Kafka(small)
+    with kafka:
+        write_compacted(kafka.bootstrap_servers)
+        kafka.stop()
+        _copy(kafka.data_directory, directory / "before")
+        kafka.settings = {**small, "log.cleaner.enable": "true", "log.cleaner.backoff.ms": 200}
+        kafka.start()
+        until = time.monotonic() + CLEANED_WITHIN_S
+        while not any(line.startswith("compacted 0") for line in _checkpoint(kafka.data_directory)):
+            assert time.monotonic() < until, "the cleaner does not come"
+            time.sleep(0.2)  # another process's file can only be polled
+        time.sleep(1)
+        kafka.stop()
+        _copy(kafka.data_directory, directory / "after")
+
+
+def write_compacted(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic("compacted", 1, 1, config=COMPACTED)])["compacted"].result()
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "writer", "batch.num.messages": 20})
+    producer.init_transactions(30)
+    for round_ in range(12):
+        producer.begin_transaction()
+        for n in range(40):
+            value = None if (n + round_) % 9 == 0 else f"{round_}-{n}" * 20
+            producer.produce("compacted", value, f"key {(n * 7 + round_) % 100}")
+        producer.flush(30)
+        (producer.abort_transaction if round_ % 4 == 3 else producer.commit_transaction)(30)
+
+
+def _checkpoint(directory: Path) -> list[str]:
+    path = directory / "cleaner-offset-checkpoint"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns(".lock"))
+
+
+def describe(servers: str) -> list[list[str]]:
+    """What `kafka-consumer-groups --describe` says of each partition: group, topic, partition, current offset, log end and lag."""
+    said = tool("consumer.group.ConsumerGroupCommand", "--bootstrap-server", servers, "--describe", "--all-groups").stdout
+    lines = [line.split()[:6] for line in said.splitlines()]
+    return sorted(line for line in lines if len(line) == 6 and line[0] in story.GROUPS)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        truth: dict[str, Any] = {}
+        with Kafka(story.SETTINGS) as kafka:
+            truth = story.tell(kafka.bootstrap_servers)
+            truth["described"] = describe(kafka.bootstrap_servers)
+            kafka.stop()
+            _copy(kafka.data_directory, directory / "story")
+        compacted(directory)
+        HERE.mkdir(exist_ok=True)
+        (directory / "truth.json").write_text(json.dumps(truth))
+        with tarfile.open(HERE / "kafka.tar.xz", "w:xz") as archive:
+            for one in sorted(directory.iterdir()):
+                archive.add(one, one.name)
+    print(f"{(HERE / 'kafka.tar.xz').stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""A short working life of a broker, told by real clients: records in all codecs, transactions, groups of both kinds, a queue.
+
+`tell` returns the truth about it, as the clients saw it: what the pipeline finds in the data directory must be the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ..ask import create
+from ..committed import committed
+from ..share_session import ShareSession, configure
+from ..wire import Wire
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+GROUPS = ("classic", "consumer")
+WITHIN_S = 60
+Truth = dict[str, Any]
+SETTINGS: dict[str, object] = {
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 2,
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.consumer.min.heartbeat.interval.ms": 200,
+    "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.assignment.interval.ms": 0,
+    "log.segment.bytes": 1 << 20,
+    "log.index.interval.bytes": 500,
+}
+
+
+def tell(servers: str) -> Truth:
+    """Everything below, on a fresh broker with SETTINGS. Values are those of JSON."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    wanted = [NewTopic("codecs", 3, 1), NewTopic("exact", 1, 1), NewTopic("work", 4, 1)]
+    for made in admin.create_topics(wanted).values():
+        made.result()
+    for codec in CODECS:
+        fill(servers, codec)
+    transactions(servers)
+    work(servers)
+    truth: Truth = {"ownership": {group: members(servers, group) for group in GROUPS}}
+    truth["shares"] = queue(servers)
+    truth["offsets"] = {group: offsets(servers, group) for group in GROUPS}
+    truth["records"] = {topic: consumed(servers, topic, partitions) for topic, partitions in (("codecs", 3), ("exact", 1))}
+    return truth
+
+
+def fill(servers: str, codec: str) -> None:
+    producer = Producer({"bootstrap.servers": servers, "compression.type": codec, "batch.num.messages": 50, "enable.idempotence": True})
+    for n in range(600):
+        headers = [("n", b"%d" % n), ("null", None)] if n % 4 == 0 else None
+        producer.produce("codecs", f"{codec}-{n}" * 3 if n % 7 else None, f"k{n % 5}" if n % 3 else None, headers=headers)
+    assert producer.flush(30) == 0
+
+
+def transactions(servers: str) -> None:
+    """Six transactions, every second one aborted, and one that stays open."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "exact"})
+    producer.init_transactions(30)
+    for number in range(7):
+        producer.begin_transaction()
+        for n in range(10):
+            producer.produce("exact", f"{number}-{n}")
+        producer.flush(30)
+        if number < 6:
+            (producer.commit_transaction if number % 2 else producer.abort_transaction)(30)
+
+
+def work(servers: str) -> None:
+    producer = Producer({"bootstrap.servers": servers})
+    for n in range(400):
+        producer.produce("work", f"{n}", partition=n % 4)
+    assert producer.flush(30) == 0
+
+
+def consumed(servers: str, topic: str, partitions: int) -> list[list[Any]]:
+    """Partition, offset, timestamp, key, value and headers of what is committed; bytes as text."""
+    found = []
+    for one in committed(servers, topic, partitions):
+        headers = [[name, _text(value)] for name, value in one.headers() or []]
+        found.append([one.partition(), one.offset(), one.timestamp()[1], _text(one.key()), _text(one.value()), headers])
+    return sorted(found, key=lambda row: row[:2])
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + WITHIN_S
+    while not done():
+        assert time.monotonic() < end, "that takes too long"
+
+
+def members(servers: str, group: str) -> list[list[list[int]]]:
+    """One member reads all of `work` and commits; a second one comes; the first goes. Returns who had which partitions, step by step."""
+    first = _member(servers, group)
+    seen, owned = 0, []
+
+    def reading() -> bool:
+        nonlocal seen
+        seen += len(first.consume(500, 0.1))
+        return seen >= 400
+
+    until(reading)
+    first.commit(asynchronous=False)
+    owned.append([_owned(first)])
+    second = _member(servers, group)
+
+    def both() -> bool:
+        first.poll(0.05)
+        second.poll(0.05)
+        return len(_owned(first)) == 2 and len(_owned(second)) == 2
+
+    until(both)
+    owned.append([_owned(first), _owned(second)])
+    first.close()
+
+    def alone() -> bool:
+        second.poll(0.05)
+        return len(_owned(second)) == 4
+
+    until(alone)
+    owned.append([_owned(second)])
+    second.commit(offsets=[TopicPartition("work", 0, 70)], asynchronous=False)
+    second.close()
+    return owned
+
+
+def _owned(member: Consumer) -> list[int]:
+    return sorted(one.partition for one in member.assignment())
+
+
+def _member(servers: str, group: str) -> Consumer:
+    settings: dict[str, Any] = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    if group == "classic":
+        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200, "partition.assignment.strategy": "range"}
+    else:
+        settings |= {"group.protocol": "consumer"}
+    member = Consumer(settings)
+    member.subscribe(["work"])
+    return member
+
+
+def offsets(servers: str, group: str) -> list[list[int]]:
+    """Partition, committed offset and log end of what a group committed of `work`."""
+    reader = Consumer({"bootstrap.servers": servers, "group.id": group})
+    found = []
+    for one in reader.committed([TopicPartition("work", n) for n in range(4)], 30):
+        if one.offset >= 0:
+            found.append([one.partition, one.offset, reader.get_watermark_offsets(TopicPartition("work", one.partition), 30)[1]])
+    reader.close()
+    return found
+
+
+def queue(servers: str) -> list[list[int]]:
+    """A queue of 20 jobs: ten accepted at once, six released and accepted the second time, two rejected, the last two never delivered to an end.
+
+    Returns offset, delivery count and state (2 acknowledged, 4 archived, 0 available) of those that came to one.
+    """
+    with Wire(servers) as wire:
+        topic_id = create(wire, "jobs")
+        configure(wire, "jobs", "share.record.lock.duration.ms", "60000")
+        session = ShareSession(wire, "jobs", topic_id, 1)
+        producer = Producer({"bootstrap.servers": servers})
+        for n in range(20):
+            producer.produce("jobs", f"job {n}")
+        assert producer.flush(30) == 0
+        count = 0
+        while count < 20:
+            count += session.acquired()
+        session.acknowledge(0, 0, 9, [ACCEPT])
+        session.acknowledge(0, 10, 15, [RELEASE])
+        session.acknowledge(0, 16, 17, [REJECT])
+        while not session.acquired():
+            continue
+        session.acknowledge(0, 10, 15, [ACCEPT])
+    return [*([n, 1, 2] for n in range(10)), *([n, 2, 2] for n in range(10, 16)), *([n, 1, 4] for n in range(16, 18))]

@@ -1,0 +1,144 @@
+"""What the jobs find in a directory is what the clients did that filled it: of ottla's, and of the one that Kafka 4.4.0 wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.pipeline.jobs import Input, audit, compaction, lag, rebalances, shares, together, transactions
+
+from .conftest import Told
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def source(spark: Any, told: Told) -> Any:
+    found = Input(spark, told.path)
+    yield found
+    found.close()
+
+
+def test_every_internal_record_is_understood(source: Input) -> None:
+    rows = source.read("internal")
+    assert rows.where("type IS NULL OR error IS NOT NULL").count() == 0
+    kinds = {row.type for row in rows.select("type").distinct().collect()}
+    assert {"OffsetCommit", "GroupMetadata", "ConsumerGroupCurrentMemberAssignment", "ShareSnapshot", "TransactionLog", "TopicRecord"} <= kinds
+    tombstones = rows.where("type = 'ConsumerGroupMemberMetadata' AND value IS NULL")
+    assert tombstones.where("rawValue IS NULL AND rawKey IS NOT NULL AND get_json_object(key, '$.group_id') = 'consumer'").count() == 2
+
+
+def test_a_clean_directory_has_nothing_to_find(source: Input) -> None:
+    report = audit.report(source)
+    assert report.tables["findings"].collect() == []
+    read = {(row.topic, row.partition): row.records for row in report.tables["partitions"].collect()}
+    assert read["exact", 0] == 76
+    assert sum(count for (topic, _), count in read.items() if topic == "codecs") == 3000
+
+
+def test_lag_is_what_the_broker_says(source: Input, told: Told) -> None:
+    rows = lag.lag(lag.commits(source.read("internal", topic="__consumer_offsets", isolation="read_committed")), source.read("partitions"))
+    for group, wanted in told.truth["offsets"].items():
+        found = [[row.partition, row.committedOffset, row.logEndOffset] for row in rows.where(f"`group` = '{group}'").collect()]
+        assert found == wanted
+        assert rows.where(f"`group` = '{group}' AND lag <> logEndOffset - committedOffset").count() == 0
+    if "described" in told.truth:
+        columns = ("group", "topic", "partition", "committedOffset", "logEndOffset", "lag")
+        assert [[str(one) for one in row] for row in rows.where("topic = 'work'").select(*columns).collect()] == told.truth["described"]
+
+
+def test_the_history_of_lag_goes_commit_by_commit(source: Input) -> None:
+    rows = lag.report(source).tables["history"].where("`group` = 'classic' AND partition = 0").collect()
+    assert [(row.committedOffset, row.logEndOffset, row.lag) for row in rows] == [(100, 100, 0), (70, 100, 30)]
+
+
+@pytest.mark.parametrize("group", ["classic", "consumer"])
+def test_rebalances_are_those_that_the_members_saw(source: Input, told: Told, group: str) -> None:
+    """`truth` has who owned what when the group had settled: one member, then two, then the other one."""
+    report = rebalances.report(source)
+    owned = report.tables["ownership"].where(f"`group` = '{group}'").collect()
+    assert {row.topic for row in owned} == {"work"}
+    first, both, second = told.truth["ownership"][group]
+    members = sorted({row.memberId for row in owned}, key=lambda member: min(row.fromTime for row in owned if row.memberId == member))
+    assert len(members) == 2
+
+    def at(moment: Any) -> list[list[int]]:
+        held = [
+            [row.partition for row in owned if row.memberId == one and row.fromTime <= moment and (row.toTime is None or row.toTime > moment)]
+            for one in members
+        ]
+        return [sorted(one) for one in held if one]
+
+    settled = [row for row in report.tables["rebalances"].where(f"`group` = '{group}'").collect() if row.partitions]
+    assert [at(row.endTime) for row in settled] == [first, both, second]
+    assert [(row.members, row.movedPartitions) for row in settled] == [(1, 0), (2, 2), (1, 2)]
+    assert all(row.toTime is not None for row in owned), "all members have gone"
+
+
+def test_shares_are_what_the_queue_was_told(source: Input, told: Told) -> None:
+    written = shares.states(source.read("internal", topic=shares.TOPIC), source.read("partitions"))
+    found = shares.records(written).where("state <> 'Available'").orderBy("offset").collect()
+    names = {"Acknowledged": 2, "Archived": 4}
+    assert [[row.offset, row.deliveryCount, names[row.state]] for row in found] == told.truth["shares"]
+    report = shares.report(source)
+    (row,) = report.tables["groups"].collect()
+    assert (row.group, row.topic, row.startOffset, row.logEndOffset) == ("jobs", "jobs", 18, 20)
+    assert (row.acknowledged, row.archived, row.redelivered, row.mostDeliveries) == (16, 2, 6, 2)
+    assert row.acknowledgedAfterMsP50 >= 0
+    (stall,) = report.tables["stalls"].collect()
+    assert (stall.startOffset, stall.waiting) == (10, 2)
+
+
+def test_transactions_ended_as_their_producer_ended_them(source: Input) -> None:
+    report = transactions.report(source)
+    rows = report.tables["transactions"].collect()
+    assert [row.outcome for row in rows] == ["Abort", "Commit"] * 3 + ["Ongoing"]
+    assert all(row.durationMs >= 0 for row in rows[:-1])
+    assert rows[-1].endTime is None
+    held = report.tables["held"].collect()
+    assert [(row.firstOffset, row.endOffset) for row in held] == [(11 * n, 11 * n + 10) for n in range(6)] + [(66, None)]
+    assert {row.transactionalId for row in held} == {"exact"}
+    assert report.tables["hanging"].collect() == []
+
+
+def test_compaction_is_what_kafkas_cleaner_left(spark: Any, archive: Path) -> None:
+    """Kept are the records that the real cleaner kept, and after it there is nothing left to do."""
+
+    def kept(name: str) -> list[int]:
+        source = Input(spark, str(archive / name))
+        reader = spark.read.format("kafka-log").schema(compaction.RECORD_COLUMNS).options(path=source.path, topic="compacted")
+        views = (source.read(view, topic="compacted") for view in ("batches", "files", "partitions"))
+        rows = compaction.judged(reader.load(), reader.option("isolation", "read_committed").load(), *views, 0)
+        return sorted(row.offset for row in rows.where("kept").select("offset").collect())
+
+    left = spark.read.format("kafka-log").options(path=str(archive / "after"), topic="compacted").load()
+    offsets = sorted(row.offset for row in left.select("offset").collect())
+    assert kept("before") == offsets
+    assert kept("after") == offsets
+    assert len(offsets) < 200
+    report = compaction.report(Input(spark, str(archive / "before")))
+    summary = {row.topic: row for row in report.tables["partitions"].collect()}
+    assert summary["compacted"].keptRecords == len(offsets)
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_a_compacted_directory_is_clean(spark: Any, archive: Path, name: str) -> None:
+    source = Input(spark, str(archive / name))
+    assert audit.report(source).tables["findings"].collect() == []
+    source.close()
+
+
+def test_jobs_together_leave_out_what_is_not_there(spark: Any, archive: Path) -> None:
+    source = Input(spark, str(archive / "before"))
+    report = together(source, ("audit", "lag", "shares", "transactions"))
+    assert report.findings == "audit: findings"
+    assert {name.split(":")[0] for name in report.tables} == {"audit", "transactions"}
+    source.close()
+
+
+def test_since_leaves_out_what_was_before(spark: Any, told: Told) -> None:
+    whole = transactions.report(Input(spark, told.path)).tables["transactions"].collect()
+    third = int(whole[2].endTime.timestamp() * 1000)
+    late = transactions.report(Input(spark, told.path, since_ms=third)).tables["transactions"].collect()
+    assert [row.outcome for row in late] == ["Abort", "Commit", "Abort", "Commit", "Ongoing"]
