@@ -43,6 +43,14 @@ def session(**settings: Any) -> SparkSession:
     return spark
 
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Where Spark's own work is little: what it would take to compile that well is longer than it takes.
+SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 _SETTINGS = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",

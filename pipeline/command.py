@@ -50,12 +50,12 @@ def since_ms(text: str | None, now_ms: int) -> int | None:
 
 def started(settings: tuple[str, ...], small: bool = False) -> Any:
     """A session of Spark, quiet but for a bar while it works. `small`: little work for Java, which then need not be compiled well."""
-    from . import session
+    from . import JAVA_OPTIONS, SMALL, session
 
     chosen = dict(one.partition("=")[::2] for one in settings)
+    own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), **(SMALL if small else {})}
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    java = f"-Dlog4j2.configurationFile={quiet}" + (" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if small else "")
-    own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), "spark.driver.extraJavaOptions": java}
+    own[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')}".rstrip()
     return session(**{**own, **chosen})
 
 
@@ -109,7 +109,7 @@ def _job(name: str, help_: str) -> None:
         begin = since_ms(since, int(time.time() * 1000))
 
         def work() -> int:
-            source = opened(directory, begin, settings)
+            source = opened(directory, begin, settings, small=name != "compaction")
             from .jobs import report_of
 
             return tell(report_of(name)(source), f"{name} of {directory}", kind, out)

@@ -209,7 +209,13 @@ class Directory:
         """The batches behind the last index entry, or those from an offset on."""
         offsets, positions = self.offset_index(segment)
         slot = len(offsets) - 1 if since is None else int(np.searchsorted(offsets, since, side="right")) - 1
-        start = int(positions[slot]) if slot >= 0 else 0
+        if slot >= 0:
+            table = self._scanned(segment, int(positions[slot]))
+            if len(table) and table["last_offset"][0] == offsets[slot]:
+                return table
+        return self._scanned(segment, 0)  # there is no index, or it is wrong
+
+    def _scanned(self, segment: Segment, start: int) -> Array:
         try:
             data, size = self.files.part(segment.name(), start, segment.size)
         except FileNotFoundError:

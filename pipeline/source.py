@@ -33,7 +33,8 @@ from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, p
 from .limits import Offsets, read_limit, within
 from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
 
-PARTITIONS_PER_TASK = 16
+PARTITIONS_PER_TASK = 100
+SEGMENTS_PER_TASK = 200
 
 
 @dataclass
@@ -64,11 +65,10 @@ class Planner:
         if self.source.view == "files":
             return [Task([None])]
         if self.source.view == "partitions":
-            names = [(topic, partition) for topic, partition, _ in wanted]
-            return [Task(names[at : at + PARTITIONS_PER_TASK]) for at in range(0, len(names), PARTITIONS_PER_TASK)] or [Task([])]
+            return _tasks([(topic, partition) for topic, partition, _ in wanted], PARTITIONS_PER_TASK)
         found = [(self.directory.segments(topic, partition), bounds) for topic, partition, bounds in wanted]
         if self.source.view == "index":
-            return [Task(segments) for segments, _ in found if segments] or [Task([])]
+            return _tasks([one for segments, _ in found for one in segments], SEGMENTS_PER_TASK)
         total = sum(one.size for segments, _ in found for one in segments)
         slice_bytes = max(SLICE_BYTES_MIN, total // self.source.tasks)
         slices: list[Slice] = []
@@ -79,6 +79,10 @@ class Planner:
 
     def end(self, topic: str, partition: int) -> int:
         return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)
+
+
+def _tasks(items: list[Any], each: int) -> list[Task]:
+    return [Task(items[at : at + each]) for at in range(0, len(items), each)] or [Task([])]
 
 
 def _read(source: Source, task: Any, schema: Any) -> Iterator[Any]:

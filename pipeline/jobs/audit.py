@@ -25,6 +25,7 @@ def report(source: Input) -> Report:
     batches = source.table("batches", verifyRecords="compressed")
     partitions, index, files = source.table("partitions"), source.table("index"), source.table("files")
     parts = [in_batches(batches, partitions), in_sequences(batches, partitions), in_indexes(batches, index), in_files(files)]
+    parts.append(in_ends(partitions))
     parts.append(in_aborted(batches, partitions, index))
     internal = source.internal("__transaction_state")
     if internal is not None:
@@ -52,7 +53,7 @@ def in_batches(batches: DataFrame, partitions: DataFrame) -> DataFrame:
     named_after = f.substring("segment", 1, 20).cast("long")
     single = (f.col("magic") == 2) | (f.col("codec") == "none")  # of an old compressed set the first offset is not in its header
     epoch = f.expr("element_at(filter(leaderEpochs, e -> e.startOffset <= baseOffset), -1).epoch")
-    missing = both & single & (base > expected) & (base > f.col("cleaned"))
+    missing = f.coalesce(both & single & (base > expected) & (base > f.col("cleaned")), f.lit(False))
     broken = f.when(f.col("magic") < 0, "bytes").when(~f.col("crcValid"), "crc").otherwise("records")
     return _told(
         rows,
@@ -74,6 +75,13 @@ def in_batches(batches: DataFrame, partitions: DataFrame) -> DataFrame:
             f.format_string("is of leader epoch %d, the checkpoint has %d", "leaderEpoch", epoch),
         ),
     )
+
+
+def in_ends(partitions: DataFrame) -> DataFrame:
+    """Logs that end before what all replicas had of them (`replication-offset-checkpoint`)."""
+    rows = partitions.withColumn("segment", f.lit(None).cast("string")).withColumn("offset", f.col("endOffset"))
+    said = f.format_string("the log ends at %d, its high watermark was %d", "endOffset", "highWatermark")
+    return _told(rows, _finding(f.col("highWatermark") > f.col("endOffset"), "end", said))
 
 
 def in_sequences(batches: DataFrame, partitions: DataFrame) -> DataFrame:

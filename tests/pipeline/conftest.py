@@ -18,10 +18,10 @@ from ottla.testing import Broker
 from . import story
 
 FAST = {
+    **pipeline.SMALL,
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "OFF",
 }
 ARCHIVE = Path(__file__).parent / "data" / "kafka.tar.xz"

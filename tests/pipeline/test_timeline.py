@@ -134,9 +134,9 @@ def test_the_processor_of_streams_keeps_each_groups_state() -> None:
         return pd.DataFrame(made[::-1])
 
     tester = TwsTester(Steps())
-    first = tester.testInPandas("g", rows(FIRST, 0))
+    first: Any = tester.testInPandas("g", rows(FIRST, 0))
     assert list(first["step"]) == ["owner", "owner", "rebalance"]
-    second = tester.testInPandas("g", rows([*gone(A), metadata(3)], 4))
+    second: Any = tester.testInPandas("g", rows([*gone(A), metadata(3)], 4))
     assert list(second["step"]) == ["owner", "owner", "rebalance"]
     assert list(second["movedPartitions"])[-1] == 0
     assert [None if pd.isna(one) else one for one in second["owner"]] == [None, None, None]

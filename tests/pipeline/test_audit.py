@@ -1,0 +1,239 @@
+"""What is planted is found, wherever it is planted, and nothing else is."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from ottla.broker.markers import TransactionEnd
+from ottla.pipeline.jobs import Input, audit
+from ottla.protocol import records
+from ottla.protocol.compression import GZIP, LZ4
+from ottla.protocol.records import CRC_START, HEADER_SIZE, Record, Template
+from ottla.storage import checkpoints, layout
+
+pytestmark = pytest.mark.slow
+NAME = "00000000000000000000"
+END = 12
+ABORTED = layout.TXN_INDEX_ENTRY.pack(0, 8, 6, 8, 9)
+
+
+def batch(base: int, count: int, **settings: Any) -> bytes:
+    made = [Record(b"k", b"value %d" % (base + n), 1000 + base + n, base + n) for n in range(count)]
+    return bytes(records.encode(made, Template(base_offset=base, leader_epoch=3, **settings)))
+
+
+def marker(offset: int, committed: bool) -> bytes:
+    data = bytearray(TransactionEnd(8, 0, 0, committed, 1).batch(1000 + offset).data)
+    struct.pack_into(">q", data, 0, offset)
+    struct.pack_into(">i", data, 12, 3)
+    return bytes(data)
+
+
+def whole() -> list[bytes]:
+    """Two producers, one of them in a transaction that is aborted."""
+    return [
+        batch(0, 3, producer_id=7, producer_epoch=0, base_sequence=0),
+        batch(3, 3, producer_id=7, producer_epoch=0, base_sequence=3, codec=LZ4),
+        batch(6, 2, producer_id=8, producer_epoch=0, base_sequence=0, transactional=True),
+        marker(8, committed=False),
+        batch(9, 3, producer_id=7, producer_epoch=0, base_sequence=6),
+    ]
+
+
+class Planted:
+    """A data directory with a partition for each thing that is wrong."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.numbers: dict[str, int] = defaultdict(int)
+        self.ends: dict[tuple[str, int], int] = {}
+        self.cleaned: dict[tuple[str, int], int] = {}
+        self.what: dict[tuple[str, int], str] = {}
+
+    def partition(self, topic: str, what: str, batches: list[bytes] | None = None, data: bytes | None = None, end: int = END) -> Path:
+        """A partition with the log `data`, or `batches`; its indexes are those of the whole log."""
+        number = self.numbers[topic]
+        self.numbers[topic] += 1
+        directory = self.root / f"{topic}-{number}"
+        directory.mkdir()
+        self.ends[topic, number], self.what[topic, number] = end, what
+        (directory / f"{NAME}.log").write_bytes(b"".join(batches) if data is None and batches is not None else data or b"".join(whole()))
+        sizes = [len(one) for one in whole()]
+        entries = [(5, sizes[0]), (8, sum(sizes[:3]))]
+        (directory / f"{NAME}.index").write_bytes(b"".join(layout.INDEX_ENTRY.pack(*one) for one in entries) + bytes(40))
+        (directory / f"{NAME}.timeindex").write_bytes(layout.TIME_INDEX_ENTRY.pack(1005, 5) + layout.TIME_INDEX_ENTRY.pack(1011, 11))
+        (directory / f"{NAME}.txnindex").write_bytes(ABORTED)
+        (directory / layout.LEADER_EPOCHS).write_bytes(checkpoints.encode_epochs([(3, 0)]))
+        return directory
+
+    def without_indexes(self, topic: str, what: str, batches: list[bytes], end: int = END) -> Path:
+        """The indexes say nothing that could be wrong."""
+        directory = self.partition(topic, what, batches, end=end)
+        for suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX):
+            (directory / f"{NAME}{suffix}").write_bytes(b"")
+        return directory
+
+    def found(self, spark: Any) -> dict[str, set[str]]:
+        """The kinds of findings by what was planted."""
+        (self.root / layout.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets(self.ends))
+        (self.root / layout.CLEANER_OFFSETS).write_bytes(checkpoints.encode_offsets(self.cleaned))
+        source = Input(spark, str(self.root))
+        rows = audit.report(source).tables["findings"].collect()
+        source.close()
+        found: dict[str, set[str]] = {what: set() for what in self.what.values()}
+        for row in rows:
+            found[self.what[row.topic, row.partition]].add(row.kind)
+        return found
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Planted:
+    return Planted(tmp_path)
+
+
+def test_every_flipped_byte_of_a_log_is_found(spark: Any, planted: Planted) -> None:
+    data = b"".join(whole())
+    for at in range(len(data)):
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << at % 8
+        planted.partition("flip", f"byte {at}", data=bytes(flipped))
+    planted.partition("whole", "nothing")
+    found = planted.found(spark)
+    assert found.pop("nothing") == set()
+    assert [what for what, kinds in found.items() if not kinds] == []
+    assert len(found) == len(data) > 400
+
+
+def test_whole_batches_that_are_missing_doubled_or_elsewhere(spark: Any, planted: Planted) -> None:
+    """The logs alone: no index, and for the end of a log its high watermark."""
+    batches = whole()
+    for i in range(len(batches)):
+        planted.without_indexes("dropped", f"dropped {i}", batches[:i] + batches[i + 1 :])
+        planted.without_indexes("doubled", f"doubled {i}", [*batches[: i + 1], *batches[i:]])
+    for i in range(len(batches) - 1):
+        planted.without_indexes("swapped", f"swapped {i}", [*batches[:i], batches[i + 1], batches[i], *batches[i + 2 :]])
+    found = planted.found(spark)
+    without_transaction = {"transaction-index"}  # its index is empty
+    kinds = {what: found[what] - without_transaction for what in found}
+    assert kinds["dropped 0"] >= {"segment"}
+    assert all(kinds[f"dropped {i}"] >= {"continuity"} for i in (1, 2, 3))
+    assert kinds["dropped 4"] == {"end"}
+    assert all("order" in kinds[f"doubled {i}"] for i in range(5))
+    assert all({"order", "continuity"} <= kinds[f"swapped {i}"] | {"continuity"} for i in range(4))
+    assert {what for what, one in kinds.items() if not one} == set()
+
+
+def broken_block() -> bytes:
+    """A batch whose CRC is right and whose compressed records are not."""
+    data = bytearray(batch(0, 3, codec=LZ4))
+    data[HEADER_SIZE + 12] ^= 0xFF
+    struct.pack_into(">I", data, CRC_START - 4, crc32c(bytes(data[CRC_START:])))
+    return bytes(data)
+
+
+def bomb() -> bytes:
+    """A few hundred kilobytes that would be 257 MiB."""
+    body = gzip.compress(bytes(257 << 20), 1)
+    data = bytearray(batch(0, 1, codec=GZIP)[:HEADER_SIZE]) + body
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">I", data, CRC_START - 4, crc32c(bytes(data[CRC_START:])))
+    return bytes(data)
+
+
+def index_byte(at: int) -> Callable[[Path], None]:
+    def flip(directory: Path) -> None:
+        path = directory / f"{NAME}.index"
+        data = bytearray(path.read_bytes())
+        data[at] ^= 4
+        path.write_bytes(bytes(data))
+
+    return flip
+
+
+def written(name: str, data: bytes = b"x") -> Callable[[Path], None]:
+    def write(directory: Path) -> None:
+        (directory / name).write_bytes(data)
+
+    return write
+
+
+def removed(name: str) -> Callable[[Path], None]:
+    def remove(directory: Path) -> None:
+        (directory / name).unlink()
+
+    return remove
+
+
+PRODUCER = {"producer_id": 7, "producer_epoch": 1}
+LOGS: dict[str, tuple[list[bytes], set[str]]] = {
+    "a sequence left out": ([batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 1, base_sequence=5, **PRODUCER)], {"sequence-gap"}),
+    "a sequence again": ([batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 2, base_sequence=0, **PRODUCER)], {"sequence-duplicate"}),
+    "sequences that wrap": ([batch(0, 2, base_sequence=2**31 - 2, **PRODUCER), batch(2, 1, base_sequence=0, **PRODUCER)], set()),
+    "an epoch that was over": (
+        [batch(0, 1, base_sequence=0, **PRODUCER), batch(1, 1, producer_id=7, producer_epoch=0, base_sequence=0)],
+        {"producer-epoch"},
+    ),
+    "a new epoch begins at 0": ([batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=0)], set()),
+    "a new epoch begins later": (
+        [batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=3)],
+        {"sequence-gap"},
+    ),
+    "a compressed block that is none": ([broken_block()], {"records"}),
+    "a bomb": ([bomb()], {"records"}),
+    "a log that ends in the middle of a batch": ([*whole()[:2], whole()[2][:-7]], {"bytes", "end"}),
+    "zeros behind the end": ([*whole()[:2], bytes(5000)], set()),
+    "an abort that the index has not": (whole(), {"transaction-index"}),
+    "a commit": ([*whole()[:3], marker(8, committed=True), whole()[4]], set()),
+}
+ENDS = {"a log that ends in the middle of a batch": 8, "zeros behind the end": 6}
+FILES: dict[str, tuple[Callable[[Path], None], set[str]]] = {
+    "an index entry of another offset": (index_byte(3), {"index"}),
+    "an index entry at another position": (index_byte(7), {"index"}),
+    "the second entry": (index_byte(15), {"index"}),
+    "a time that no batch has": (written(f"{NAME}.timeindex", layout.TIME_INDEX_ENTRY.pack(1004, 5)), {"index"}),
+    "an abort that never was": (written(f"{NAME}.txnindex", ABORTED + layout.TXN_INDEX_ENTRY.pack(0, 9, 9, 11, 12)), {"transaction-index"}),
+    "an abort that began elsewhere": (written(f"{NAME}.txnindex", layout.TXN_INDEX_ENTRY.pack(0, 8, 3, 8, 9)), {"transaction-index"}),
+    "an index without a segment": (written("00000000000000000777.index"), {"orphan"}),
+    "a file of somebody else": (written("notes"), {"orphan"}),
+    "a cleaning that did not end": (written(f"{NAME}.log.swap"), {"interrupted"}),
+    "a segment that waits to be deleted": (written("00000000000000000000.log.deleted"), set()),
+    "no index": (removed(f"{NAME}.index"), {"index"}),
+    "another leader epoch than the checkpoint's": (written(layout.LEADER_EPOCHS, checkpoints.encode_epochs([(2, 0)])), {"leader-epoch"}),
+}
+
+
+def test_what_else_can_be_wrong(spark: Any, planted: Planted) -> None:
+    for what, (batches, _) in LOGS.items():
+        planted.without_indexes("log", what, batches, end=ENDS.get(what, 0))
+    for what, (change, _) in FILES.items():
+        change(planted.partition("file", what))
+    cleaned = [batch(0, 1, base_sequence=0, **PRODUCER), batch(7, 1, base_sequence=7, **PRODUCER)]
+    planted.without_indexes("cleaned", "a gap that the cleaner made", cleaned, end=0)
+    planted.without_indexes("cleaned", "a gap behind what was cleaned", cleaned, end=0)
+    planted.cleaned = {("cleaned", 0): 7, ("cleaned", 1): 4}
+    found = planted.found(spark)
+    wanted = {what: kinds for what, (_, kinds) in {**LOGS, **FILES}.items()}
+    wanted |= {"a gap that the cleaner made": set(), "a gap behind what was cleaned": {"continuity"}}
+    wanted["a log that ends in the middle of a batch"] = {"bytes", "end"}
+    assert found == wanted
+
+
+def test_a_transaction_that_nobody_will_end(spark: Any, archive: Path, tmp_path: Path) -> None:
+    """The partition with an open transaction, in a directory whose coordinator knows nothing of it."""
+    shutil.copytree(archive / "story", tmp_path / "data")
+    for log in (tmp_path / "data").glob("__transaction_state-*/*"):
+        if log.suffix in (".log", ".index", ".timeindex"):
+            log.write_bytes(b"")
+    (tmp_path / "data" / layout.HIGH_WATERMARKS).unlink()
+    source = Input(spark, str(tmp_path / "data"))
+    rows = audit.in_transactions(source.read("batches", topic="exact"), source.read("internal", topic="__transaction_state")).collect()
+    assert [(row.topic, row.partition, row.offset, row.kind) for row in rows] == [("exact", 0, 66, "transaction-hangs")]
+    assert rows[0].detail.endswith("no coordinator knows of it")
