@@ -1,0 +1,107 @@
+"""`ottla pipeline`: what it prints, writes and exits with."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from ottla.pipeline.command import since_ms
+from pyarrow import parquet
+
+from ottla.cli import main
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["pipeline", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (None, None), ("90s", 1_000_000 - 90_000), ("2h", 1_000_000 - 7_200_000), ("1700000000000", 1_700_000_000_000),
+        ("1970-01-01T00:01", 60_000), ("1970-01-01T01:00+01:00", 0),
+    ],
+)  # fmt: skip
+def test_since_is_a_span_or_a_time(text: str | None, wanted: int | None) -> None:
+    assert since_ms(text, 1_000_000) == wanted
+
+
+def test_since_that_is_no_time() -> None:
+    with pytest.raises(click.BadParameter, match="'soon' is no time"):
+        since_ms("soon", 0)
+
+
+@pytest.mark.parametrize("job", ["audit", "lag", "rebalances", "shares", "transactions", "compaction", "all"])
+def test_what_is_no_data_directory_is_said_before_spark_starts(tmp_path: Path, job: str) -> None:
+    missing = run(job, str(tmp_path / "nowhere"))
+    assert missing.exit_code == 2
+    assert "nowhere" in missing.stderr
+    empty = run(job, str(tmp_path))
+    assert empty.exit_code == 2
+    assert "is not a data directory of a broker" in empty.stderr
+
+
+@pytest.fixture
+def story(spark: Any, archive: Path) -> str:
+    return str(archive / "story")
+
+
+@pytest.mark.slow
+def test_exit_codes(story: str, archive: Path) -> None:
+    """0 clean, 1 for findings, 2 for what could not be done."""
+    assert run("transactions", story).exit_code == 0
+    differ = run("diff", str(archive / "before"), str(archive / "after"), "--topic", "compacted", "--format", "csv")
+    assert differ.exit_code == 1
+    assert "findings" in differ.stderr
+    cannot = run("lag", str(archive / "before"))
+    assert cannot.exit_code == 2
+    assert "no group committed there" in cannot.stderr
+    assert run("diff", str(archive / "before"), str(archive / "truth.json")).exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_table_for_people(story: str) -> None:
+    lines = run("lag", story).stdout.splitlines()
+    assert "lag" in lines
+    header = next(line.split() for line in lines if "committedOffset" in line)
+    row = next(line.split() for line in lines if line.split()[:3] == ["classic", "work", "0"])
+    assert dict(zip(header, row, strict=False)) | {"committedOffset": "70", "lag": "30"} == dict(zip(header, row, strict=False))
+
+
+@pytest.mark.slow
+def test_lines_of_json(story: str) -> None:
+    rows = [json.loads(line) for line in run("shares", story, "--format", "json").stdout.splitlines()]
+    assert {row["table"] for row in rows} == {"groups", "deliveries", "stalls"}
+    (group,) = [row for row in rows if row["table"] == "groups"]
+    assert (group["acknowledged"], group["archived"]) == (16, 2)
+
+
+@pytest.mark.slow
+def test_files_of_each_format(story: str, tmp_path: Path) -> None:
+    for kind in ("csv", "json", "parquet", "table"):
+        assert run("transactions", story, "--format", kind, "--out", str(tmp_path / kind)).exit_code == 0
+    with (tmp_path / "csv" / "transactions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    outcomes = ["Abort", "Commit"] * 3 + ["Ongoing"]
+    assert [row["outcome"] for row in rows] == outcomes
+    assert [json.loads(line)["outcome"] for line in (tmp_path / "json" / "transactions.jsonl").read_text().splitlines()] == outcomes
+    assert parquet.read_table(tmp_path / "parquet" / "transactions")["outcome"].to_pylist() == outcomes
+    assert "Ongoing" in (tmp_path / "table" / "transactions.txt").read_text()
+    assert run("transactions", story, "--format", "parquet").exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_page_needs_nothing_else(story: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run("rebalances", story, "--format", "html", "--out", str(page)).exit_code == 0
+    text = page.read_text()
+    assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=", text), "nothing is fetched"
+    assert text.count("Plotly.newPlot(") >= 2
+    assert "<td>consumer work-0</td>" in text
+    assert "Who owned what" in text

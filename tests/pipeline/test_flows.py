@@ -1,0 +1,205 @@
+"""What goes out of a directory and into a broker: exports that were killed, loads, live readers and writers, and what differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.pipeline.jobs import diff, load
+from ottla.pipeline.jobs.specification import expression, parse
+
+from ottla.testing import Broker
+
+from .conftest import Told
+
+pytestmark = pytest.mark.slow
+SPECIFICATION = """
+topics:
+  orders:
+    partitions: 3
+    records: 300
+    key: order-{n % 10}
+    value: '{"id": {n}, "tens": {n // 10}}'
+    headers: {source: load}
+    codec: lz4
+  bulk:
+    records: 50
+    size: 700
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+def wire(spark: Any, broker: Broker, **options: Any) -> Any:
+    return spark.read.format("kafka-wire").options(**{"kafka.bootstrap.servers": broker.bootstrap_servers, **options}).load()
+
+
+# export
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ottla", "pipeline", *arguments]
+
+
+def test_an_export_that_is_killed_goes_on(spark: Any, served: Told, tmp_path: Path) -> None:
+    """Killed when it has written some of its batches, and done again: every committed record once, for any reader of Parquet."""
+    out = tmp_path / "out"
+    arguments = command(
+        "export", served.path, "--topic", "codecs,exact", "--out", str(out), "--offsets-per-batch", "900", "--conf", "spark.master=local[1]"
+    )
+    first = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
+    while len(list(out.glob("_checkpoint/commits/[0-9]*"))) < 2:
+        assert first.poll() is None, "it was done before it could be killed"
+        time.sleep(0.05)  # another process's files can only be polled
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    from ottla.pipeline.jobs.export import export
+
+    before = len(list(out.glob("_checkpoint/commits/[0-9]*")))
+    written = export(spark, served.path, "codecs,exact", str(out), 900)
+    found = spark.read.parquet(str(out))
+    assert set(found.columns) >= {"topic", "date", "batch", "value"}
+    rows = [tuple(row) for row in found.selectExpr("topic", "partition", "offset", "cast(value as string)").collect()]
+    wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in served.read(topic)]
+    assert sorted(rows, key=lambda row: row[:3]) == wanted
+    assert before >= 2
+    assert 0 < written < len(wanted)
+    assert export(spark, served.path, "codecs,exact", str(out), 900) == 0
+
+
+# load, and the live table
+
+
+def test_a_load_is_what_its_specification_says(spark: Any, broker: Broker) -> None:
+    topics = parse(SPECIFICATION)
+    assert load.load(spark, topics, broker.bootstrap_servers) == 350
+    rows = wire(spark, broker, topic="orders").selectExpr("cast(key as string) k", "cast(value as string) v", "headers", "partition").collect()
+    assert sorted(json.loads(row.v)["id"] for row in rows) == list(range(300))
+    assert all(row.k == f"order-{json.loads(row.v)['id'] % 10}" and json.loads(row.v)["tens"] == json.loads(row.v)["id"] // 10 for row in rows)
+    assert {(row.headers[0].key, bytes(row.headers[0].value)) for row in rows} == {("source", b"load")}
+    by_key: dict[str, set[int]] = {row.k: set() for row in rows}
+    for row in rows:
+        by_key[row.k].add(row.partition)
+    assert all(len(partitions) == 1 for partitions in by_key.values()), "a key has its partition"
+    sizes = wire(spark, broker, topic="bulk").select("valueSize").collect()
+    assert [row.valueSize for row in sizes] == [700] * 50
+
+
+def test_a_rate_is_kept(spark: Any, broker: Broker) -> None:
+    """By the timestamps of the records: nothing is faster than it may be."""
+    (topic,) = parse("topics: {slow: {records: 40, value: '{n}'}}")
+    load.load(spark, [topic], broker.bootstrap_servers, rate=100)
+    times = sorted(row.timestamp.timestamp() for row in wire(spark, broker, topic="slow").select("timestamp").collect())
+    assert times[-1] - times[0] > 0.3
+
+
+def test_the_live_table_is_that_of_the_directory(spark: Any, broker: Broker) -> None:
+    load.load(spark, parse("topics: {live: {partitions: 2, records: 500, key: '{n}', value: 'v{n}', headers: {a: b}}}"), broker.bootstrap_servers)
+    columns = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers", "keySize", "valueSize", "leaderEpoch")
+    live = wire(spark, broker, topic="live").select(*columns)
+    logs = spark.read.format("kafka-log").options(path=str(broker.data_directory), topic="live").load().select(*columns)
+    assert live.exceptAll(logs).count() == 0
+    assert live.count() == logs.count() == 500
+    part = wire(spark, broker, topic="live", startingOffsets='{"live": {"0": 10, "1": -1}}', endingOffsets='{"live": {"0": 20}}')
+    assert sorted((row.partition, row.offset) for row in part.collect()) == [(0, n) for n in range(10, 20)]
+
+
+def test_a_stream_from_topic_to_topic(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    load.load(
+        spark,
+        parse("topics: {source: {partitions: 2, records: 600, key: '{n}', value: 'v{n}'}, target: {records: 0, size: 1}}"),
+        broker.bootstrap_servers,
+    )
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "source", "maxOffsetsPerTrigger": "250"}
+    stream = spark.readStream.format("kafka-wire").options(**options).load().selectExpr("key", "concat(value, '!') as value")
+    writer = stream.writeStream.format("kafka-wire").options(**{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "target"})
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert len([one for one in query.recentProgress if one["numInputRows"]]) == 3
+    rows = wire(spark, broker, topic="target").selectExpr("cast(key as string)", "cast(value as string)").collect()
+    assert sorted(tuple(row) for row in rows) == sorted((f"{n}", f"v{n}!") for n in range(600))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"topic": "nowhere"}, "topic nowhere"), ({}, "needs the option `topic`"), ({"topic": "t", "kafka.bootstrap.servers": ""}, "bootstrap.servers")],
+)
+def test_what_a_live_reader_cannot_do_is_said(spark: Any, broker: Broker, options: dict[str, str], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        wire(spark, broker, **options).count()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "not YAML"),
+        ("a: 1", "has `topics`"),
+        ("topics: {a: 1}", "topics.a: not what"),
+        ("topics: {a: {records: 1, size: 2, colour: red}}", "no such key: colour"),
+        ("topics: {a: {records: many, size: 2}}", "topics.a.records: a number"),
+        ("topics: {a: {records: 1}}", "either `value` or `size`"),
+        ("topics: {a: {records: 1, size: 1, codec: rar}}", "topics.a.codec"),
+        ("topics: {a: {records: 1, value: {n}}}", "with quotes"),
+        ("topics: {a: {records: 1, size: 1, headers: [x]}}", "names and values"),
+    ],
+)
+def test_a_specification_that_is_none(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse(text)
+
+
+def test_a_template_is_filled_by_sql(spark: Any) -> None:
+    made = spark.range(12, 13).withColumnRenamed("id", "n").selectExpr(expression("it's {n}, \\{n % 5}{n // 5} {m}")).first()[0]
+    assert made == "it's 12, \\22 {m}"
+
+
+# diff
+
+
+def test_a_directory_does_not_differ_from_itself(spark: Any, archive: Path) -> None:
+    path = str(archive / "story")
+    assert diff.report(spark, path, path).tables["differences"].collect() == []
+
+
+def test_what_two_directories_have_different(spark: Any, archive: Path) -> None:
+    """The same topic before and after the cleaner came: what it took is missing on one side, and nothing else differs."""
+    rows = diff.report(spark, str(archive / "before"), str(archive / "after"), ["leaderEpoch"], "compacted").tables["differences"].collect()
+    assert {row.field for row in rows} == {"record"}
+    assert all((row.left, row.right) == ("there", None) for row in rows)
+    assert len(rows) == 492 - 132
+
+
+def test_what_two_request_logs_have_different(spark: Any, tmp_path: Path) -> None:
+    paths = []
+    for name in ("left", "right"):
+        path = tmp_path / f"{name}.jsonl"
+        with Broker({"ottla.request.log": path}) as broker:
+            load.load(spark, parse("topics: {a: {records: 3, value: x}}"), broker.bootstrap_servers)
+        paths.append(path)
+    own = tmp_path / "changed.jsonl"
+    lines = [json.loads(line) for line in paths[0].read_text().splitlines()]
+    changed = next(line for line in lines if line["api"] == "CreateTopics" and line["direction"] == "reply")
+    changed["message"]["topics"][0]["num_partitions"] = 77
+    own.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = diff.report(spark, str(paths[0]), str(own)).tables["differences"].collect()
+    assert (row.api, row.direction, row.number, row.field, row.left, row.right) == ("CreateTopics", "reply", 1, "topics[0].num_partitions", "1", "77")
+    assert diff.report(spark, str(paths[0]), str(own), ["num_partitions"]).tables["differences"].collect() == []
+    fields = {row.field.split(".")[-1] for row in diff.report(spark, *map(str, paths)).tables["differences"].collect()}
+    assert "topic_id" in fields, "ids are random"
+    shutil.copy(paths[0], tmp_path / "other.txt")
+    (tmp_path / "other.txt").write_text("no log\n")
+    with pytest.raises(Exception, match="not a line of a request log"):
+        diff.report(spark, str(paths[0]), str(tmp_path / "other.txt")).tables["differences"].collect()
