@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test quick check bench fuzz sim schemas stubs oracle constraints
+.PHONY: run test quick check bench bench-pipeline pipeline fuzz sim schemas stubs oracle constraints
 
 run: $(READY)
 	$(BIN)/ottla serve $(ARGS)
@@ -29,6 +29,12 @@ check: $(READY) .types/ottla
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-pipeline: $(READY)
+	$(BIN)/python -m tests.bench_pipeline $(ARGS)
+
+pipeline: $(READY)
+	$(BIN)/python -m tests.pipeline.show $(ARGS)
 
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz $(ARGS)

@@ -1,9 +1,10 @@
 """Records of many batches at once, with NumPy alone.
 
 Where a record starts is known only from the record before it, but only within its batch: so one cursor per batch moves on in lock step, one
-record of every batch at a time. All other fields are then read for all records at once, eight bytes at a time from overlapping words. Whatever
-does not fit this (numbers that fill more than their eight bytes, a record that is damaged) is noticed, and its batch left to
-the codec of `protocol.records`.
+record of every batch at a time. Long batches get more cursors: a record that looks like one, somewhere in the middle, tells by its offset how
+many are before it, and that it is one is proven when the cursor before it ends there. All other fields are then read for all records at
+once, eight bytes at a time from overlapping words. Whatever does not fit this (numbers that fill more than their eight bytes, a record that
+is damaged) is noticed, and its batch left to the codec of `protocol.records`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ import numpy as np
 from .batches import Array
 
 PADDING = 8  # bytes that must follow the last record, for whole words
+SECTION_RECORDS = 96
+WINDOW_MAX = 1 << 15  # bytes in which a record is looked for
+ZEROS_MAX = 256  # in such a window: more are no text, and too many to look at
+_RECORD_MIN = 6
 _MORE = np.uint64(0x8080808080808080)
 _U = np.uint64
 
@@ -47,7 +52,7 @@ class Headers(NamedTuple):
     value_size: Array
 
 
-def _overlapping(data: Array) -> Array:
+def overlapping(data: Array) -> Array:
     """Eight bytes from every position of `data`, without a copy."""
     whole = np.ndarray((1,), np.dtype("<u8"), data)
     return np.lib.stride_tricks.as_strided(whole, (data.size - PADDING + 1,), (1,))
@@ -102,17 +107,109 @@ def starts_of(words: Array, starts: Array, counts: Array) -> tuple[Array, Array]
     return bodies, sizes
 
 
-def decode(data: Array, starts: Array, counts: Array, ends: Array) -> Fields:
+def decode(data: Array, starts: Array, counts: Array, ends: Array, dense: Array) -> Fields:
     """The fields of the records of batches whose records lie, uncompressed, at `starts`..`ends` in `data` (with PADDING behind).
 
-    Irregular when a record does not end where its batch and its own size say.
+    `dense`: which batches have a record for each of their offsets. Irregular when a record does not end where its batch and its own size say.
     """
-    words = _overlapping(data)
+    words = overlapping(data)
+    many = dense & (counts > 2 * SECTION_RECORDS)
+    if many.any():
+        try:
+            return _decoded(words, *sections(data, words, starts, counts, ends, many))
+        except Irregular:
+            pass  # as one piece each they may be what they should
+    return _decoded(words, starts, counts, ends)
+
+
+def sections(data: Array, words: Array, starts: Array, counts: Array, ends: Array, many: Array) -> tuple[Array, Array, Array]:
+    """Starts, counts and ends of the batches, those of the mask `many` in sections of about SECTION_RECORDS."""
+    which = np.flatnonzero(many)
+    pieces = counts[which] // SECTION_RECORDS
+    batch = np.repeat(which, pieces - 1)
+    number = np.arange(batch.size) - np.repeat(np.cumsum(pieces - 1) - (pieces - 1), pieces - 1) + 1
+    span = ends - starts
+    guess = starts[batch] + span[batch] * number // np.repeat(pieces, pieces - 1)
+    window = min(int((span[which] // counts[which]).max()) * 2 + 32, WINDOW_MAX)
+    inside = guess + window + PADDING < data.size
+    batch, guess = batch[inside], guess[inside]
+    views = np.lib.stride_tricks.as_strided(data, (data.size - window + 1, window), (1, 1))
+    row, column = np.nonzero(views[guess] == 0)  # a record's attributes, which are none
+    if row.size > ZEROS_MAX * guess.size:
+        raise Irregular
+    attributes, batch = guess[row] + column, batch[row]
+    at, deltas, of = [starts], [np.zeros(starts.size, np.int64)], [np.arange(starts.size)]
+    for length in (1, 2, 3):
+        start, delta, fits = _record_at(words, attributes, length, ends[batch], counts[batch])
+        fits[fits] = _is_followed(data, words, attributes[fits], start[fits], delta[fits], ends[batch[fits]], counts[batch[fits]], length)
+        at.append(start[fits])
+        deltas.append(delta[fits])
+        of.append(batch[fits])
+    starts_, delta_, batch_ = np.concatenate(at), np.concatenate(deltas), np.concatenate(of)
+    order = np.lexsort((delta_, batch_))
+    starts_, delta_, batch_ = starts_[order], delta_[order], batch_[order]
+    first = np.append(True, (batch_[1:] != batch_[:-1]) | (delta_[1:] >= delta_[:-1] + SECTION_RECORDS // 2) & (starts_[1:] > starts_[:-1]))
+    starts_, delta_, batch_ = starts_[first], delta_[first], batch_[first]
+    is_last = np.append(batch_[1:] != batch_[:-1], True)
+    behind = np.where(is_last, ends[batch_], np.append(starts_[1:], 0))
+    count = np.where(is_last, counts[batch_], np.append(delta_[1:], 0)) - delta_
+    if (count < 1).any():
+        raise Irregular
+    return starts_, count, behind
+
+
+def _size_at(words: Array, at: Array, length: int) -> tuple[Array, Array]:
+    """The sizes of `length` bytes that lie at some positions, and whether they are ones of that length."""
+    head = words[at]
+    fits = (head & _U(0x808080 >> (24 - 8 * length))) == _U((0x8080 >> (24 - 8 * length)) if length > 1 else 0)
+    raw = (head & _U(0x7F)) | ((head >> _U(1)) & _U(0x3F80)) | ((head >> _U(2)) & _U(0x1FC000))
+    return ((raw & _U((1 << (7 * length)) - 1)) >> _U(1)).view(np.int64), fits
+
+
+def _delta_at(words: Array, attributes: Array) -> Array:
+    """The offset deltas of records whose attributes lie at some positions, -1 where there is none."""
+    found = np.full(attributes.size, -1, np.int64)
+    head = words[attributes + 1]
+    some = np.flatnonzero((~head & _U(0x0000008080808080)) != 0)  # a timestamp of at most five bytes
+    if some.size:
+        head = head[some]
+        _, bits = _numbers(head)
+        head = head >> bits.view(np.uint64)
+        short = (~head & _U(0x808080)) != 0
+        if short.any():
+            found[some[short]] = _numbers(head[short])[0]
+    return found
+
+
+def _record_at(words: Array, attributes: Array, length: int, ends: Array, counts: Array) -> tuple[Array, Array, Array]:
+    """What would be records, if their attributes were there behind a size of `length` bytes: where they start, their deltas, whether they may be."""
+    start = attributes - length
+    size, fits = _size_at(words, start, length)
+    fits &= (size >= _RECORD_MIN) & (attributes + size <= ends)
+    delta = np.full(attributes.size, -1, np.int64)
+    delta[fits] = _delta_at(words, attributes[fits])
+    return start, delta, fits & (delta > 0) & (delta < counts)
+
+
+def _is_followed(data: Array, words: Array, attributes: Array, start: Array, delta: Array, ends: Array, counts: Array, length: int) -> Array:
+    """Whether the record behind is the next one, or there is none because this is the last one."""
+    size, _ = _size_at(words, start, length)
+    behind = attributes + size
+    found = (behind == ends) & (delta + 1 == counts)
+    for each in (1, 2, 3):
+        _, fits = _size_at(words, np.minimum(behind, words.size - 1), each)
+        fits &= behind + each < ends
+        following = behind[fits] + each
+        found[np.flatnonzero(fits)[(data[following] == 0) & (_delta_at(words, following) == delta[fits] + 1)]] = True
+    return found
+
+
+def _decoded(words: Array, starts: Array, counts: Array, ends: Array) -> Fields:
     try:
         bodies, sizes = starts_of(words, starts, counts)
         stops = bodies + sizes
         last = np.cumsum(counts) - 1
-        if (sizes < 6).any() or (stops[last] != ends).any():
+        if (sizes < _RECORD_MIN).any() or (stops[last] != ends).any():
             raise Irregular
         return _fields(words, bodies, stops)
     except IndexError:
@@ -146,7 +243,7 @@ def _fields(words: Array, bodies: Array, stops: Array) -> Fields:
 
 def headers(data: Array, fields: Fields) -> Headers:
     """The headers of all records. Irregular when they do not end where their record does."""
-    words = _overlapping(data)
+    words = overlapping(data)
     counts = fields.header_count
     first = np.zeros(counts.size + 1, np.int64)
     np.cumsum(counts, out=first[1:])

@@ -112,7 +112,7 @@ def _decoded(data: Any, rows: Array, starts: Array, ends: Array, with_headers: b
         if (counts < 1).any() or (counts > ends - starts).any():
             raise decode.Irregular
         flat = np.frombuffer(data, np.uint8)
-        fields = decode.decode(flat, starts, counts, ends)
+        fields = decode.decode(flat, starts, counts, ends, rows["last_offset_delta"] + 1 == counts)
         headers = decode.headers(flat, fields) if with_headers else None
     except decode.Irregular:
         if len(rows) == 1:

@@ -85,7 +85,8 @@ def _figure(plot: Plot, rows: list[dict[str, Any]]) -> go.Figure:
 
 
 def _points(plot: Plot, rows: list[dict[str, Any]], color: str | None, mode: str) -> go.Scatter:
-    return go.Scatter(x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], mode=mode, name=color)
+    shape = "hv" if "lines" in mode else "linear"  # what was true at one moment is true until the next
+    return go.Scatter(line_shape=shape, x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], mode=mode, name=color)
 
 
 def _bars(plot: Plot, rows: list[dict[str, Any]], color: str | None) -> go.Bar:

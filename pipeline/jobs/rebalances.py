@@ -50,7 +50,7 @@ def report(source: Input) -> Report:
     return Report(
         {"rebalances": source.lately(rebalances(taken), "endTime"), "ownership": source.lately(ownership(taken, topics), "toTime")},
         plots=(
-            Plot("Who owned what", "ownership", "timeline", "fromTime", "place", "clientId", "toTime"),
+            Plot("Who owned what", "ownership", "timeline", "fromTime", "place", "memberId", "toTime"),
             Plot("How long rebalances took, ms", "rebalances", "scatter", "endTime", "durationMs", "group"),
         ),
     )

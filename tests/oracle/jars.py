@@ -1,4 +1,4 @@
-"""Where Kafka's jars are: fetched once by Maven from the two poms beside this file."""
+"""Where Kafka's jars are: fetched once by Maven from the poms beside this file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def missing() -> str | None:
 
 
 def jar_folder(part: str) -> Path:
-    """The folder with the jars of `broker` (Kafka 4.4.0) or `tools` (its command-line tools and Streams)."""
+    """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), or `connector` (of Spark)."""
     folder = home() / part
     if not (folder / ".complete").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ottla.pipeline.batches import crc_verdicts, scan
+from ottla.pipeline.decode import PADDING, SECTION_RECORDS, sections, starts_of
+from ottla.pipeline.decode import overlapping as decode_words
 from ottla.pipeline.opened import Broken, Opened, open_batches
 from ottla.protocol import compression, legacy, records
 from ottla.protocol.errors import MalformedMessage
-from ottla.protocol.records import Record, Template
+from ottla.protocol.records import HEADER_SIZE, Record, Template
 
 FIELD = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELD), max_size=3)
@@ -65,6 +69,45 @@ def by_codec(data: bytes) -> list[tuple[Any, ...]]:
 def test_columns_are_what_the_codec_reads(made: Any) -> None:
     data = written(made)
     assert by_columns(data) == by_codec(data)
+
+
+def long_batch(values: Any, count: int = 1000, **settings: Any) -> bytes:
+    made = [Record(b"k%d" % n if n % 3 else None, values(n), 1_700_000_000_000 + n, n, [("h", b"x")] if n % 50 == 0 else []) for n in range(count)]
+    return bytes(records.encode(made, Template(**settings)))
+
+
+LIKE_RECORDS = long_batch(lambda n: b"v", 400)[HEADER_SIZE:]
+VALUES: dict[str, Callable[[int], bytes | None]] = {
+    "text": lambda n: b"some text %d" % n,
+    "of all lengths": lambda n: bytes(chr(97 + n % 26), "ascii") * (n * n % 300),
+    "null": lambda n: None,
+    "zeros": lambda n: bytes(100),
+    "random": lambda n: random.Random(n).randbytes(120),
+    "like records": lambda n: LIKE_RECORDS[n * 7 % 900 : n * 7 % 900 + 400],
+    "one that is long": lambda n: b"x" * (70_000 if n == 500 else 10),
+}
+
+
+@pytest.mark.parametrize("codec", [0, 3])
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_long_batches_are_read_in_sections(values: Any, codec: int) -> None:
+    data = long_batch(values, codec=codec)
+    assert by_columns(data) == by_codec(data)
+
+
+def test_sections_are_what_they_say() -> None:
+    """Cut where records start, with as many records as lie between; a batch that compaction went through stays one piece."""
+    data = np.frombuffer(long_batch(VALUES["text"]) + bytes(PADDING), np.uint8)
+    starts, counts, ends = (np.array([n]) for n in (HEADER_SIZE, 1000, len(data) - PADDING))
+    at, count, behind = sections(data, decode_words(data), starts, counts, ends, np.array([True]))
+    assert len(at) >= 1000 // SECTION_RECORDS - 1
+    assert int(count.sum()) == 1000
+    assert (at[1:] == behind[:-1]).all()
+    assert behind[-1] == ends[0]
+    bodies, _ = starts_of(decode_words(data), starts, counts)
+    assert set((at + 1).tolist()) <= set(bodies.tolist()), "sizes have one byte here"
+    holes = bytes(records.encode([Record(None, b"v%d" % n, 0, n * 2) for n in range(500)], Template(base_offset=0)))
+    assert by_columns(holes) == by_codec(holes)
 
 
 def test_numbers_of_nine_bytes_are_read_by_hand() -> None:
