@@ -30,6 +30,7 @@ INTERNAL = """topic string, partition int, offset long, timestamp timestamp, pro
 
 _NAMES = pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 MICROSECONDS = 1000
+INSTANT = pa.timestamp("us", "UTC")
 
 
 def gathered(data: Any, at: Array, size: Array, kind: Any) -> Any:
@@ -61,8 +62,9 @@ def _as(array: Any, kind: Any) -> Any:
     return array if array.type == kind else array.cast(kind)
 
 
-def _instant(milliseconds: Array) -> Any:
-    return pa.array((milliseconds * MICROSECONDS).view("M8[us]")).cast(pa.timestamp("us", "UTC"))
+def instant(milliseconds: Array) -> Any:
+    """An Arrow array of times in ms."""
+    return pa.Array.from_buffers(INSTANT, milliseconds.size, [None, pa.py_buffer(np.ascontiguousarray(milliseconds * MICROSECONDS))])
 
 
 def _size(sizes: Array) -> Any:
@@ -105,7 +107,7 @@ _RECORD_COLUMNS: dict[str, Callable[[Opened, Place], Any]] = {
     "topic": lambda o, place: pa.repeat(pa.scalar(place.topic), len(o.offset)),
     "partition": lambda o, place: pa.repeat(pa.scalar(place.partition, pa.int32()), len(o.offset)),
     "offset": lambda o, _: pa.array(o.offset),
-    "timestamp": lambda o, _: _instant(o.timestamp),
+    "timestamp": lambda o, _: instant(o.timestamp),
     "timestampType": lambda o, _: pa.array(((o.table["attributes"] >> 3) & 1).astype(np.int32)[o.row]),
     "producerId": _of_batch("producer_id"),
     "producerEpoch": _of_batch("producer_epoch"),
@@ -142,8 +144,8 @@ def batch_rows(table: Array, crc_valid: Array | None, errors: list[str | None], 
         "transactional": lambda: pa.array((attributes & records.TRANSACTIONAL_MASK) != 0),
         "control": lambda: pa.array((attributes & records.CONTROL_MASK) != 0),
         "controlType": lambda: pa.array([*(kinds or ()), *[None] * (n - len(kinds or ()))], pa.string()),
-        "baseTimestamp": lambda: _instant(table["base_timestamp"]),
-        "maxTimestamp": lambda: _instant(table["max_timestamp"]),
+        "baseTimestamp": lambda: instant(table["base_timestamp"]),
+        "maxTimestamp": lambda: instant(table["max_timestamp"]),
         "deleteHorizonMs": lambda: pa.array(table["base_timestamp"], mask=~horizon),
         "producerId": lambda: pa.array(table["producer_id"]),
         "producerEpoch": lambda: pa.array(table["producer_epoch"]),

@@ -13,7 +13,7 @@ maxOffsetsPerTrigger of streams
 verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to tell in `error` what is wrong with them
 mode                 failfast, or dropmalformed: what cannot be read is left out
-minPartitions        about how many tasks read; twice the cores of this machine otherwise
+minPartitions        about how many tasks read; as many as this machine has cores otherwise
 pushdown             true: filters on topic, partition, offset and timestamp choose files and batches. Spark up to 4.3.0 keeps the filters of
                      one query for the next one over the same DataFrame, whose rows then are wrong: for a DataFrame that is used once
 """
@@ -38,7 +38,6 @@ VIEWS = {
     "internal": columns.INTERNAL,
 }
 STREAMED = ("records", "batches", "internal")
-TASKS_PER_CORE = 2
 EARLIEST, LATEST = -2, -1
 ISOLATIONS = ("read_uncommitted", "read_committed")
 MODES = ("failfast", "dropmalformed")
@@ -79,7 +78,7 @@ class Source:
                 skip_broken=one_of(options, "mode", MODES) == "dropmalformed",
                 opens=one_of(options, "verifyRecords", reading.OPENS),
             ),
-            number_of(options, "minPartitions") or TASKS_PER_CORE * (os.cpu_count() or 1),
+            number_of(options, "minPartitions") or os.cpu_count() or 1,
             tuple(_whole("partition", one.strip()) for one in options["partition"].split(",")) if options.get("partition") else None,
             offsets_of(options, "startingOffsets", "earliest"),
             offsets_of(options, "endingOffsets", "latest"),

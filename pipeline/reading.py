@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..coordinator.described import control_type
 from ..protocol.records import CODEC_MASK, CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
 from .batches import TABLE, Array, crc_verdicts, scan
-from .columns import MICROSECONDS, batch_rows, gathered, record_batch
+from .columns import batch_rows, gathered, instant, record_batch
 from .directory import FIRST, LAST, Bounds, Directory, Segment, Slice
 from .opened import BATCH_BYTES_MAX, Broken, Opened, open_batches
 
@@ -232,7 +232,7 @@ def index_rows(directory: Directory, segment: Segment, schema: Any, options: Opt
     def of(name: str) -> Any:
         return aborted[name].astype(np.int64)
 
-    instants = pa.array((timestamps * MICROSECONDS).view("M8[us]")).cast(pa.timestamp("us", "UTC"))
+    instants = instant(timestamps)
     columns = {
         "topic": pa.repeat(pa.scalar(segment.topic), total),
         "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), total),
