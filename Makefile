@@ -53,7 +53,7 @@ oracle: $(READY)
 
 constraints:
 	$(PYTHON) -m piptools compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url \
-		--no-emit-trusted-host --no-emit-find-links --no-header --extra dev --extra spark -o constraints.txt pyproject.toml
+		--no-emit-trusted-host --no-emit-find-links --no-header --extra dev --extra pipelines --extra spark -o constraints.txt pyproject.toml
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -17,7 +17,8 @@ def register(spark: SparkSession) -> None:
     from .source import KafkaLog
     from .wire import KafkaWire
 
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    if spark.conf.get(PUSHDOWN, "false") != "true":  # a declarative pipeline sets it in its specification, and may not set it here
+        spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(KafkaLog)
     spark.dataSource.register(KafkaWire)
 
@@ -43,6 +44,7 @@ def session(**settings: Any) -> SparkSession:
     return spark
 
 
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Where Spark's own work is little: what it would take to compile that well is longer than it takes.
 SMALL = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .jobs import Input, Report
 
 FOUND, FAILED = 1, 2
+PROJECT = Path(__file__).with_name("project")
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 SINCE = click.option("--since", metavar="WHEN", help="From when on: 90s, 15m, 2h, 7d, an ISO time (UTC), or ms since 1970.")
@@ -61,11 +64,9 @@ def started(settings: tuple[str, ...], small: bool = False) -> Any:
 
 def done(work: Callable[[], int]) -> None:
     """Ends the process with what `work` returns, or says why it could not be done."""
-    from .reading import BrokenLog
-
     try:
         code = work()
-    except (RuntimeError, ValueError, OSError, ImportError, BrokenLog) as error:
+    except (RuntimeError, ValueError, OSError, ImportError) as error:
         click.echo(f"ottla: {error}", err=True)
         code = FAILED
     except Exception as error:
@@ -226,5 +227,54 @@ def load(specification: str, bootstrap_server: str, rate: int | None, settings: 
         count = job.load(spark, wanted, bootstrap_server, rate)
         click.echo(f"{count:,} records in {time.monotonic() - began:.1f} s", err=True)
         return 0
+
+    done(work)
+
+
+@pipeline.command()
+@click.argument("project", type=click.Path())
+@click.argument("directory")
+def new(project: str, directory: str) -> None:
+    """Make a declarative pipeline over a data directory: a project to run with `ottla pipeline run`, and to change."""
+    if os.path.exists(project):
+        click.echo(f"ottla: {project} is there already", err=True)
+        sys.exit(FAILED)
+    if "://" not in directory:
+        directory = os.path.abspath(directory)
+    root = os.path.abspath(project)
+    for source in sorted(PROJECT.rglob("*")):
+        if source.suffix in (".py", ".yml"):
+            target = Path(root) / source.relative_to(PROJECT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(source.read_text().replace("@PROJECT@", root).replace("@DIRECTORY@", directory))
+    click.echo(f"made {root}; run it with: ottla pipeline run {project}")
+
+
+@pipeline.command()
+@click.argument("project", type=click.Path(exists=True, file_okay=False), default=".")
+@click.option("--dry", is_flag=True, help="Only check the graph of tables.")
+@click.option("--refresh", help="Tables to bring up to date, with commas; all otherwise.")
+@click.option("--full-refresh", help="Tables to make from nothing, with commas, or all.")
+def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) -> None:
+    """Run a declarative pipeline. Needs `pip install ottla[spark,pipelines]`. Exit code 2 when the run fails."""
+
+    def work() -> int:
+        from .java import check_java
+
+        check_java()
+        for module in ("pyspark", "grpc", "google.rpc"):
+            if importlib.util.find_spec(module.partition(".")[0]) is None:
+                raise RuntimeError(f"{module} is not installed: pip install ottla[spark,pipelines]")
+        import pyspark
+
+        home = os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))
+        command = [f"{home}/bin/spark-class", "org.apache.spark.deploy.SparkPipelines", str(Path(__file__).with_name("declarative.py"))]
+        command += ["dry-run" if dry else "run"]
+        if refresh is not None:
+            command += ["--refresh", refresh]
+        if full_refresh is not None:
+            command += ["--full-refresh-all"] if full_refresh == "all" else ["--full-refresh", full_refresh]
+        environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": home, **os.environ}
+        return FAILED if subprocess.run(command, cwd=project, env=environment, check=False).returncode else 0
 
     done(work)

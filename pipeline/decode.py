@@ -195,7 +195,7 @@ def _is_followed(data: Array, words: Array, attributes: Array, start: Array, del
     """Whether the record behind is the next one, or there is none because this is the last one."""
     size, _ = _size_at(words, start, length)
     behind = attributes + size
-    found = (behind == ends) & (delta + 1 == counts)
+    found: Array = (behind == ends) & (delta + 1 == counts)
     for each in (1, 2, 3):
         _, fits = _size_at(words, np.minimum(behind, words.size - 1), each)
         fits &= behind + each < ends

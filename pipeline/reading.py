@@ -20,7 +20,7 @@ from .opened import BATCH_BYTES_MAX, Broken, Opened, open_batches
 OPENS = ("none", "compressed", "all")
 
 
-class BrokenLog(Exception):
+class BrokenLog(ValueError):
     """Something in a log cannot be read; the message says what and where."""
 
 

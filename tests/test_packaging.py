@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 CHECK = """
-import importlib, ottla.protocol.records, ottla.schemas, os, sys
+import importlib, ottla.protocol.records, ottla.schemas, os, subprocess, sys
 for name in ("protocol", "storage", "coordinator", "broker", "pipeline", "schemas"):
     try:
         importlib.import_module(name)
@@ -25,6 +25,10 @@ try:
 except RuntimeError as error:
     assert "pip install ottla[spark]" in str(error)
 assert os.path.exists(os.path.join(os.path.dirname(ottla.__file__), "py.typed"))
+for name in ("log4j2.properties", "project/spark-pipeline.yml", "project/transformations/logs.py"):
+    assert os.path.exists(os.path.join(os.path.dirname(ottla.pipeline.__file__), name)), name
+done = subprocess.run([sys.executable, "-m", "ottla", "pipeline", "audit", "."], capture_output=True, text=True)
+assert (done.returncode, "pip install ottla[spark]" in done.stderr) == (2, True), done
 from ottla.testing import Broker
 with Broker() as broker:
     print(broker.bootstrap_servers)

@@ -74,6 +74,8 @@ def in_batches(batches: DataFrame, partitions: DataFrame) -> DataFrame:
             "leader-epoch",
             f.format_string("is of leader epoch %d, the checkpoint has %d", "leaderEpoch", epoch),
         ),
+        offset="baseOffset",
+        position="position",
     )
 
 
@@ -111,6 +113,8 @@ def in_sequences(batches: DataFrame, partitions: DataFrame) -> DataFrame:
             "producer-epoch",
             f.format_string("producer %d: epoch %d after %d", *who, f.col("before.producerEpoch")),
         ),
+        offset="baseOffset",
+        position="position",
     )
 
 
@@ -128,6 +132,7 @@ def in_indexes(batches: DataFrame, index: DataFrame) -> DataFrame:
     offsets = _told(
         rows.groupBy(*place, "offset", "position").agg(f.bool_or("right").alias("right")),
         _finding(~f.col("right"), "index", f.format_string("the offset index has %d at position %d, the log has not", "offset", "position")),
+        position="position",
     )
     held = whole.select(*place, f.col("maxTimestamp").alias("timestamp"), "baseOffset", "lastOffset", "magic", "codec")
     rows = index.where("kind = 'time'").select(*place, "offset", "timestamp").join(held, [*place, "timestamp"], "left")
@@ -201,15 +206,14 @@ def _finding(condition: Column, kind: Column | str, detail: Column) -> Column:
     return f.when(condition, f.struct(name.alias("kind"), detail.alias("detail")))
 
 
-def _told(rows: DataFrame, *candidates: Column) -> DataFrame:
-    """A row for each finding in a row."""
-    there = set(rows.columns)
+def _told(rows: DataFrame, *candidates: Column, offset: str = "offset", position: str | None = None) -> DataFrame:
+    """A row for each finding in a row, which tells its offset and, where there is one, its position by these columns."""
     rows = rows.select(
         "topic",
         "partition",
         "segment",
-        f.col("position") if "position" in there else f.lit(None).cast("long").alias("position"),
-        f.col("offset") if "offset" in there else f.col("baseOffset").alias("offset"),
+        (f.lit(None).cast("long") if position is None else f.col(position)).alias("position"),
+        f.col(offset).alias("offset"),
         f.explode(f.filter(f.array(*candidates), lambda one: one.isNotNull())).alias("found"),
     )
     return rows.select("topic", "partition", "segment", "position", "offset", "found.kind", "found.detail")

@@ -42,7 +42,7 @@ def current(commits: DataFrame) -> DataFrame:
     """What is committed in the end."""
     window = Window.partitionBy("group", "topic", "partition").orderBy(f.col("logOffset").desc())
     rows = commits.withColumn("n", f.row_number().over(window)).where("n = 1 AND committedOffset IS NOT NULL")
-    return rows.drop("n", "coordinator", "logOffset")
+    return rows.select("group", "topic", "partition", "committedOffset", "leaderEpoch", "metadata", "commitTime")
 
 
 def lag(commits: DataFrame, partitions: DataFrame) -> DataFrame:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from . import Input, NotThere, Plot, Report
 from .timeline import Change, Rebalance, Timeline
@@ -26,18 +23,19 @@ _TYPES: dict[str, DataType] = {
     "kind": StringType(),
     "step": StringType(),
     "logOffset": LongType(),
-    "time": TimestampType(),
+    "timeMs": LongType(),
     "epoch": IntegerType(),
     "topic": StringType(),
     "partition": IntegerType(),
     "owner": StringType(),
     "clientId": StringType(),
-    "startTime": TimestampType(),
+    "startMs": LongType(),
     "members": IntegerType(),
     "partitions": IntegerType(),
     "movedPartitions": IntegerType(),
 }
 STEPS = StructType([StructField(name, kind) for name, kind in _TYPES.items()])
+_NOTHING = dict.fromkeys(STEPS.names)
 STATE = "timeline string"
 
 
@@ -60,18 +58,25 @@ def records(internal: DataFrame) -> DataFrame:
     """The records about groups' members and assignments, with the group that each is of."""
     group = f.coalesce(f.get_json_object("key", "$.group"), f.get_json_object("key", "$.group_id"))
     about = internal.where("type = 'GroupMetadata' OR type RLIKE '^(Consumer|Share|Streams)Group'")
-    return about.select(group.alias("group"), "partition", "offset", "timestamp", "type", "key", "value")
+    return about.select(group.alias("group"), "partition", "offset", f.unix_millis("timestamp").alias("timeMs"), "type", "key", "value")
 
 
 def steps(internal: DataFrame) -> DataFrame:
     """Each change of an owner (`step` is owner) and each rebalance that came to its end (rebalance), in batch."""
-    return records(internal).groupBy("group").applyInArrow(_steps_of_group, STEPS)
+    one = f.struct("partition", "offset", "timeMs", "group", "type", "key", "value")
+    grouped = records(internal).groupBy("group").agg(f.collect_list(one).alias("records"))
+    taken = f.udf(_steps_of_group, ArrayType(STEPS))  # of a declarative pipeline's ways to Python the one that needs no schema beforehand
+    return _timed(grouped.select(f.explode(taken("records")).alias("s")).select("s.*"))
 
 
 def stream_of_steps(internal: DataFrame) -> DataFrame:
     """As `steps`, of a stream of the view `internal`. Needs Spark's RocksDB state store."""
-    grouped = records(internal).groupBy("group")
-    return grouped.transformWithStateInPandas(Steps(), STEPS, "Append", "None")
+    return _timed(records(internal).groupBy("group").transformWithStateInPandas(Steps(), STEPS, "Append", "None"))
+
+
+def _timed(steps: DataFrame) -> DataFrame:
+    rest = [name for name in STEPS.names if not name.endswith("Ms")]
+    return steps.select(*rest, f.timestamp_millis("timeMs").alias("time"), f.timestamp_millis("startMs").alias("startTime"))
 
 
 def rebalances(steps: DataFrame) -> DataFrame:
@@ -96,35 +101,30 @@ def ownership(steps: DataFrame, topics: DataFrame) -> DataFrame:
     ).orderBy("group", "topic", "partition", "fromTime")  # fmt: skip
 
 
-def _steps_of_group(table: pa.Table) -> pa.Table:
-    return pa.Table.from_pylist(_fed(Timeline(), table.to_pylist()), to_arrow_schema(STEPS, timezone="UTC"))
+def _steps_of_group(rows: list[Any]) -> list[dict[str, Any]]:
+    return _fed(Timeline(), rows)
 
 
-def _fed(timeline: Timeline, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _fed(timeline: Timeline, rows: list[Any]) -> list[dict[str, Any]]:
     """What the records of one group make of a timeline, in the order of its log."""
     found = []
     for row in sorted(rows, key=lambda one: (one["partition"], one["offset"])):
         key, value = (None if row[name] is None else json.loads(row[name]) for name in ("key", "value"))
-        time_ms = round(row["timestamp"].timestamp() * 1000)
-        for step in timeline.feed(row["type"], key, value, time_ms):
-            found.append({"group": row["group"], "kind": timeline.kind, "logOffset": row["offset"], **_row(step)})
+        for step in timeline.feed(row["type"], key, value, row["timeMs"]):
+            found.append({**_NOTHING, "group": row["group"], "kind": timeline.kind, "logOffset": row["offset"], **_row(step)})
     return found
 
 
 def _row(step: Change | Rebalance) -> dict[str, Any]:
     if isinstance(step, Change):
         return {
-            "step": "owner", "time": _instant(step.time_ms), "epoch": step.epoch, "topic": step.topic, "partition": step.partition,
+            "step": "owner", "timeMs": step.time_ms, "epoch": step.epoch, "topic": step.topic, "partition": step.partition,
             "owner": step.owner, "clientId": step.client_id,
         }  # fmt: skip
     return {
-        "step": "rebalance", "time": _instant(step.end_ms), "epoch": step.epoch, "startTime": _instant(step.start_ms), "members": step.members,
+        "step": "rebalance", "timeMs": step.end_ms, "epoch": step.epoch, "startMs": step.start_ms, "members": step.members,
         "partitions": step.partitions, "movedPartitions": step.moved,
     }  # fmt: skip
-
-
-def _instant(ms: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
 class Steps(StatefulProcessor):
@@ -140,7 +140,7 @@ class Steps(StatefulProcessor):
         came = pd.concat(list(rows)).astype(object)
         found = _fed(timeline, came.where(came.notna(), None).to_dict("records"))
         self.state.update((timeline.dumps(),))
-        yield pd.DataFrame(found, columns=list(_TYPES))
+        yield pd.DataFrame(found, columns=STEPS.names)
 
     def close(self) -> None:
         """Nothing is held beside the state."""

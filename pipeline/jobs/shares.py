@@ -28,8 +28,9 @@ def report(source: Input) -> Report:
     written = states(internal, partitions).cache()
     last = records(written).cache()
     topics = [row.topic for row in written.select("topic").distinct().collect() if row.topic is not None and source.has(row.topic)]
-    if topics:
-        last = timed(last, source.read("records", topic=",".join(topics), mode="dropmalformed").select("topic", "partition", "offset", "timestamp"))
+    options = {"topic": ",".join(topics)} if topics else {"endingOffsets": "0"}  # nothing, where the topics have gone
+    written_at = source.read("records", mode="dropmalformed", **options).select("topic", "partition", "offset", "timestamp")
+    last = timed(last, written_at)
     tables = {
         "groups": groups(written, last, partitions),
         "deliveries": deliveries(last),
@@ -91,19 +92,19 @@ def _named(code: str) -> Column:
 def timed(records: DataFrame, written: DataFrame) -> DataFrame:
     """With the time from a record's timestamp until it was settled. `written`: topic, partition, offset and timestamp of records."""
     rows = records.join(written, ["topic", "partition", "offset"], "left")
-    return rows.withColumn("settledAfterMs", f.expr("unix_millis(settledTime) - unix_millis(timestamp)")).drop("timestamp")
+    after = f.expr("unix_millis(settledTime) - unix_millis(timestamp)").alias("settledAfterMs")
+    return rows.select(*PLACE, "offset", "state", "deliveryCount", "settledTime", "releases", after)
 
 
 def groups(states: DataFrame, records: DataFrame, partitions: DataFrame) -> DataFrame:
-    """A row for each share-partition. Times are from a record's timestamp to its acknowledgement."""
+    """A row for each share-partition. `records` are those of `timed`: times are from a record's timestamp to its acknowledgement."""
     last = states.groupBy(*PLACE).agg(
         f.max_by("startOffset", "at").alias("startOffset"),
         f.max_by("deliveryCompleteCount", "at").alias("deliveryCompleteCount"),
         f.max_by("leaderEpoch", "at").alias("leaderEpoch"),
         f.max("time").alias("writtenTime"),
     )
-    times = "settledAfterMs" in records.columns
-    taken = f.when(f.col("state") == "Acknowledged", f.col("settledAfterMs")) if times else f.lit(None).cast("long")
+    taken = f.when(f.col("state") == "Acknowledged", f.col("settledAfterMs"))
     counts = records.groupBy(*PLACE).agg(
         *[f.sum((f.col("state") == name).cast("long")).alias(name.lower()) for name in ("Acknowledged", "Archived")],
         f.sum((f.col("deliveryCount") > 1).cast("long")).alias("redelivered"),
@@ -113,7 +114,10 @@ def groups(states: DataFrame, records: DataFrame, partitions: DataFrame) -> Data
     )
     ends = partitions.select("topic", "partition", f.col("endOffset").alias("logEndOffset"))
     rows = last.join(counts, [*PLACE], "left").join(ends, ["topic", "partition"], "left")
-    return rows.select(*PLACE, *[name for name in rows.columns if name not in PLACE]).orderBy(*PLACE)
+    return rows.select(*PLACE, "startOffset", "logEndOffset", "deliveryCompleteCount", *_COUNTS, "leaderEpoch", "writtenTime").orderBy(*PLACE)
+
+
+_COUNTS = ("acknowledged", "archived", "redelivered", "mostDeliveries", "acknowledgedAfterMsP50", "acknowledgedAfterMsP99")
 
 
 def deliveries(records: DataFrame) -> DataFrame:

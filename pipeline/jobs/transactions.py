@@ -56,7 +56,8 @@ def history(internal: DataFrame) -> DataFrame:
 def states(internal: DataFrame) -> DataFrame:
     """The last state of every transactional id that is still there."""
     window = Window.partitionBy("transactionalId").orderBy(f.col("partition"), f.col("offset").desc())
-    return history(internal).withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL").drop("n")
+    last = history(internal).withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL")
+    return last.select("transactionalId", "producerId", "producerEpoch", "state", "timeoutMs", "partitions", "startTime", "updateTime")
 
 
 def transactions(history: DataFrame) -> DataFrame:
@@ -78,7 +79,8 @@ def transactions(history: DataFrame) -> DataFrame:
         f.max(f.size("partitions")).alias("partitions"),
     )
     duration = f.unix_millis("endTime") - f.unix_millis("startTime")
-    return made.drop("number").withColumn("durationMs", duration).orderBy("startTime", "transactionalId")
+    columns = ("transactionalId", "producerId", "producerEpoch", "startTime", "preparedTime", "endTime", "outcome", "partitions")
+    return made.select(*columns, duration.alias("durationMs")).orderBy("startTime", "transactionalId")
 
 
 def spans(batches: DataFrame) -> DataFrame:
@@ -98,7 +100,8 @@ def spans(batches: DataFrame) -> DataFrame:
         f.min(f.when(data, f.col("baseTimestamp"))).alias("startTime"),
         f.max(f.when(marker, f.col("maxTimestamp"))).alias("endTime"),
     )
-    return made.drop("number")
+    place = ("topic", "partition", "producerId", "producerEpoch")
+    return made.select(*place, "firstOffset", "endOffset", "endSegment", "outcome", "records", "startTime", "endTime")
 
 
 def held(spans: DataFrame, names: DataFrame | None = None) -> DataFrame:

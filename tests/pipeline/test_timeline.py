@@ -127,7 +127,7 @@ def test_the_processor_of_streams_keeps_each_groups_state() -> None:
 
     def rows(records: list[tuple[str, Any, Any]], since: int) -> pd.DataFrame:
         made = [
-            {"group": "g", "partition": 0, "offset": since + n, "timestamp": pd.Timestamp(1000 * (since + n), unit="ms"), "type": type_,
+            {"group": "g", "partition": 0, "offset": since + n, "timeMs": 1000 * (since + n), "type": type_,
              "key": json.dumps(key), "value": None if value is None else json.dumps(value)}
             for n, (type_, key, value) in enumerate(records)
         ]  # fmt: skip

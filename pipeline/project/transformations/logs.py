@@ -1,0 +1,42 @@
+"""What the logs say, as tables. The others are made of these."""
+
+import os
+
+from ottla.pipeline import register
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+
+DIRECTORY = os.environ.get("OTTLA_DIRECTORY", "@DIRECTORY@")
+
+spark = SparkSession.active()
+register(spark)
+
+
+def view(name: str) -> DataFrame:
+    return spark.read.format("kafka-log").options(path=DIRECTORY, view=name).load()
+
+
+@dp.materialized_view
+def batches() -> DataFrame:
+    return view("batches")
+
+
+@dp.materialized_view
+def indexes() -> DataFrame:
+    return view("index")
+
+
+@dp.materialized_view
+def partitions() -> DataFrame:
+    return view("partitions")
+
+
+@dp.materialized_view
+def files() -> DataFrame:
+    return view("files")
+
+
+@dp.table
+def internal() -> DataFrame:
+    """A stream: each run adds what the logs of Kafka's own topics got since the last one."""
+    return spark.readStream.format("kafka-log").options(path=DIRECTORY, view="internal", isolation="read_committed", mode="dropmalformed").load()
