@@ -23,6 +23,7 @@ MAY_IMPORT = {
 FOR_SPARK = {"numpy", "pandas", "plotly", "pyarrow", "pyspark", "fsspec"}
 ASYNCIO_MAY_BE_IN = {"broker/server.py", "broker/connection.py", "broker/clock.py", "broker/lab.py", "broker/http.py", "broker/seed.py"}
 NOT_BELOW_BROKER = {"asyncio", "uvloop", "random", "time", "socket", "threading", "secrets"}
+TEMPLATES = ROOT / "pipeline" / "project"  # a user's files, to be
 OPENS_PATHS = {"storage/files.py"}
 
 
@@ -30,6 +31,8 @@ def sources() -> list[tuple[str, ast.Module]]:
     found = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
+            if path.is_relative_to(TEMPLATES):
+                continue
             found.append((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())))
     return found
 
