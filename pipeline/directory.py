@@ -148,19 +148,26 @@ class Directory:
 
     def offset_index(self, segment: Segment) -> tuple[Array, Array]:
         """Last offsets of indexed batches, and their positions."""
-        rows = _entries(self.files.whole(segment.name(layout.INDEX)), _INDEX)
+        rows = _entries(self._index(segment, layout.INDEX), _INDEX)
         rows = rows[: int(np.flatnonzero(rows["position"])[-1]) + 1] if rows["position"].any() else rows[:0]  # the active one has zeros behind
         return rows["offset"].astype(np.int64) + segment.base_offset, rows["position"].astype(np.int64)
 
+    def _index(self, segment: Segment, suffix: str) -> bytes:
+        """An index as it is; nothing where it cannot be read, as logs can be read without."""
+        try:
+            return self.files.whole(segment.name(suffix))
+        except OSError:
+            return b""
+
     def time_index(self, segment: Segment) -> tuple[Array, Array]:
         """Largest timestamps so far, and the offsets of the records that have them."""
-        rows = _entries(self.files.whole(segment.name(layout.TIME_INDEX)), _TIME_INDEX)
+        rows = _entries(self._index(segment, layout.TIME_INDEX), _TIME_INDEX)
         rows = rows[: int(np.flatnonzero(rows["timestamp"])[-1]) + 1] if rows["timestamp"].any() else rows[:0]
         return rows["timestamp"].astype(np.int64), rows["offset"].astype(np.int64) + segment.base_offset
 
     def aborted(self, segments: Iterable[Segment]) -> Array:
         """The aborted transactions of segments, in log order."""
-        rows = [_entries(self.files.whole(one.name(layout.TXN_INDEX)), _TXN_INDEX) for one in segments]
+        rows = [_entries(self._index(one, layout.TXN_INDEX), _TXN_INDEX) for one in segments]
         return np.concatenate(rows) if rows else np.empty(0, _TXN_INDEX)
 
     def slices(self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None) -> Iterator[Slice]:
@@ -218,7 +225,7 @@ class Directory:
     def _scanned(self, segment: Segment, start: int) -> Array:
         try:
             data, size = self.files.part(segment.name(), start, segment.size)
-        except FileNotFoundError:
+        except OSError:  # it has gone, or cannot be read, which is said where its records are
             return scan(b"", 0, 0).table
         return scan(data, 0, size).table
 

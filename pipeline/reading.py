@@ -163,7 +163,12 @@ def kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
 
 def batches(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
     """The batches of a slice as an Arrow batch of `schema`. What is no whole batch is a row with `error`."""
-    found = batches_of(directory, part)
+    unreadable: str | None = None
+    try:
+        found = batches_of(directory, part)
+    except OSError as error:  # a file that is there and cannot be read
+        found = Found(b"", np.empty(0, TABLE), 0, [(part.start, part.end)])
+        unreadable = f"cannot be read: {error.strerror or error}"
     if found is None:
         return
     table = _wanted(found.table, part)
@@ -183,7 +188,7 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
             lost[name] = -1
         for i, (start, end) in enumerate(found.gaps):
             lost["position"][i], lost["length"][i] = start, end - start - LOG_OVERHEAD
-            errors.append(f"{end - start} bytes that are not a whole batch")
+            errors.append(unreadable or f"{end - start} bytes that are not a whole batch")
         shifted = np.concatenate([shifted, lost])
         valid = None if valid is None else np.concatenate([valid, np.zeros(len(lost), bool)])
     if len(shifted):

@@ -65,7 +65,8 @@ def steps(internal: DataFrame) -> DataFrame:
     """Each change of an owner (`step` is owner) and each rebalance that came to its end (rebalance), in batch."""
     one = f.struct("partition", "offset", "timeMs", "group", "type", "key", "value")
     grouped = records(internal).groupBy("group").agg(f.collect_list(one).alias("records"))
-    taken = f.udf(_steps_of_group, ArrayType(STEPS))  # of a declarative pipeline's ways to Python the one that needs no schema beforehand
+    # Of a declarative pipeline's ways to Python this is the one that needs no schema beforehand; of type hints Spark would ask too much.
+    taken = f.udf(lambda rows: _fed(Timeline(), rows), ArrayType(STEPS))
     return _timed(grouped.select(f.explode(taken("records")).alias("s")).select("s.*"))
 
 
@@ -99,10 +100,6 @@ def ownership(steps: DataFrame, topics: DataFrame) -> DataFrame:
         "group", "kind", "topic", "partition", f.col("owner").alias("memberId"), "clientId", f.col("time").alias("fromTime"), "toTime",
         f.col("epoch").alias("fromEpoch"), "toEpoch", place.alias("place"),
     ).orderBy("group", "topic", "partition", "fromTime")  # fmt: skip
-
-
-def _steps_of_group(rows: list[Any]) -> list[dict[str, Any]]:
-    return _fed(Timeline(), rows)
 
 
 def _fed(timeline: Timeline, rows: list[Any]) -> list[dict[str, Any]]:

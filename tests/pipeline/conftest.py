@@ -20,7 +20,7 @@ from . import story
 FAST = {
     **pipeline.SMALL,
     "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "1g",
     "spark.log.level": "OFF",
 }

@@ -215,6 +215,9 @@ def test_what_else_can_be_wrong(spark: Any, planted: Planted) -> None:
         planted.without_indexes("log", what, batches, end=ENDS.get(what, 0))
     for what, (change, _) in FILES.items():
         change(planted.partition("file", what))
+    unreadable = planted.without_indexes("unreadable", "a segment that cannot be read", [], end=0) / f"{NAME}.log"
+    unreadable.unlink()
+    unreadable.mkdir()
     cleaned = [batch(0, 1, base_sequence=0, **PRODUCER), batch(7, 1, base_sequence=7, **PRODUCER)]
     planted.without_indexes("cleaned", "a gap that the cleaner made", cleaned, end=0)
     planted.without_indexes("cleaned", "a gap behind what was cleaned", cleaned, end=0)
@@ -222,6 +225,7 @@ def test_what_else_can_be_wrong(spark: Any, planted: Planted) -> None:
     found = planted.found(spark)
     wanted = {what: kinds for what, (_, kinds) in {**LOGS, **FILES}.items()}
     wanted |= {"a gap that the cleaner made": set(), "a gap behind what was cleaned": {"continuity"}}
+    wanted["a segment that cannot be read"] = {"bytes"}
     wanted["a log that ends in the middle of a batch"] = {"bytes", "end"}
     assert found == wanted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from ottla.pipeline.command import since_ms
+from ottla.pipeline.jobs import Report
+from ottla.pipeline.output import write
 from pyarrow import parquet
 
 from ottla.cli import main
@@ -55,7 +58,7 @@ def story(spark: Any, archive: Path) -> str:
 @pytest.mark.slow
 def test_exit_codes(story: str, archive: Path) -> None:
     """0 clean, 1 for findings, 2 for what could not be done."""
-    assert run("transactions", story).exit_code == 0
+    assert run("diff", story, story, "--topic", "jobs").exit_code == 0
     differ = run("diff", str(archive / "before"), str(archive / "after"), "--topic", "compacted", "--format", "csv")
     assert differ.exit_code == 1
     assert "findings" in differ.stderr
@@ -83,17 +86,19 @@ def test_lines_of_json(story: str) -> None:
 
 
 @pytest.mark.slow
-def test_files_of_each_format(story: str, tmp_path: Path) -> None:
+def test_files_of_each_format(spark: Any, tmp_path: Path) -> None:
+    rows = [(n, datetime(2026, 1, 2, 3, 4, n, tzinfo=UTC), b"\xff" if n else b"text", None) for n in range(3)]
+    report = Report({"things": spark.createDataFrame(rows, "n int, at timestamp, raw binary, nothing string").orderBy("n")})
     for kind in ("csv", "json", "parquet", "table"):
-        assert run("transactions", story, "--format", kind, "--out", str(tmp_path / kind)).exit_code == 0
-    with (tmp_path / "csv" / "transactions.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    outcomes = ["Abort", "Commit"] * 3 + ["Ongoing"]
-    assert [row["outcome"] for row in rows] == outcomes
-    assert [json.loads(line)["outcome"] for line in (tmp_path / "json" / "transactions.jsonl").read_text().splitlines()] == outcomes
-    assert parquet.read_table(tmp_path / "parquet" / "transactions")["outcome"].to_pylist() == outcomes
-    assert "Ongoing" in (tmp_path / "table" / "transactions.txt").read_text()
-    assert run("transactions", story, "--format", "parquet").exit_code == 2
+        assert write(report, "things of a test", kind, str(tmp_path / kind)) == str(tmp_path / kind)
+    with (tmp_path / "csv" / "things.csv").open() as file:
+        assert [(row["n"], row["raw"], row["nothing"]) for row in csv.DictReader(file)] == [("0", "text", ""), ("1", "0xff", ""), ("2", "0xff", "")]
+    lines = [json.loads(line) for line in (tmp_path / "json" / "things.jsonl").read_text().splitlines()]
+    assert lines[1] == {"n": 1, "at": "2026-01-02T03:04:01", "raw": "0xff", "nothing": None}
+    assert parquet.read_table(tmp_path / "parquet" / "things")["n"].to_pylist() == [0, 1, 2]
+    assert "2026-01-02T03:04:02" in (tmp_path / "table" / "things.txt").read_text()
+    with pytest.raises(ValueError, match="needs --out"):
+        write(report, "things", "parquet", None)
 
 
 @pytest.mark.slow
