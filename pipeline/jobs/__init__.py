@@ -44,16 +44,14 @@ class Input:
     _kept: dict[Any, DataFrame] = field(default_factory=dict)
 
     def table(self, view: str, **options: str) -> DataFrame:
-        """A view of the directory with options of `kafka-log`; of batches, those since `since_ms`."""
-        if view == "batches" and self.since_ms is not None:
-            options = {"startingTimestamp": str(self.since_ms), **options}
+        """A view of the directory with options of `kafka-log`, read once."""
         key = view, tuple(sorted(options.items()))
         if key not in self._kept:
             self._kept[key] = self.read(view, **options).cache()
         return self._kept[key]
 
     def read(self, view: str, **options: str) -> DataFrame:
-        """As `table`, read anew each time and from the beginning."""
+        """As `table`, read anew each time."""
         return self.spark.read.format("kafka-log").options(path=self.path, view=view, **options).load()
 
     def has(self, topic: str) -> bool:

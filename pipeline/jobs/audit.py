@@ -30,8 +30,18 @@ def report(source: Input) -> Report:
     internal = source.internal("__transaction_state")
     if internal is not None:
         parts.append(in_transactions(batches, internal))
-    found = reduce(DataFrame.unionByName, parts).orderBy("topic", "partition", "segment", "position", "kind")
+    found = reduce(DataFrame.unionByName, parts)
+    if source.since_ms is not None:
+        found = lately(found, batches, source.since_ms)
+    found = found.orderBy("topic", "partition", "segment", "position", "kind")
     return Report({"findings": found, "partitions": looked_at(batches, partitions)}, findings="findings")
+
+
+def lately(findings: DataFrame, batches: DataFrame, since_ms: int) -> DataFrame:
+    """Without those of segments to which nothing was written since then."""
+    place = ["topic", "partition", "segment"]
+    last = batches.where("magic >= 0").groupBy(*place).agg(f.max(f.unix_millis("maxTimestamp")).alias("last"))
+    return findings.join(last.where(f.col("last") < since_ms).select(*place), place, "left_anti")
 
 
 def looked_at(batches: DataFrame, partitions: DataFrame) -> DataFrame:

@@ -230,6 +230,17 @@ def test_what_else_can_be_wrong(spark: Any, planted: Planted) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize(("since_ms", "kinds"), [(1011, {"order"}), (1012, set())])
+def test_since_leaves_out_segments_that_are_older(spark: Any, planted: Planted, since_ms: int, kinds: set[str]) -> None:
+    """The last record of the log is of 1011; an index is compared with all of its segment."""
+    planted.partition("old", "doubled", whole())
+    planted.without_indexes("old", "doubled", [*whole(), whole()[4]])
+    source = Input(spark, str(planted.root), since_ms=since_ms)
+    found = {row.kind for row in audit.report(source).tables["findings"].collect()} - {"transaction-index"}
+    source.close()
+    assert found - {"sequence-duplicate"} == kinds
+
+
 def test_a_transaction_that_nobody_will_end(spark: Any, archive: Path, tmp_path: Path) -> None:
     """The partition with an open transaction, in a directory whose coordinator knows nothing of it."""
     shutil.copytree(archive / "story", tmp_path / "data")
