@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import __version__
-from .pipeline.command import pipeline
 
 if TYPE_CHECKING:
     from .broker.server import Server
@@ -22,7 +21,21 @@ if TYPE_CHECKING:
 LAB = click.option("--lab", "lab", default="http://127.0.0.1:9644", envvar="OTTLA_LAB", show_default=True, help="The broker's lab port.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """`pipeline` is imported when it is asked for: a broker starts without it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "pipeline"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "pipeline":
+            from .pipeline.command import pipeline
+
+            return pipeline
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ottla")
 def main() -> None:
     """A Kafka-compatible broker that starts in a blink and shows what a real broker hides."""
@@ -278,6 +291,3 @@ def dump(files: tuple[str, ...], as_json: bool, with_records: bool) -> None:
     for file in files:
         for entry in dump_file(file, with_records):
             click.echo(json.dumps(entry) if as_json else text_of(entry))
-
-
-main.add_command(pipeline)

@@ -100,7 +100,7 @@ def tell(report: Report, title: str, kind: str, out: str | None) -> int:
 
 
 def _job(name: str, help_: str) -> None:
-    @pipeline.command(name, help=f"Report {help_}." if name != "audit" else f"Check: {help_}.")
+    @pipeline.command(name, help=help_)
     @click.argument("directory")
     @SINCE
     @OUT
@@ -132,12 +132,12 @@ def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: 
 
 
 _ABOUT = {
-    "audit": "is every byte, batch, sequence, transaction, index and file what it should be",
-    "lag": "how far groups are behind, now and at each of their commits",
-    "rebalances": "who owned which partitions and when, and how long rebalances took",
-    "shares": "how share groups' records were delivered, acknowledged, archived and dead-lettered",
-    "transactions": "how long transactions took, how they ended, and what held last stable offsets",
-    "compaction": "what the log cleaner would keep",
+    "audit": "Check: is every byte, batch, sequence, transaction, index and file what it should be.",
+    "lag": "Report how far groups are behind, now and at each of their commits.",
+    "rebalances": "Report who owned which partitions and when, and how long rebalances took.",
+    "shares": "Report how share groups' records were delivered, acknowledged, archived and dead-lettered.",
+    "transactions": "Report how long transactions took, how they ended, and what held last stable offsets.",
+    "compaction": "Report what the log cleaner would keep.",
 }
 for _name, _help in _ABOUT.items():
     _job(_name, _help)

@@ -90,6 +90,7 @@ class Directory:
 
     def __init__(self, root: str) -> None:
         self.files = Files(root)
+        self._offsets: dict[str, dict[tuple[str, int], int]] = {}
 
     @cached_property
     def partitions(self) -> list[tuple[str, int]]:
@@ -125,11 +126,13 @@ class Directory:
         return found
 
     def offsets(self, name: str) -> dict[tuple[str, int], int]:
-        """The offsets in a checkpoint of the directory; none where it is missing or damaged."""
-        try:
-            return checkpoints.decode_offsets(self.files.whole(name))
-        except ValueError:
-            return {}
+        """The offsets in a checkpoint of the directory, read once; none where it is missing or damaged."""
+        if name not in self._offsets:
+            try:
+                self._offsets[name] = checkpoints.decode_offsets(self.files.whole(name))
+            except ValueError:
+                self._offsets[name] = {}
+        return self._offsets[name]
 
     def leader_epochs(self, topic: str, partition: int) -> list[tuple[int, int]]:
         """Leader epochs and the offsets where they begin, by the partition's checkpoint."""

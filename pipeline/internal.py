@@ -29,13 +29,9 @@ def rows(directory: Directory, part: Slice, schema: Any, options: Options) -> It
     assert describe is not None, part.segment.topic
     plain = pa.schema([pa.field(_BYTES.get(one.name, one.name), one.type) for one in schema if one.name not in _DESCRIBED])
     for group in opened(directory, part, options):
-        batch = record_batch(group, None, part.segment.place, plain)
+        told = iter(record_batch(group, None, part.segment.place, plain).columns)
         found = _described(group, describe) if _DESCRIBED & set(schema.names) else {}
-        names = {_BYTES.get(one.name, one.name): at for at, one in enumerate(plain)} if len(plain) else {}
-        arrays = [
-            pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else batch.column(names[_BYTES.get(one.name, one.name)])
-            for one in schema
-        ]
+        arrays = [pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else next(told) for one in schema]
         made = pa.RecordBatch.from_arrays(arrays, schema=schema)
         mask = kept(group.offset, group.timestamp, part.bounds)
         yield made if mask is None else made.filter(pa.array(mask))

@@ -34,7 +34,6 @@ def partition_rows(directory: Directory, which: tuple[str, int], schema: Any, op
     segments = directory.segments(topic, partition)
     if not segments:
         return
-    epochs = directory.leader_epochs(topic, partition)
     values: dict[str, Callable[[], Any]] = {
         "topic": lambda: topic,
         "topicId": lambda: directory.topic_id(topic, partition),
@@ -44,7 +43,7 @@ def partition_rows(directory: Directory, which: tuple[str, int], schema: Any, op
         "lastStableOffset": lambda: directory.last_stable_offset(topic, partition),
         "highWatermark": lambda: directory.offsets(layout.HIGH_WATERMARKS).get(which),
         "cleanedOffset": lambda: directory.offsets(layout.CLEANER_OFFSETS).get(which),
-        "leaderEpochs": lambda: [{"epoch": epoch, "startOffset": start} for epoch, start in epochs],
+        "leaderEpochs": lambda: [{"epoch": epoch, "startOffset": start} for epoch, start in directory.leader_epochs(*which)],
         "segments": lambda: len(segments),
         "sizeInBytes": lambda: sum(one.size for one in segments),
     }
@@ -58,14 +57,14 @@ def file_rows(directory: Directory, _: None, schema: Any, options: Options) -> I
 
 def _files(directory: Directory) -> Iterator[dict[str, Any]]:
     for name in directory.files.names():
-        found = layout.parse_partition_directory(name)
         kind = next((kind for suffix, kind in _DIRECTORIES.items() if name.endswith(suffix)), None)
-        if found is None and kind is None:
-            continue
-        topic, partition = found if found is not None and kind is None else (None, None)
         if kind is not None:
             yield {"path": name, "kind": kind}
             continue
+        found = layout.parse_partition_directory(name)
+        if found is None:
+            continue
+        topic, partition = found
         try:
             inside = directory.files.names(name)
         except (FileNotFoundError, NotADirectoryError):

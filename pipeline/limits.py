@@ -1,14 +1,35 @@
-"""How far a part of a stream goes."""
+"""How far a part of a stream goes, for both data sources."""
 
 from __future__ import annotations
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 Offsets = dict[str, int]
 
 
-def read_limit(offsets_per_trigger: int) -> ReadLimit:
-    return ReadMaxRows(offsets_per_trigger) if offsets_per_trigger else ReadAllAvailable()
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream of partitions. An offset of it is where each of them, `topic-number`, goes on."""
+
+    def __init__(self, offsets_per_trigger: int) -> None:
+        self.offsets_per_trigger = offsets_per_trigger
+        self.until: Offsets | None = None
+
+    def ends(self) -> Offsets:
+        """Where the partitions end now."""
+        raise NotImplementedError
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.offsets_per_trigger) if self.offsets_per_trigger else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.until = self.ends()
+
+    def reportLatestOffset(self) -> Offsets:
+        return self.ends()
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        return within(start, self.ends() if self.until is None else self.until, limit)
 
 
 def within(start: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:

@@ -45,9 +45,9 @@ def write(report: Report, title: str, kind: str, out: str | None) -> str | None:
         return None
     os.makedirs(out, exist_ok=True)
     for name, frame in report.tables.items():
-        suffix = {"table": "txt", "json": "jsonl"}.get(kind, kind)
+        suffix, writer = _FILES[kind]
         with open(os.path.join(out, f"{name}.{suffix}"), "w", encoding="utf-8", newline="") as file:
-            (_write_csv if kind == "csv" else _write_lines if kind == "json" else _PRINTERS[kind])(name, frame, file)
+            writer(name, frame, file)
     return out
 
 
@@ -70,7 +70,7 @@ def _rows(frame: DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _print_table(name: str, frame: DataFrame, file: IO[str]) -> None:
-    rows = [list(row.values()) for row in map(dict, _rows(frame.limit(SHOWN_ROWS + 1)))]
+    rows = [list(row.values()) for row in _rows(frame.limit(SHOWN_ROWS + 1))]
     click.echo(f"\n{name}", file=file)
     if not rows:
         click.echo("  none", file=file)
@@ -116,4 +116,5 @@ def _print_json(name: str, frame: DataFrame, file: IO[str]) -> None:
         click.echo(json.dumps({"table": name, **row}), file=file)
 
 
+_FILES = {"table": ("txt", _print_table), "csv": ("csv", _write_csv), "json": ("jsonl", _write_lines)}
 _PRINTERS = {"table": _print_table, "csv": _print_csv, "json": _print_json}

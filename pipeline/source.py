@@ -13,7 +13,6 @@ from typing import Any
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
-    DataSourceStreamReader,
     EqualTo,
     Filter,
     GreaterThan,
@@ -24,13 +23,12 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from ..coordinator.described import INTERNAL_TOPICS
 from . import internal, inventory, reading
 from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, packed
-from .limits import Offsets, read_limit, within
+from .limits import Offsets, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
 
 PARTITIONS_PER_TASK = 100
@@ -165,16 +163,16 @@ def _milliseconds(value: datetime) -> int:
     return (since.days * 86400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The directory as a stream. An offset of it is where each partition, `topic-number`, goes on."""
+class LogStreamReader(StreamReader):
+    """The directory as a stream."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
         if source.view not in STREAMED:
             raise ValueError(f"kafka-log: the view {source.view} cannot be streamed")
         self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
-        self.until: Offsets | None = None
+        super().__init__(source.offsets_per_trigger)
 
-    def _ends(self) -> Offsets:
+    def ends(self) -> Offsets:
         planner = Planner(self.source)
         found = {f"{topic}-{number}": planner.end(topic, number) for topic, number in planner.partitions()}
         return {name: end for name, end in found.items() if end >= 0}
@@ -187,18 +185,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 earliest = segments[0].base_offset
                 found[f"{topic}-{number}"] = planner.end(topic, number) if wanted == LATEST else max(earliest, wanted)
         return found
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return read_limit(self.source.offsets_per_trigger)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self.until = self._ends()
-
-    def reportLatestOffset(self) -> Offsets:
-        return self._ends()
-
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        return within(start, self._ends() if self.until is None else self.until, limit)
 
     def partitions(self, start: Offsets, end: Offsets) -> list[Task]:
         planner = Planner(self.source)

@@ -26,16 +26,14 @@ from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from . import columns
-from .limits import Offsets, read_limit, within
+from .limits import Offsets, StreamReader
 from .options import EARLIEST, ISOLATIONS, LATEST, number_of, offset_of, offsets_of, one_of
 
 ASK_S = 30.0  # how long a broker may take to answer
@@ -196,14 +194,14 @@ class WireReader(DataSourceReader):
         return _read(self.broker, partition, self.schema)
 
 
-class WireStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream. An offset of it is where each partition, `topic-number`, goes on."""
+class WireStreamReader(StreamReader):
+    """The topics as a stream."""
 
     def __init__(self, broker: Broker, schema: StructType) -> None:
         self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
-        self.until: Offsets | None = None
+        super().__init__(broker.offsets_per_trigger)
 
-    def _ends(self) -> Offsets:
+    def ends(self) -> Offsets:
         return {f"{topic}-{partition}": high for (topic, partition), (_, high) in self.broker.limits().items()}
 
     def initialOffset(self) -> Offsets:
@@ -212,18 +210,6 @@ class WireStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             wanted = offset_of(self.broker.starting_offsets, topic, partition, EARLIEST)
             found[f"{topic}-{partition}"] = high if wanted == LATEST else max(low, wanted)
         return found
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return read_limit(self.broker.offsets_per_trigger)
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self.until = self._ends()
-
-    def reportLatestOffset(self) -> Offsets:
-        return self._ends()
-
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        return within(start, self._ends() if self.until is None else self.until, limit)
 
     def partitions(self, start: Offsets, end: Offsets) -> list[Range]:
         found = []
@@ -291,30 +277,23 @@ class _Sender:
             raise KafkaException(self.error)
 
 
-class WireWriter(DataSourceArrowWriter):
+class _Writes:
+    """What a task of a write does."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        _Sender(self.broker).send(iterator)
+        return WriterCommitMessage()
+
+
+class WireWriter(_Writes, DataSourceArrowWriter):
     """Writes a DataFrame."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        _send(self.broker, iterator)
-        return WriterCommitMessage()
-
-
-class WireStreamWriter(DataSourceStreamArrowWriter):
+class WireStreamWriter(_Writes, DataSourceStreamArrowWriter):
     """Writes a stream."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        _send(self.broker, iterator)
-        return WriterCommitMessage()
-
-
-def _send(broker: Broker, batches: Iterator[pa.RecordBatch]) -> None:
-    _Sender(broker).send(batches)
 
 
 class KafkaWire(DataSource):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ..directory import Directory
@@ -73,6 +73,25 @@ class Input:
         for frame in self._kept.values():
             frame.unpersist()
         self._kept.clear()
+
+
+def topic_ids(partitions: DataFrame) -> DataFrame:
+    """`topicId`, as Kafka writes it, and `topic`, of the view `partitions`."""
+    return partitions.where("topicId IS NOT NULL").select("topicId", "topic").distinct()
+
+
+def uuid_text(column: str) -> Column:
+    """A uuid that a column has as hex, as Kafka writes it."""
+    return f.rtrim(f.translate(f.base64(f.unhex(column)), "+/", "-_"), f.lit("="))
+
+
+def configurations(metadata: DataFrame) -> DataFrame:
+    """What was configured, step by step, by the records of `__cluster_metadata`: offset, resource_type, resource_name, name, value."""
+    rows = metadata.where("type = 'ConfigRecord'").select("offset", f.from_json("value", _CONFIGURATION).alias("v"))
+    return rows.select("offset", "v.*")
+
+
+_CONFIGURATION = "resource_type int, resource_name string, name string, value string"
 
 
 def report_of(name: str) -> Callable[[Input], Report]:

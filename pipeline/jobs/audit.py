@@ -24,9 +24,14 @@ def report(source: Input) -> Report:
     """The findings, and what was looked at."""
     batches = source.table("batches", verifyRecords="compressed")
     partitions, index, files = source.table("partitions"), source.table("index"), source.table("files")
-    parts = [in_batches(batches, partitions), in_sequences(batches, partitions), in_indexes(batches, index), in_files(files)]
-    parts.append(in_ends(partitions))
-    parts.append(in_aborted(batches, partitions, index))
+    parts = [
+        in_batches(batches, partitions),
+        in_ends(partitions),
+        in_sequences(batches, partitions),
+        in_indexes(batches, index),
+        in_aborted(batches, partitions, index),
+        in_files(files),
+    ]
     internal = source.internal("__transaction_state")
     if internal is not None:
         parts.append(in_transactions(batches, internal))

@@ -9,7 +9,7 @@ import time
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from . import Input, NotThere, Plot, Report
+from . import Input, NotThere, Plot, Report, configurations
 
 RECORD_COLUMNS = "topic string, partition int, offset long, key binary, keySize int, valueSize int, control boolean, batchOffset long, position long"
 
@@ -35,12 +35,8 @@ def compacted_topics(source: Input) -> list[str] | None:
     metadata = source.internal("__cluster_metadata", committed=False)
     if metadata is None:
         return None
-    rows = metadata.where("type = 'ConfigRecord'").select(
-        "offset", f.from_json("value", "resource_type int, resource_name string, name string, value string").alias("v")
-    )
-    named = (
-        rows.where("v.resource_type = 2 AND v.name = 'cleanup.policy'").groupBy("v.resource_name").agg(f.max_by("v.value", "offset").alias("policy"))
-    )
+    rows = configurations(metadata).where("resource_type = 2 AND name = 'cleanup.policy'")
+    named = rows.groupBy("resource_name").agg(f.max_by("value", "offset").alias("policy"))
     return sorted(row.resource_name for row in named.collect() if row.policy and "compact" in row.policy and source.has(row.resource_name))
 
 

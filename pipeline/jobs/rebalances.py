@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from . import Input, NotThere, Plot, Report
+from . import Input, NotThere, Plot, Report, topic_ids, uuid_text
 from .timeline import Change, Rebalance, Timeline
 
 _TYPES: dict[str, DataType] = {
@@ -88,11 +88,9 @@ def rebalances(steps: DataFrame) -> DataFrame:
 
 def ownership(steps: DataFrame, topics: DataFrame) -> DataFrame:
     """From when to when a member owned a partition; without `toTime` it still does. `topics`: names of topic ids."""
-    binary = f.unhex("topic")
-    text = f.rtrim(f.translate(f.base64(binary), "+/", "-_"), f.lit("="))
-    ids = topics.where("topicId IS NOT NULL").select(f.col("topicId").alias("id"), f.col("topic").alias("name")).distinct()
-    rows = steps.where("step = 'owner'").withColumn("id", f.when(f.col("kind").isin("consumer", "share"), text))
-    rows = rows.join(f.broadcast(ids), "id", "left").withColumn("topic", f.coalesce("name", "topic"))
+    names = topic_ids(topics).withColumnRenamed("topic", "name")
+    rows = steps.where("step = 'owner'").withColumn("topicId", f.when(f.col("kind").isin("consumer", "share"), uuid_text("topic")))
+    rows = rows.join(f.broadcast(names), "topicId", "left").withColumn("topic", f.coalesce("name", "topic"))
     window = Window.partitionBy("group", "topic", "partition").orderBy("logOffset")
     rows = rows.withColumn("toTime", f.lead("time").over(window)).withColumn("toEpoch", f.lead("epoch").over(window)).where("owner IS NOT NULL")
     place = f.format_string("%s %s-%d", "group", "topic", "partition")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from . import Input, NotThere, Plot, Report
+from . import Input, NotThere, Plot, Report, configurations, topic_ids, uuid_text
 
 TOPIC = "__share_group_state"
 KEY = "group_id string, topic_id string, partition int"
@@ -51,11 +51,9 @@ def states(internal: DataFrame, partitions: DataFrame) -> DataFrame:
     """Each write of the persister: start offset, and the batches of records whose state it tells. `topic` is null for one that has gone."""
     rows = internal.where("type IN ('ShareSnapshot', 'ShareUpdate') AND value IS NOT NULL")
     rows = rows.select("type", "timestamp", "partition", "offset", f.from_json("key", KEY).alias("k"), f.from_json("value", VALUE).alias("v"))
-    text = f.rtrim(f.translate(f.base64(f.unhex("k.topic_id")), "+/", "-_"), f.lit("="))
-    names = partitions.select("topic", f.col("topicId").alias("topicId")).where("topicId IS NOT NULL").distinct()
     made = rows.select(
         f.col("k.group_id").alias("group"),
-        text.alias("topicId"),
+        uuid_text("k.topic_id").alias("topicId"),
         f.col("k.partition").alias("partition"),
         f.col("timestamp").alias("time"),
         (f.col("type") == "ShareSnapshot").alias("snapshot"),
@@ -65,7 +63,7 @@ def states(internal: DataFrame, partitions: DataFrame) -> DataFrame:
         f.col("v.state_batches").alias("batches"),
         f.struct(f.col("partition").alias("coordinator"), "offset").alias("at"),
     )
-    return made.join(f.broadcast(names), "topicId", "left")
+    return made.join(f.broadcast(topic_ids(partitions)), "topicId", "left")
 
 
 def records(states: DataFrame) -> DataFrame:
@@ -165,6 +163,5 @@ def _queues(source: Input) -> list[str]:
     metadata = source.internal("__cluster_metadata", committed=False)
     if metadata is None:
         return []
-    rows = metadata.where("type = 'ConfigRecord'").select(f.from_json("value", "name string, value string").alias("v"))
-    named = rows.where(f.col("v.name") == QUEUE_NAME).select("v.value").distinct().collect()
+    named = configurations(metadata).where(f.col("name") == QUEUE_NAME).select("value").distinct().collect()
     return [row.value for row in named if row.value and source.has(row.value)]

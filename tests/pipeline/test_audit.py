@@ -226,7 +226,6 @@ def test_what_else_can_be_wrong(spark: Any, planted: Planted) -> None:
     wanted = {what: kinds for what, (_, kinds) in {**LOGS, **FILES}.items()}
     wanted |= {"a gap that the cleaner made": set(), "a gap behind what was cleaned": {"continuity"}}
     wanted["a segment that cannot be read"] = {"bytes"}
-    wanted["a log that ends in the middle of a batch"] = {"bytes", "end"}
     assert found == wanted
 
 
