@@ -21,7 +21,7 @@ BATCHES = """topic string, partition int, segment string, position long, sizeInB
  baseTimestamp timestamp, maxTimestamp timestamp, deleteHorizonMs long, producerId long, producerEpoch short, baseSequence int,
  recordCount int, error string"""
 INDEX = """topic string, partition int, segment string, kind string, offset long, position long, timestamp timestamp, producerId long,
- lastOffset long, lastStableOffset long"""
+ lastOffset long, lastStableOffset long, error string"""
 PARTITIONS = """topic string, topicId string, partition int, logStartOffset long, endOffset long, lastStableOffset long, highWatermark long,
  cleanedOffset long, leaderEpochs array<struct<epoch: int, startOffset: long>>, segments int, sizeInBytes long"""
 FILES = "path string, topic string, partition int, kind string, baseOffset long, sizeInBytes long"

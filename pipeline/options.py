@@ -12,6 +12,7 @@ endingTimestamp      in ms; behind the last one wanted. Not of streams
 maxOffsetsPerTrigger of streams
 verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to tell in `error` what is wrong with them
+verifyIndex          whether the view `index` compares its entries with the log, to tell in `error` what the log has not
 mode                 failfast, or dropmalformed: what cannot be read is left out
 minPartitions        about how many tasks read; as many as this machine has cores otherwise
 pushdown             true: filters on topic, partition, offset and timestamp choose files and batches. Spark up to 4.3.0 keeps the filters of
@@ -77,6 +78,7 @@ class Source:
                 verify_crc=one_of(options, "verifyCrc", ("false", "true")) == "true",
                 skip_broken=one_of(options, "mode", MODES) == "dropmalformed",
                 opens=one_of(options, "verifyRecords", reading.OPENS),
+                against_log=one_of(options, "verifyIndex", ("false", "true")) == "true",
             ),
             number_of(options, "minPartitions") or os.cpu_count() or 1,
             tuple(_whole("partition", one.strip()) for one in options["partition"].split(",")) if options.get("partition") else None,

@@ -1,10 +1,10 @@
-"""Slices of segments as Arrow batches: the views `records`, `batches` and `index`. What a task runs; no Spark in it."""
+"""Slices of segments as Arrow batches: the views `records` and `batches`. What a task runs; no Spark in it."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..coordinator.described import control_type
 from ..protocol.records import CODEC_MASK, CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
 from .batches import TABLE, Array, crc_verdicts, scan
-from .columns import batch_rows, gathered, instant, record_batch
+from .columns import batch_rows, gathered, record_batch
 from .directory import FIRST, LAST, Bounds, Directory, Segment, Slice
 from .opened import BATCH_BYTES_MAX, Broken, Opened, open_batches
 
@@ -26,11 +26,15 @@ class BrokenLog(ValueError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog. `opens`: which batches the view `batches` opens."""
+    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog. `opens`: which batches the view `batches` opens.
+
+    `against_log`: whether the view `index` compares its entries with the log.
+    """
 
     verify_crc: bool = False
     skip_broken: bool = False
     opens: str = "none"
+    against_log: bool = False
     limit_bytes: int = BATCH_BYTES_MAX
 
 
@@ -51,13 +55,18 @@ def batches_of(directory: Directory, part: Slice) -> Found | None:
         found = _scanned(directory, part.segment, data, size, part.start)
         moved = part.start and not (len(found.table) and found.table["last_offset"][0] == part.batches_from)
         if moved or (found.gaps and directory.files.size(part.segment.name()) != part.segment.size):  # a cleaner wrote it anew, or it has grown
-            data, size = directory.files.part(part.segment.name(), 0, directory.files.size(part.segment.name()))
-            found = _scanned(directory, part.segment, data, size, 0)
+            found = whole_segment(directory, part.segment)
     except FileNotFoundError:
         return None
     last = found.table["last_offset"]
     mine = (last >= part.batches_from) & (last < part.batches_to)
-    return found if mine.all() else Found(data, found.table[mine], found.shift, found.gaps)
+    return found if mine.all() else replace(found, table=found.table[mine])
+
+
+def whole_segment(directory: Directory, segment: Segment) -> Found:
+    """All batches that a segment has by now. OSError; FileNotFoundError where it has been deleted."""
+    data, size = directory.files.part(segment.name(), 0, directory.files.size(segment.name()))
+    return _scanned(directory, segment, data, size, 0)
 
 
 def _scanned(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
@@ -218,36 +227,3 @@ def _control_types(data: Any, table: Array) -> list[str | None]:
                 for row, key in zip(group.row.tolist(), keys, strict=True):
                     kinds[at[int(group.table["position"][row])]] = control_type(key)
     return kinds
-
-
-def index_rows(directory: Directory, segment: Segment, schema: Any, options: Options) -> Iterator[Any]:
-    """What the three indexes of a segment say, as an Arrow batch of `schema`."""
-    offsets, positions = directory.offset_index(segment)
-    timestamps, at = directory.time_index(segment)
-    aborted = directory.aborted([segment])
-    sizes = (len(offsets), len(timestamps), len(aborted))
-    total = sum(sizes)
-
-    def column(kind: Any, *parts: Any) -> Any:
-        filled = [
-            pa.nulls(size, kind) if part is None else pa.array(np.ascontiguousarray(part), kind) for part, size in zip(parts, sizes, strict=True)
-        ]
-        return pa.concat_arrays(filled)
-
-    def of(name: str) -> Any:
-        return aborted[name].astype(np.int64)
-
-    instants = instant(timestamps)
-    columns = {
-        "topic": pa.repeat(pa.scalar(segment.topic), total),
-        "partition": pa.repeat(pa.scalar(segment.partition, pa.int32()), total),
-        "segment": pa.repeat(pa.scalar(segment.place.segment), total),
-        "kind": pa.array([name for name, size in zip(("offset", "time", "transaction"), sizes, strict=True) for _ in range(size)], pa.string()),
-        "offset": column(pa.int64(), offsets, at, of("first")),
-        "position": column(pa.int64(), positions, None, None),
-        "timestamp": pa.concat_arrays([pa.nulls(sizes[0], instants.type), instants, pa.nulls(sizes[2], instants.type)]),
-        "producerId": column(pa.int64(), None, None, of("producer_id")),
-        "lastOffset": column(pa.int64(), None, None, of("last")),
-        "lastStableOffset": column(pa.int64(), None, None, of("stable")),
-    }
-    yield pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)

@@ -26,13 +26,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..coordinator.described import INTERNAL_TOPICS
-from . import internal, inventory, reading
-from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, packed
+from . import indexes, internal, inventory, reading
+from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, dealt
 from .limits import Offsets, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
 
 PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
+SLICES_PER_TASK = 8  # of segments that are long enough
 
 
 @dataclass
@@ -66,14 +67,16 @@ class Planner:
             return _tasks([(topic, partition) for topic, partition, _ in wanted], PARTITIONS_PER_TASK)
         found = [(self.directory.segments(topic, partition), bounds) for topic, partition, bounds in wanted]
         if self.source.view == "index":
-            return _tasks([one for segments, _ in found for one in segments], SEGMENTS_PER_TASK)
+            wanted_segments = [one for segments, _ in found for one in segments]
+            each = -(-len(wanted_segments) // self.source.tasks) if self.source.reading.against_log else SEGMENTS_PER_TASK
+            return _tasks(wanted_segments, max(1, each))
         total = sum(one.size for segments, _ in found for one in segments)
-        slice_bytes = max(SLICE_BYTES_MIN, total // self.source.tasks)
+        slice_bytes = max(SLICE_BYTES_MIN, total // (self.source.tasks * SLICES_PER_TASK))
         slices: list[Slice] = []
         for segments, bounds in found:
             aborted = self.directory.aborted(segments) if self.source.committed else None
             slices += self.directory.slices(segments, bounds, slice_bytes, aborted)
-        return [Task(list(one)) for one in packed(slices, self.source.tasks)] or [Task([])]
+        return [Task(list(one)) for one in dealt(slices, self.source.tasks)] or [Task([])]
 
     def end(self, topic: str, partition: int) -> int:
         return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)
@@ -92,7 +95,7 @@ def _read(source: Source, task: Any, schema: Any) -> Iterator[Any]:
 _READERS: dict[str, Callable[[Directory, Any, Any, reading.Options], Iterator[Any]]] = {
     "records": reading.records,
     "batches": reading.batches,
-    "index": reading.index_rows,
+    "index": indexes.rows,
     "internal": internal.rows,
     "partitions": inventory.partition_rows,
     "files": inventory.file_rows,

@@ -18,6 +18,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_BYTES = 32 * 1024
 ZSTD_STEP_BYTES = 1024
+LZ4_RATIO, LZ4_STEP_BYTES_MIN = 4, 1 << 16  # what the first step makes of a frame is all of most frames
 DECOMPRESSED_BYTES_MAX = 2147483639  # Kafka's default of max.decompressed.message.bytes
 
 
@@ -126,13 +127,18 @@ def _unsnap_block(block: bytes, limit: int) -> bytes:
 def _unlz4(data: Any, limit: int) -> bytes:
     import lz4.frame
 
-    unpacker = lz4.frame.LZ4FrameDecompressor()
-    out: bytes = unpacker.decompress(bytes(data), limit + 1)
-    if len(out) > limit:
-        raise DecompressedTooLarge(limit)
-    if not unpacker.eof:
-        raise MalformedMessage("records", "lz4 frame ends early")
-    return out
+    unpacker, data = lz4.frame.LZ4FrameDecompressor(), bytes(data)
+    parts: list[bytes] = []
+    held, step = 0, LZ4_RATIO * len(data) + LZ4_STEP_BYTES_MIN  # it reserves what it may make: all of `limit` at once is slow
+    while not unpacker.eof:
+        parts.append(unpacker.decompress(data, min(step, limit + 1 - held)))
+        held += len(parts[-1])
+        if held > limit:
+            raise DecompressedTooLarge(limit)
+        if not unpacker.eof and unpacker.needs_input:
+            raise MalformedMessage("records", "lz4 frame ends early")
+        data, step = b"", 2 * step
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _unzstd(data: Any, limit: int) -> bytes:

@@ -85,20 +85,17 @@ def transactions(history: DataFrame) -> DataFrame:
 
 def spans(batches: DataFrame) -> DataFrame:
     """Where transactions lie in partitions: first offset, marker and what it says; without a marker they are open, without a first offset empty."""
-    window = Window.partitionBy("topic", "partition", "producerId").orderBy("segment", "position")
-    rows = batches.where("magic = 2 AND transactional AND producerId >= 0")
-    ended = f.sum(f.col("control").cast("int")).over(window.rowsBetween(Window.unboundedPreceding, -1))
-    rows = rows.withColumn("number", f.coalesce(ended, f.lit(0)))
-    data, marker = ~f.col("control"), f.col("control")
+    before = "(PARTITION BY topic, partition, producerId ORDER BY segment, position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    rows = batches.where("magic = 2 AND transactional AND producerId >= 0").selectExpr("*", f"coalesce(count_if(control) OVER {before}, 0) AS number")
     made = rows.groupBy("topic", "partition", "producerId", "number").agg(
-        f.max("producerEpoch").alias("producerEpoch"),
-        f.min(f.when(data, f.col("baseOffset"))).alias("firstOffset"),
-        f.max(f.when(marker, f.col("baseOffset"))).alias("endOffset"),
-        f.max(f.when(marker, f.col("segment"))).alias("endSegment"),
-        f.max("controlType").alias("outcome"),
-        f.sum(f.when(data, f.col("recordCount")).otherwise(0)).alias("records"),
-        f.min(f.when(data, f.col("baseTimestamp"))).alias("startTime"),
-        f.max(f.when(marker, f.col("maxTimestamp"))).alias("endTime"),
+        f.expr("max(producerEpoch) AS producerEpoch"),
+        f.expr("min(if(control, NULL, baseOffset)) AS firstOffset"),
+        f.expr("max(if(control, baseOffset, NULL)) AS endOffset"),
+        f.expr("max(if(control, segment, NULL)) AS endSegment"),
+        f.expr("max(controlType) AS outcome"),
+        f.expr("sum(if(control, 0, recordCount)) AS records"),
+        f.expr("min(if(control, NULL, baseTimestamp)) AS startTime"),
+        f.expr("max(if(control, maxTimestamp, NULL)) AS endTime"),
     )
     place = ("topic", "partition", "producerId", "producerEpoch")
     return made.select(*place, "firstOffset", "endOffset", "endSegment", "outcome", "records", "startTime", "endTime")

@@ -14,6 +14,7 @@ import pytest
 from crc32c import crc32c
 from ottla.broker.markers import TransactionEnd
 from ottla.pipeline.jobs import Input, audit
+from ottla.pipeline.jobs.transactions import spans
 from ottla.protocol import records
 from ottla.protocol.compression import GZIP, LZ4
 from ottla.protocol.records import CRC_START, HEADER_SIZE, Record, Template
@@ -248,6 +249,7 @@ def test_a_transaction_that_nobody_will_end(spark: Any, archive: Path, tmp_path:
             log.write_bytes(b"")
     (tmp_path / "data" / layout.HIGH_WATERMARKS).unlink()
     source = Input(spark, str(tmp_path / "data"))
-    rows = audit.in_transactions(source.read("batches", topic="exact"), source.read("internal", topic="__transaction_state")).collect()
+    found = spans(source.read("batches", topic="exact"))
+    rows = audit.in_transactions(found, source.read("internal", topic="__transaction_state")).collect()
     assert [(row.topic, row.partition, row.offset, row.kind) for row in rows] == [("exact", 0, 66, "transaction-hangs")]
     assert rows[0].detail.endswith("no coordinator knows of it")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from ottla.pipeline import reading
-from ottla.pipeline.directory import Bounds, Directory, packed
+from ottla.pipeline.batches import TABLE
+from ottla.pipeline.directory import Bounds, Directory, dealt
+from ottla.pipeline.indexes import offsets_right, times_right
 from ottla.pipeline.reading import BrokenLog, Options
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
@@ -214,15 +219,49 @@ def test_what_is_no_data_directory(tmp_path: Path) -> None:
     assert Directory(str(tmp_path)).end_offset("t", 0) == -1
 
 
-def test_slices_are_packed_in_order_and_evenly(written: Written) -> None:
+def test_slices_are_dealt_evenly_by_bytes_and_by_topic(written: Written) -> None:
+    """What takes long in one topic, as opening it does where it is compressed, is long in each list."""
     for n in range(40):
         if n % 7 == 6:
             written.roll()
         written.batch()
     directory = Directory(str(written.root))
     slices = list(directory.slices(directory.segments("t", 0), Bounds(), 150))
-    lists = packed(slices, 4)
-    assert [one for each in lists for one in each] == slices
-    assert 4 <= len(lists) <= 5
-    sizes = [sum(one.end - one.start for one in each) for each in lists]
-    assert max(sizes) < 2 * sum(sizes) / 4
+    others = [replace(one, segment=replace(one.segment, topic="other")) for one in slices[:13]]
+    lists = dealt([*others, *slices], 4)
+    assert sorted(chain(*lists), key=lambda one: (one.segment.topic, one.segment.base_offset, one.start)) == [*others, *slices]
+    for topic in ("t", "other"):
+        sizes = [sum(one.end - one.start for one in each if one.segment.topic == topic) for each in lists]
+        assert min(sizes) > sum(sizes) / 4 / 2
+        assert max(sizes) < sum(sizes) / 4 * 2
+    assert dealt(slices[:2], 4) == [[slices[0]], [slices[1]]]
+
+
+def test_index_entries_against_the_batches_of_their_segment() -> None:
+    """An entry is of one append, of one batch or several: its position is the first one's, its offset the last one's."""
+    table = np.zeros(4, TABLE)
+    table["position"], table["magic"] = [0, 100, 250, 300], records.MAGIC
+    table["base_offset"], table["last_offset"], table["max_timestamp"] = [10, 12, 15, 16], [11, 14, 15, 19], [70, 90, 80, 95]
+
+    def offsets(*entries: tuple[int, int]) -> list[bool]:
+        offset, position = np.array(entries).T
+        found: list[bool] = offsets_right(table, offset, position).tolist()
+        return found
+
+    assert offsets((14, 100), (19, 300)) == [True, True]
+    assert offsets((15, 100), (19, 300)) == [True, True]  # an append of two batches
+    assert offsets((19, 100), (19, 300)) == [False, True]  # that end lies behind the next entry
+    assert offsets((13, 100), (19, 299)) == [False, False]  # no batch ends there, none begins there
+    assert offsets((19, 300), (14, 100)) == [True, True]  # whatever their order
+    assert offsets((11, 100)) == [False]  # it ends before
+
+    def times(*entries: tuple[int, int]) -> list[bool]:
+        timestamp, offset = np.array(entries).T
+        found: list[bool] = times_right(table, timestamp, offset).tolist()
+        return found
+
+    assert times((70, 11), (90, 12), (90, 14), (95, 18)) == [True] * 4
+    assert times((70, 12), (80, 14), (96, 19), (95, 20), (70, 9)) == [False] * 5
+    table["magic"], table["attributes"] = 1, 3  # of an old compressed set only the last offset is known
+    assert times((70, 9), (70, 12)) == [True, False]
+    assert times_right(table[:0], np.array([1]), np.array([1])).tolist() == [False]

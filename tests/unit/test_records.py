@@ -111,3 +111,18 @@ def test_relative_offsets_inside_a_compressed_set_count_from_its_wrapper() -> No
     (entry,) = legacy.entries(data)
     assert entry.offset == 12
     assert [m.offset for m in legacy.decode(data)] == [10, 11, 12]
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 5_000_000])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_lz4_frames_of_any_ratio_within_their_limit(size: int, repeats: bool) -> None:
+    """What is reserved for a frame follows its size and not the limit, so that a frame that holds much more takes several steps."""
+    plain = bytes(size) if repeats else random.Random(1).randbytes(size)
+    packed = compression.compress(compression.LZ4, plain)
+    assert compression.decompress(compression.LZ4, packed, max(size, 1)) == plain
+    for end in (1, 5, len(packed) // 2):
+        with pytest.raises(MalformedMessage):
+            compression.decompress(compression.LZ4, packed[:-end], 1 << 28)
+    if size > 1:
+        with pytest.raises(DecompressedTooLarge):
+            compression.decompress(compression.LZ4, packed, size - 1)

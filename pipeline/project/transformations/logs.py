@@ -12,8 +12,8 @@ spark = SparkSession.active()
 register(spark)
 
 
-def view(name: str) -> DataFrame:
-    return spark.read.format("kafka-log").options(path=DIRECTORY, view=name).load()
+def view(name: str, **options: str) -> DataFrame:
+    return spark.read.format("kafka-log").options(path=DIRECTORY, view=name, **options).load()
 
 
 @dp.materialized_view
@@ -23,7 +23,7 @@ def batches() -> DataFrame:
 
 @dp.materialized_view
 def indexes() -> DataFrame:
-    return view("index")
+    return view("index", verifyIndex="true")
 
 
 @dp.materialized_view
