@@ -23,14 +23,22 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(KafkaWire)
 
 
+def spark_home() -> str:
+    """Where Spark is installed. RuntimeError when it is not."""
+    try:
+        import pyspark
+    except ImportError:
+        raise RuntimeError("PySpark is not installed: pip install ottla[spark]") from None
+    return os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))
+
+
 def session(**settings: Any) -> SparkSession:
     """A local session with `kafka-log`, on all cores. RuntimeError when Java or PySpark is missing or too old."""
     import sys
 
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise RuntimeError("PySpark is not installed: pip install ottla[spark]") from None
+    spark_home()
+    from pyspark.sql import SparkSession
+
     from .java import check_java
 
     check_java()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ FILES = "path string, topic string, partition int, kind string, baseOffset long,
 INTERNAL = """topic string, partition int, offset long, timestamp timestamp, producerId long, producerEpoch short, transactional boolean,
  control boolean, type string, key string, value string, rawKey binary, rawValue binary, error string"""
 
-_NAMES = pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 MICROSECONDS = 1000
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -80,7 +80,13 @@ def _of_batch(name: str) -> Callable[[Opened, Place], Any]:
 
 
 def _codec(attributes: Array) -> Any:
-    return _NAMES.take(pa.array(attributes & records.CODEC_MASK))
+    return _codec_names().take(pa.array(attributes & records.CODEC_MASK))
+
+
+@cache
+def _codec_names() -> Any:
+    """Not when this module is imported: the first array that PyArrow makes imports pandas, which planning does not need."""
+    return pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 
 
 def _sequence(o: Opened, _: Place) -> Any:

@@ -53,12 +53,14 @@ def since_ms(text: str | None, now_ms: int) -> int | None:
 
 def started(settings: tuple[str, ...], small: bool = False) -> Any:
     """A session of Spark, quiet but for a bar while it works. `small`: little work for Java, which then need not be compiled well."""
-    from . import JAVA_OPTIONS, SMALL, session
+    from . import JAVA_OPTIONS, SMALL, session, spark_home
+    from .java import cache_directory, class_archive
 
     chosen = dict(one.partition("=")[::2] for one in settings)
     own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), **(SMALL if small else {})}
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    own[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')}".rstrip()
+    archive = class_archive(cache_directory(), Path(spark_home(), "jars"))
+    own[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')} {archive}".rstrip()
     return session(**{**own, **chosen})
 
 
@@ -259,15 +261,14 @@ def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) 
     """Run a declarative pipeline. Needs `pip install ottla[spark,pipelines]`. Exit code 2 when the run fails."""
 
     def work() -> int:
+        from . import spark_home
         from .java import check_java
 
         check_java()
         for module in ("pyspark", "grpc", "google.rpc"):
             if importlib.util.find_spec(module.partition(".")[0]) is None:
                 raise RuntimeError(f"{module} is not installed: pip install ottla[spark,pipelines]")
-        import pyspark
-
-        home = os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))
+        home = spark_home()
         command = [f"{home}/bin/spark-class", "org.apache.spark.deploy.SparkPipelines", str(Path(__file__).with_name("declarative.py"))]
         command += ["dry-run" if dry else "run"]
         if refresh is not None:

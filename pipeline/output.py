@@ -70,7 +70,7 @@ def _rows(frame: DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _print_table(name: str, frame: DataFrame, file: IO[str]) -> None:
-    rows = [list(row.values()) for row in _rows(frame.limit(SHOWN_ROWS + 1))]
+    rows = [[plain(value) for value in row] for row in frame.limit(SHOWN_ROWS + 1).collect()]
     click.echo(f"\n{name}", file=file)
     if not rows:
         click.echo("  none", file=file)

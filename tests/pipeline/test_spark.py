@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ottla.pipeline.java import check_java
+from ottla.pipeline.java import check_java, class_archive
 from pyspark.sql.functions import count
 from pyspark.sql.functions import sum as sum_
 
@@ -136,3 +138,22 @@ def test_java_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_
     old.chmod(0o755)
     with pytest.raises(RuntimeError, match="is 8"):
         check_java()
+
+
+def test_classes_are_taken_from_an_archive_once_there_is_one(spark: Any, tmp_path: Path) -> None:
+    """With it, the archive that was used last stays."""
+    jars, cache = tmp_path / "jars", tmp_path / "cache"
+    jars.mkdir()
+    made = re.search(r'-XX:ArchiveClassesAtExit="(.+)"', class_archive(cache, jars))
+    assert made is not None
+    archive = Path(made[1])
+    archive.write_bytes(b"of Java")
+    assert class_archive(cache, jars).endswith(f'-XX:SharedArchiveFile="{archive}"')
+    for n, name in enumerate(("spark-older.jsa", "spark-old.jsa")):
+        (cache / name).write_bytes(b"")
+        os.utime(cache / name, (1000 + n, 1000 + n))
+    (jars / "another.jar").write_bytes(b"")
+    os.utime(jars, (1, 1))
+    assert "-XX:ArchiveClassesAtExit" in class_archive(cache, jars)
+    assert list(cache.iterdir()) == [archive]
+    assert class_archive(archive / "below a file", jars) == class_archive(cache, tmp_path / "no jars") == ""
