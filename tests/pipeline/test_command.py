@@ -17,6 +17,7 @@ from ottla.pipeline.jobs import Report
 from ottla.pipeline.output import write
 from pyarrow import parquet
 
+from ottla import pipeline
 from ottla.cli import main
 
 
@@ -123,8 +124,9 @@ def test_a_project_is_made_and_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_declarative_pipeline_runs(story: str, tmp_path: Path) -> None:
+def test_a_declarative_pipeline_runs(story: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the exit code of the run, which Spark 4.3.0 gets wrong for Python data sources; and 2 for one that fails."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", pipeline.SMALL[pipeline.JAVA_OPTIONS])
     project = tmp_path / "mine"
     assert run("new", str(project), story).exit_code == 0
     assert run("run", str(project), "--refresh", "partitions").exit_code == 0

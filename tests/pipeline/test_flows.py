@@ -17,6 +17,7 @@ import pytest
 from ottla.pipeline.jobs import diff, load
 from ottla.pipeline.jobs.specification import expression, parse
 
+from ottla import pipeline
 from ottla.testing import Broker
 
 from .conftest import Told
@@ -57,9 +58,9 @@ def command(*arguments: str) -> list[str]:
 def test_an_export_that_is_killed_goes_on(spark: Any, served: Told, tmp_path: Path) -> None:
     """Killed when it has written some of its batches, and done again: every committed record once, for any reader of Parquet."""
     out = tmp_path / "out"
-    arguments = command(
-        "export", served.path, "--topic", "codecs,exact", "--out", str(out), "--offsets-per-batch", "900", "--conf", "spark.master=local[1]"
-    )
+    arguments = command("export", served.path, "--topic", "codecs,exact", "--out", str(out), "--offsets-per-batch", "900")
+    for name, value in {**pipeline.SMALL, "spark.master": "local[1]"}.items():
+        arguments += ["--conf", f"{name}={value}"]
     first = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
     while len(list(out.glob("_checkpoint/commits/[0-9]*"))) < 2:
         assert first.poll() is None, "it was done before it could be killed"
