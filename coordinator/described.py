@@ -12,7 +12,8 @@ from ..protocol.records import Record
 from .format import CoordinatorFormat, group_key_names, share_key_names, transaction_key_names
 from .metadata.format import MetadataFormat
 
-INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state", "__cluster_metadata")
+METADATA_TOPIC = "__cluster_metadata"
+INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state", METADATA_TOPIC)
 ABORT, COMMIT = "ABORT", "COMMIT"
 _CONTROL = {
     0: ABORT,
@@ -45,7 +46,7 @@ def describer(topic: str) -> Describer | None:
     names = _KEYS.get(topic)
     if names is not None:
         return _of_coordinator(names())
-    return _of_metadata if topic == "__cluster_metadata" else None
+    return _of_metadata if topic == METADATA_TOPIC else None
 
 
 def _of_coordinator(names: Mapping[int, str]) -> Describer:

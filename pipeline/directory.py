@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from .files import Files
 FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN = 4 << 20
 
+_SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")  # offset and epoch
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_INDEX = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
@@ -68,6 +70,20 @@ class Segment:
     def is_last(self) -> bool:
         """Whether it may still be written."""
         return self.next_base_offset == LAST
+
+
+@dataclass(frozen=True)
+class Snapshot(Segment):
+    """What a log's records had come to at an offset, as records in a file of their own. All count as of the offset before, `base_offset`."""
+
+    file: str
+
+    def name(self, suffix: str = layout.LOG) -> str:
+        return f"{layout.partition_directory(self.topic, self.partition)}/{self.file}{'' if suffix == layout.LOG else suffix}"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition, self.file)
 
 
 @dataclass(frozen=True)
@@ -126,6 +142,19 @@ class Directory:
             except FileNotFoundError:
                 continue
         return found
+
+    def snapshot(self, topic: str, partition: int) -> Snapshot | None:
+        """What came before a log's first segment, where it has snapshots, as `__cluster_metadata` has; else the first of what its start went into."""
+        segments, directory = self.segments(topic, partition), layout.partition_directory(topic, partition)
+        if not segments:
+            return None
+        found = [one for one in map(_SNAPSHOT.fullmatch, self.files.names(directory)) if one is not None]
+        before = [one for one in found if int(one[1]) <= segments[0].base_offset]
+        chosen = before[-1] if before else found[0] if found else None
+        if chosen is None:
+            return None
+        end = int(chosen[1])
+        return Snapshot(topic, partition, end - 1, end, self.files.size(f"{directory}/{chosen[0]}"), chosen[0])
 
     def offsets(self, name: str) -> dict[tuple[str, int], int]:
         """The offsets in a checkpoint of the directory, read once; none where it is missing or damaged."""

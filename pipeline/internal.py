@@ -1,21 +1,24 @@
 """The view `internal`: the records of Kafka's own topics, their keys and values as JSON with the fields of Kafka's schemas in snake_case.
 
 A type or version that is not known has no `type`, and its bytes in `rawKey` and `rawValue`, as all have; a tombstone has no value.
+The snapshot that the log of `__cluster_metadata` goes on from is read with it: its records have the last offset that is in the snapshot.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..coordinator.described import Described, Describer, control_type, control_value, describer
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import CONTROL_MASK, Record
 from .columns import gathered, record_batch
-from .directory import Directory, Slice
+from .directory import Bounds, Directory, Slice, Snapshot
 from .opened import Opened
 from .reading import Options, kept, opened
 
@@ -28,12 +31,18 @@ def rows(directory: Directory, part: Slice, schema: Any, options: Options) -> It
     describe = describer(part.segment.topic)
     assert describe is not None, part.segment.topic
     plain = pa.schema([pa.field(_BYTES.get(one.name, one.name), one.type) for one in schema if one.name not in _DESCRIBED])
-    for group in opened(directory, part, options):
+    bounds = part.bounds
+    if isinstance(part.segment, Snapshot):
+        part = replace(part, bounds=Bounds())  # which are of the log's offsets
+    for found_in_file in opened(directory, part, options):
+        group = found_in_file
+        if isinstance(part.segment, Snapshot):
+            group = group._replace(offset=np.full_like(group.offset, part.segment.base_offset))
         told = iter(record_batch(group, None, part.segment.place, plain).columns)
         found = _described(group, describe) if _DESCRIBED & set(schema.names) else {}
         arrays = [pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else next(told) for one in schema]
         made = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        mask = kept(group.offset, group.timestamp, part.bounds)
+        mask = kept(group.offset, group.timestamp, bounds)
         yield made if mask is None else made.filter(pa.array(mask))
 
 

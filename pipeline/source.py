@@ -25,9 +25,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..coordinator.described import INTERNAL_TOPICS
+from ..coordinator.described import INTERNAL_TOPICS, METADATA_TOPIC
 from . import indexes, internal, inventory, reading
-from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, dealt
+from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, Snapshot, dealt
 from .limits import Offsets, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
 
@@ -76,7 +76,14 @@ class Planner:
         for segments, bounds in found:
             aborted = self.directory.aborted(segments) if self.source.committed else None
             slices += self.directory.slices(segments, bounds, slice_bytes, aborted)
+            snapshot = self.snapshot(*segments[0].place[:2]) if segments else None
+            if snapshot is not None and bounds.first_offset <= snapshot.base_offset <= bounds.last_offset:
+                slices.append(Slice(snapshot, 0, snapshot.size, FIRST, LAST, bounds, aborted))
         return [Task(list(one)) for one in dealt(slices, self.source.tasks)] or [Task([])]
+
+    def snapshot(self, topic: str, partition: int) -> Snapshot | None:
+        """What is read before the log: of the view `internal`."""
+        return self.directory.snapshot(topic, partition) if self.source.view == "internal" and topic == METADATA_TOPIC else None
 
     def end(self, topic: str, partition: int) -> int:
         return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)
@@ -185,7 +192,8 @@ class LogStreamReader(StreamReader):
         for topic, number in planner.partitions():
             segments, wanted = planner.directory.segments(topic, number), source.starting_offset(topic, number)
             if segments:
-                earliest = segments[0].base_offset
+                snapshot = planner.snapshot(topic, number)
+                earliest = min(one.base_offset for one in (segments[0], snapshot) if one is not None)
                 found[f"{topic}-{number}"] = planner.end(topic, number) if wanted == LATEST else max(earliest, wanted)
         return found
 

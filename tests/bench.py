@@ -41,7 +41,7 @@ RECORD_1K, RECORD_100 = b"x" * 1024, b"y" * 100
 def fresh(side: str, **settings: object) -> Server:
     directory = Path(tempfile.mkdtemp(prefix=f"bench-{side}-"))
     named = {k.replace("_", "."): v for k, v in settings.items()}
-    return Broker(named, directory=directory, lab=False) if side == "ottla" else Kafka(named, directory)
+    return Broker(named, directory=directory, lab=False) if side == "ottla" else Kafka(named, directory, quick=False)
 
 
 def dispose(server: Server) -> None:

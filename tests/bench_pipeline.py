@@ -71,16 +71,6 @@ def fill(servers: str, topic: Topic, count: int) -> None:
     assert producer.flush(120) == 0
 
 
-def connector_jars() -> str | None:
-    if jars.missing() is not None:
-        return None
-    try:
-        return ",".join(str(one) for one in jars.jar_paths("connector"))
-    except Exception as error:
-        print(f"the connector's jars cannot be had: {error}")
-        return None
-
-
 @contextmanager
 def spark(jars_: str | None) -> Iterator[Any]:
     settings = {"spark.driver.memory": "3g", "spark.log.level": "ERROR", **({"spark.jars": jars_} if jars_ else {})}
@@ -195,8 +185,8 @@ def decoded(directory: Path, topic: Topic, runs: int) -> None:
 def main(arguments: list[str]) -> int:
     options = dict(one.split("=") for one in arguments if "=" in one)
     count, runs = int(options.get("records", RECORDS)), int(options.get("runs", RUNS))
-    found = connector_jars()
-    with Kafka({"log.segment.bytes": 256 << 20}) as kafka:
+    found = jars.connector()
+    with Kafka({"log.segment.bytes": 256 << 20}, quick=False) as kafka:
         for topic in TOPICS:
             fill(kafka.bootstrap_servers, topic, int(count * topic.share))
         with spark(found) as session:

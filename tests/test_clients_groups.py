@@ -20,9 +20,7 @@ from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 
-from .oracle.jars import HERE as ORACLE
-from .oracle.jars import classpath
-from .oracle.kafka import tool
+from .oracle.kafka import program, tool
 from .wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -240,9 +238,8 @@ def test_kafka_python(broker: Broker) -> None:
 @pytest.mark.oracle
 def test_kafkas_own_consumers(tmp_path: Path) -> None:
     """Every stock assignor, both protocols, static members and patterns, scaled from one member to four and back under traffic."""
-    subprocess.run(["javac", "-d", str(tmp_path), "-cp", classpath("tools"), str(HERE / "java" / "GroupClients.java")], check=True, timeout=120)
+    command = program("tools", "GroupClients", tmp_path)
     with Broker() as broker:
-        command = ["java", f"-Dlog4j2.configurationFile={ORACLE / 'log4j2.yaml'}", "-cp", f"{tmp_path}:{classpath('tools')}", "GroupClients"]
         done = subprocess.run([*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 

@@ -19,9 +19,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from ottla.testing import Broker
 
 from .ask import lab
-from .oracle.jars import HERE as ORACLE
-from .oracle.jars import classpath
-from .oracle.kafka import tool
+from .oracle.kafka import program, tool
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -270,8 +268,7 @@ def test_the_command_line_shows_a_share_group(queues: Broker) -> None:
 @pytest.mark.oracle
 def test_kafkas_own_share_consumer(queues: Broker, tmp_path: Path) -> None:
     """Both modes of acknowledging and of acquiring, callbacks, renewing, poison, twenty members, administration, and topics that change."""
-    subprocess.run(["javac", "-d", str(tmp_path), "-cp", classpath("tools"), str(HERE / "java" / "ShareClients.java")], check=True, timeout=120)
-    command = ["java", f"-Dlog4j2.configurationFile={ORACLE / 'log4j2.yaml'}", "-cp", f"{tmp_path}:{classpath('tools')}", "ShareClients"]
+    command = program("tools", "ShareClients", tmp_path)
     done = subprocess.run([*command, queues.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 

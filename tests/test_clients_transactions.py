@@ -26,9 +26,7 @@ from ottla.testing import Broker
 
 from . import chain
 from .committed import committed
-from .oracle.jars import HERE as ORACLE
-from .oracle.jars import classpath
-from .oracle.kafka import tool
+from .oracle.kafka import program, tool
 from .wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -180,16 +178,10 @@ def test_franz_go_and_sarama(broker: Broker, tmp_path: Path) -> None:
 # Java
 
 
-def java(part: str, program: str, tmp_path: Path) -> list[str]:
-    """Compiles a program of `tests/java`; the command that runs it."""
-    subprocess.run(["javac", "-d", str(tmp_path), "-cp", classpath(part), str(HERE / "java" / f"{program}.java")], check=True, timeout=120)
-    return ["java", f"-Dlog4j2.configurationFile={ORACLE / 'log4j2.yaml'}", "-cp", f"{tmp_path}:{classpath(part)}", program]
-
-
 @pytest.mark.oracle
 def test_kafkas_own_clients(broker: Broker, tmp_path: Path) -> None:
     """Commits, aborts, zombies, time-outs, both group protocols, the seed's exactly-once example, administration, eight producers at once."""
-    command = java("tools", "TransactionClients", tmp_path)
+    command = program("tools", "TransactionClients", tmp_path)
     done = subprocess.run([*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 
@@ -198,7 +190,7 @@ def test_kafkas_own_clients(broker: Broker, tmp_path: Path) -> None:
 def test_kafka_streams_exactly_once(broker: Broker, tmp_path: Path) -> None:
     """exactly_once_v2 with state: killed in the middle, it counts every record once, in order by key."""
     source, target, count, keys = topic(broker, 2), topic(broker, 2), 800, 4
-    command = [*java("streams", "StreamsClient", tmp_path), broker.bootstrap_servers, source, target, str(tmp_path / "state")]
+    command = [*program("streams", "StreamsClient", tmp_path), broker.bootstrap_servers, source, target, str(tmp_path / "state")]
 
     def started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -36,19 +37,26 @@ class Report:
 
 @dataclass
 class Input:
-    """A data directory, and from when on it is looked at: ms since the epoch. Tables are read once and kept."""
+    """A data directory, from when on it is looked at, and when that is: ms since the epoch. Tables are read once and kept."""
 
     spark: SparkSession
     path: str
     since_ms: int | None = None
-    _kept: dict[Any, DataFrame] = field(default_factory=dict)
+    now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    _tables: dict[Any, DataFrame] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
 
     def table(self, view: str, **options: str) -> DataFrame:
         """A view of the directory with options of `kafka-log`, read once."""
         key = view, tuple(sorted(options.items()))
-        if key not in self._kept:
-            self._kept[key] = self.read(view, **options).cache()
-        return self._kept[key]
+        if key not in self._tables:
+            self._tables[key] = self.kept(self.read(view, **options))
+        return self._tables[key]
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """A frame that is computed once, and kept until `close`."""
+        self._kept.append(frame.cache())
+        return self._kept[-1]
 
     def read(self, view: str, **options: str) -> DataFrame:
         """As `table`, read anew each time."""
@@ -70,9 +78,10 @@ class Input:
         return frame.where(f.col(column).isNull() | (f.unix_millis(column) >= self.since_ms))
 
     def close(self) -> None:
-        for frame in self._kept.values():
+        for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+        self._tables.clear()
 
 
 def topic_ids(partitions: DataFrame) -> DataFrame:

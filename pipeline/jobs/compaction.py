@@ -1,10 +1,9 @@
-"""What the log cleaner would keep if it ran now: the last record of each key, all that lies in the active segment or is not stable yet,
-tombstones and markers whose time has not come. Batches that it empties and keeps for their producers' sake hold no records.
+"""What the log cleaner would keep if it ran now: the last record of each key, all that lies in the active segment, is not stable yet or is
+younger than `min.compaction.lag.ms` of its topic, tombstones and markers whose time has not come. Batches that it empties and keeps for their
+producers' sake hold no records. The broker's own `log.cleaner.min.compaction.lag.ms` is not in its data directory, and counts as 0.
 """
 
 from __future__ import annotations
-
-import time
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
@@ -15,37 +14,56 @@ RECORD_COLUMNS = "topic string, partition int, offset long, key binary, keySize 
 
 
 def report(source: Input) -> Report:
-    topics = compacted_topics(source)
-    options = {} if topics is None else {"topic": ",".join(topics)}
-    if topics is not None and not topics:
+    metadata = source.internal("__cluster_metadata", committed=False)
+    options = {} if metadata is None else {"topic": ",".join(compacted_topics(source, metadata))}
+    if metadata is not None and not options["topic"]:
         raise NotThere(f"no topic of {source.path} is compacted")
     reader = source.spark.read.format("kafka-log").schema(RECORD_COLUMNS).options(path=source.path, mode="dropmalformed", **options)
     records = reader.load()
     stable = reader.option("isolation", "read_committed").load()
-    marked = judged(records, stable, source.read("batches", **options), source.table("files"), source.table("partitions"), int(time.time() * 1000))
-    marked = marked.cache()
+    batches, waits = source.read("batches", **options), None if metadata is None else lags(metadata)
+    cleanable = limits(batches, source.table("files"), source.table("partitions"), waits, source.now_ms)
+    marked = source.kept(judged(records, stable, batches, cleanable, source.now_ms))
     return Report(
         {"partitions": summary(marked), "keys": keys(marked)},
         plots=(Plot("Bytes of keys and values that the cleaner would take out", "partitions", "bar", "place", "removableBytes"),),
     )
 
 
-def compacted_topics(source: Input) -> list[str] | None:
-    """The topics with the policy compact, by the metadata; None where the directory has none, so that all are looked at."""
-    metadata = source.internal("__cluster_metadata", committed=False)
-    if metadata is None:
-        return None
-    rows = configurations(metadata).where("resource_type = 2 AND name = 'cleanup.policy'")
-    named = rows.groupBy("resource_name").agg(f.max_by("value", "offset").alias("policy"))
-    return sorted(row.resource_name for row in named.collect() if row.policy and "compact" in row.policy and source.has(row.resource_name))
+def compacted_topics(source: Input, metadata: DataFrame) -> list[str]:
+    """The topics of a directory with the policy compact, by the metadata."""
+    rows = configured(metadata, "cleanup.policy").collect()
+    return sorted(row.topic for row in rows if row.value and "compact" in row.value and source.has(row.topic))
 
 
-def judged(records: DataFrame, stable: DataFrame, batches: DataFrame, files: DataFrame, partitions: DataFrame, now_ms: int) -> DataFrame:
-    """Every record with `kept`. `stable`: the records again, as readers of committed records get them; `files` tells the active segment."""
+def lags(metadata: DataFrame) -> DataFrame:
+    """`min.compaction.lag.ms` of the topics that have it: topic, lagMs."""
+    return configured(metadata, "min.compaction.lag.ms").where("value IS NOT NULL").selectExpr("topic", "bigint(value) AS lagMs")
+
+
+def configured(metadata: DataFrame, name: str) -> DataFrame:
+    """What topics are configured to by now: topic, value, which is null where that was taken back."""
+    rows = configurations(metadata).where((f.col("resource_type") == 2) & (f.col("name") == name))
+    return rows.groupBy(f.col("resource_name").alias("topic")).agg(f.max_by("value", "offset").alias("value"))
+
+
+def limits(batches: DataFrame, files: DataFrame, partitions: DataFrame, lags: DataFrame | None, now_ms: int) -> DataFrame:
+    """Up to where each partition can be cleaned, `limit`: to its active segment, its last stable offset, its first segment that is too young."""
     place = ["topic", "partition"]
     active = files.where("kind = 'log'").groupBy(*place).agg(f.max("baseOffset").alias("activeFrom"))
-    ends = partitions.select(*place, "lastStableOffset").join(active, place)
-    limits = ends.select(*place, f.least("activeFrom", "lastStableOffset").alias("limit"))
+    ends = partitions.select(*place, "lastStableOffset", "cleanedOffset").join(active, place)
+    if lags is None:
+        return ends.selectExpr(*place, "least(activeFrom, lastStableOffset) AS limit")
+    segments = batches.where("magic >= 0").groupBy(*place, "segment").agg(f.max("maxTimestamp").alias("youngest"), f.max("lastOffset").alias("last"))
+    dirty = segments.join(f.broadcast(ends), place).where("last >= coalesce(cleanedOffset, 0)").join(f.broadcast(lags), "topic")
+    young = dirty.where(f"unix_millis(youngest) > {now_ms} - lagMs AND lagMs > 0")
+    from_ = young.groupBy(*place).agg(f.expr("min(bigint(substring(segment, 1, 20))) AS youngFrom"))
+    return ends.join(f.broadcast(from_), place, "left").selectExpr(*place, "least(activeFrom, lastStableOffset, youngFrom) AS limit")
+
+
+def judged(records: DataFrame, stable: DataFrame, batches: DataFrame, limits: DataFrame, now_ms: int) -> DataFrame:
+    """Every record with `kept`. `stable`: the records again, as readers of committed records get them."""
+    place = ["topic", "partition"]
     window = Window.partitionBy(*place, "key")
     data = stable.join(f.broadcast(limits), place).where(f.col("offset") < f.col("limit"))
     newest = (

@@ -43,7 +43,7 @@ def report(source: Input) -> Report:
     internal = source.internal("__consumer_offsets")
     if internal is None:
         raise NotThere(f"no __consumer_offsets in {source.path}: no group was coordinated there")
-    taken = steps(internal).cache()
+    taken = source.kept(steps(internal))
     topics = source.table("partitions").select("topic", "topicId")
     return Report(
         {"rebalances": source.lately(rebalances(taken), "endTime"), "ownership": source.lately(ownership(taken, topics), "toTime")},

@@ -25,8 +25,8 @@ def report(source: Input) -> Report:
     if internal is None:
         raise NotThere(f"no {TOPIC} in {source.path}: no share group was served there")
     partitions = source.table("partitions")
-    written = states(internal, partitions).cache()
-    last = records(written).cache()
+    written = source.kept(states(internal, partitions))
+    last = source.kept(records(written))
     topics = [row.topic for row in written.select("topic").distinct().collect() if row.topic is not None and source.has(row.topic)]
     options = {"topic": ",".join(topics)} if topics else {"endingOffsets": "0"}  # nothing, where the topics have gone
     written_at = source.read("records", mode="dropmalformed", **options).select("topic", "partition", "offset", "timestamp")

@@ -40,3 +40,14 @@ def jar_paths(part: str) -> list[Path]:
 
 def classpath(part: str) -> str:
     return f"{jar_folder(part)}/*"
+
+
+def connector() -> str | None:
+    """The jars of Spark's Kafka connector as `spark.jars` has them; None where they cannot be had, which is said."""
+    if missing() is not None:
+        return None
+    try:
+        return ",".join(str(one) for one in jar_paths("connector"))
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"the jars of Spark's Kafka connector cannot be had: {error}")
+        return None

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from ottla.storage.checkpoints import uuid_to_text
 
-from .jars import HERE, classpath
+from .jars import HERE, classpath, jar_folder
 
 START_SECONDS_MAX = 60.0
 
@@ -25,10 +25,27 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def java(part: str, *arguments: str, heap: str = "-Xmx512M") -> list[str]:
-    """A command line that runs a class of the oracle's jars."""
+def java(part: str, *arguments: str, heap: str = "-Xmx512M", classes: Path | None = None, quick: bool = True) -> list[str]:
+    """A command line that runs a class of the oracle's jars, or of `classes`.
+
+    `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end makes.
+    """
     log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
-    return ["java", heap, log4j, "-cp", classpath(part), *arguments]
+    path = classpath(part) if classes is None else f"{classpath(part)}:{classes}"
+    return ["java", heap, *(_quick(part) if quick else ()), log4j, "-cp", path, *arguments]
+
+
+def _quick(part: str) -> list[str]:
+    archive = jar_folder(part) / "classes.jsa"
+    shared = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"
+    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr", f"-XX:{shared}={archive}"]
+
+
+def program(part: str, name: str, classes: Path) -> list[str]:
+    """Compiles a program of `tests/java` against the oracle's jars; the command line that runs it."""
+    source = HERE.parent / "java" / f"{name}.java"
+    subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(classes), "-cp", classpath(part), str(source)], check=True, timeout=120)
+    return java(part, name, heap="-Xmx1G", classes=classes)
 
 
 def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -38,13 +55,19 @@ def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 
 
 
 class Kafka:
-    """A Kafka process as a context manager. `directory` may hold the data of an earlier one, or of ottla."""
+    """A Kafka process as a context manager. `directory` may hold the data of an earlier one, or of ottla.
 
-    def __init__(self, settings: dict[str, object] | None = None, directory: Path | None = None, *, formatted: bool = False) -> None:
+    `quick`: to be there sooner; not for figures, whose Kafka is as its users start it.
+    """
+
+    def __init__(
+        self, settings: dict[str, object] | None = None, directory: Path | None = None, *, formatted: bool = False, quick: bool = True
+    ) -> None:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="oracle-"))
         self._temporary = directory is None
         self.settings = settings or {}
         self.formatted = formatted
+        self.quick = quick
         self.port = free_port()
         self.controller_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,7 +119,7 @@ class Kafka:
         began = time.monotonic()
         with log.open("wb") as out:
             self._process = subprocess.Popen(
-                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G"), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G", quick=self.quick), stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
         while "Kafka Server started" not in log.read_text(errors="replace"):
             if self._process.poll() is not None or time.monotonic() - began > START_SECONDS_MAX:

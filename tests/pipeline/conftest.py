@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from ottla.pipeline.java import check_java
+from ottla.pipeline.java import cache_directory, check_java, class_archive
 
 from ottla import pipeline
 from ottla.testing import Broker
 
+from ..oracle import jars
 from . import story
 
 FAST = {
@@ -35,7 +36,10 @@ def spark() -> Iterator[Any]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
-    session = pipeline.session(**FAST)
+    connector = jars.connector()
+    classes = class_archive(cache_directory(), Path(pipeline.spark_home(), "jars"))
+    java = {pipeline.JAVA_OPTIONS: f"{FAST[pipeline.JAVA_OPTIONS]} {classes}"}
+    session = pipeline.session(**{**FAST, **java, **({"spark.jars": connector} if connector else {})})
     yield session
     session.stop()
 

@@ -1,4 +1,4 @@
-"""A short working life of a broker, told by real clients: records in all codecs, transactions, groups of both kinds, a queue.
+"""A short working life of a broker, told by real clients: records and transactions in all codecs, groups of both kinds, a queue.
 
 `tell` returns the truth about it, as the clients saw it: what the pipeline finds in the data directory must be the same.
 """
@@ -20,6 +20,7 @@ from ..wire import Wire
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 GROUPS = ("classic", "consumer")
+READ = {"codecs": 3, "exact": 1, "mixed": 2}  # partitions of the topics whose records are in the truth
 WITHIN_S = 60
 Truth = dict[str, Any]
 SETTINGS: dict[str, object] = {
@@ -38,17 +39,18 @@ SETTINGS: dict[str, object] = {
 def tell(servers: str) -> Truth:
     """Everything below, on a fresh broker with SETTINGS. Values are those of JSON."""
     admin = AdminClient({"bootstrap.servers": servers})
-    wanted = [NewTopic("codecs", 3, 1), NewTopic("exact", 1, 1), NewTopic("work", 4, 1)]
+    wanted = [NewTopic("codecs", 3, 1), NewTopic("mixed", 2, 1), NewTopic("exact", 1, 1), NewTopic("work", 4, 1)]
     for made in admin.create_topics(wanted).values():
         made.result()
     for codec in CODECS:
         fill(servers, codec)
+        mix(servers, codec)
     transactions(servers)
     work(servers)
     truth: Truth = {"ownership": {group: members(servers, group) for group in GROUPS}}
     truth["shares"] = queue(servers)
     truth["offsets"] = {group: offsets(servers, group) for group in GROUPS}
-    truth["records"] = {topic: consumed(servers, topic, partitions) for topic, partitions in (("codecs", 3), ("exact", 1))}
+    truth["records"] = {topic: consumed(servers, topic, partitions) for topic, partitions in READ.items()}
     return truth
 
 
@@ -58,6 +60,22 @@ def fill(servers: str, codec: str) -> None:
         headers = [("n", b"%d" % n), ("null", None)] if n % 4 == 0 else None
         producer.produce("codecs", f"{codec}-{n}" * 3 if n % 7 else None, f"k{n % 5}" if n % 3 else None, headers=headers)
     assert producer.flush(30) == 0
+
+
+def mix(servers: str, codec: str) -> None:
+    """Records of a producer without idempotence, and of a transactional one whose second transaction is aborted."""
+    settings = {"bootstrap.servers": servers, "compression.type": codec, "batch.num.messages": 15}
+    plain = Producer({**settings, "enable.idempotence": False})
+    exact = Producer({**settings, "transactional.id": f"mixed-{codec}"})
+    exact.init_transactions(30)
+    for name, end in (("committed", exact.commit_transaction), ("aborted", exact.abort_transaction)):
+        exact.begin_transaction()
+        for n in range(40):
+            plain.produce("mixed", f"plain {codec} {name} {n}" * 4, f"{n}", n % 2)
+            exact.produce("mixed", f"{codec} {name} {n}" * 4, f"{n}", n % 2, headers=[("of", codec.encode())])
+        exact.flush(30)
+        assert plain.flush(30) == 0
+        end(30)
 
 
 def transactions(servers: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from ottla.pipeline.jobs import Input, audit, compaction, lag, rebalances, shares, together, transactions
 
 from .conftest import Told
+from .story import CODECS
 
 pytestmark = pytest.mark.slow
 
@@ -20,11 +22,17 @@ def source(spark: Any, told: Told) -> Any:
     found.close()
 
 
+@pytest.fixture(scope="module")
+def cleaned_at_ms(archive: Path) -> int:
+    return int(json.loads((archive / "truth.json").read_text())["compacted"]["cleaned_at_ms"])
+
+
 def test_every_internal_record_is_understood(source: Input) -> None:
     rows = source.read("internal")
     assert rows.where("type IS NULL OR error IS NOT NULL").count() == 0
     kinds = {row.type for row in rows.select("type").distinct().collect()}
     assert {"OffsetCommit", "GroupMetadata", "ConsumerGroupCurrentMemberAssignment", "ShareSnapshot", "TransactionLog", "TopicRecord"} <= kinds
+    assert {"FeatureLevelRecord", "SnapshotHeaderRecord"} <= kinds, "of the snapshot that the log begins with"
     tombstones = rows.where("type = 'ConsumerGroupMemberMetadata' AND value IS NULL")
     assert tombstones.where("rawValue IS NULL AND rawKey IS NOT NULL AND get_json_object(key, '$.group_id') = 'consumer'").count() == 2
 
@@ -93,33 +101,50 @@ def test_shares_are_what_the_queue_was_told(source: Input, told: Told) -> None:
 def test_transactions_ended_as_their_producer_ended_them(source: Input) -> None:
     report = transactions.report(source)
     rows = report.tables["transactions"].collect()
-    assert [row.outcome for row in rows] == ["Abort", "Commit"] * 3 + ["Ongoing"]
-    assert all(row.durationMs >= 0 for row in rows[:-1])
-    assert rows[-1].endTime is None
-    held = report.tables["held"].collect()
+    exact = [row for row in rows if row.transactionalId == "exact"]
+    assert [row.outcome for row in exact] == ["Abort", "Commit"] * 3 + ["Ongoing"]
+    assert exact[-1].endTime is None
+    assert all(row.durationMs >= 0 for row in rows if row is not exact[-1])
+    mixed = {(row.transactionalId, row.outcome, row.partitions) for row in rows} - {("exact", row.outcome, 1) for row in exact}
+    assert mixed == {(f"mixed-{codec}", outcome, 2) for codec in CODECS for outcome in ("Commit", "Abort")}
+    held = report.tables["held"].where("topic = 'exact'").collect()
     assert [(row.firstOffset, row.endOffset) for row in held] == [(11 * n, 11 * n + 10) for n in range(6)] + [(66, None)]
     assert {row.transactionalId for row in held} == {"exact"}
     assert report.tables["hanging"].collect() == []
 
 
-def test_compaction_is_what_kafkas_cleaner_left(spark: Any, archive: Path) -> None:
-    """Kept are the records that the real cleaner kept, and after it there is nothing left to do."""
+@pytest.mark.parametrize("topic", ["compacted", "young"])
+def test_compaction_is_what_kafkas_cleaner_left(spark: Any, archive: Path, topic: str, cleaned_at_ms: int) -> None:
+    """Kept are the records that the real cleaner kept, and after it there is nothing left to do. Half of `young` has to wait."""
 
     def kept(name: str) -> list[int]:
         source = Input(spark, str(archive / name))
-        reader = spark.read.format("kafka-log").schema(compaction.RECORD_COLUMNS).options(path=source.path, topic="compacted")
-        batches, files, partitions = (source.read(view, topic="compacted") for view in ("batches", "files", "partitions"))
-        rows = compaction.judged(reader.load(), reader.option("isolation", "read_committed").load(), batches, files, partitions, 0)
+        reader = spark.read.format("kafka-log").schema(compaction.RECORD_COLUMNS).options(path=source.path, topic=topic)
+        batches, files, partitions = (source.read(view, topic=topic) for view in ("batches", "files", "partitions"))
+        lags = compaction.lags(source.read("internal", topic="__cluster_metadata"))
+        limits = compaction.limits(batches, files, partitions, lags, cleaned_at_ms)
+        rows = compaction.judged(reader.load(), reader.option("isolation", "read_committed").load(), batches, limits, cleaned_at_ms)
         return sorted(row.offset for row in rows.where("kept").select("offset").collect())
 
-    left = spark.read.format("kafka-log").options(path=str(archive / "after"), topic="compacted").load()
+    left = spark.read.format("kafka-log").options(path=str(archive / "after"), topic=topic).load()
     offsets = sorted(row.offset for row in left.select("offset").collect())
     assert kept("before") == offsets
     assert kept("after") == offsets
-    assert len(offsets) < 200
-    report = compaction.report(Input(spark, str(archive / "before")))
-    summary = {row.topic: row for row in report.tables["partitions"].collect()}
-    assert summary["compacted"].keptRecords == len(offsets)
+    assert len(offsets) < {"compacted": 200, "young": 300}[topic]
+
+
+def test_what_could_be_cleaned_later(spark: Any, archive: Path, cleaned_at_ms: int) -> None:
+    """When the hour that `young` waits has gone by, and before."""
+    left = {}
+    for hours in (0, 2):
+        source = Input(spark, str(archive / "before"), now_ms=cleaned_at_ms + hours * 3_600_000)
+        summary = compaction.report(source).tables["partitions"].collect()
+        left[hours] = {row.topic: row.keptRecords for row in summary if row.topic in ("compacted", "young")}
+        source.close()
+    after = spark.read.format("kafka-log").options(path=str(archive / "after"), topic="compacted,young").load()
+    assert left[0] == {row.topic: row["count"] for row in after.groupBy("topic").count().collect()}
+    assert left[2]["compacted"] == left[0]["compacted"]
+    assert left[2]["young"] < left[0]["young"] / 2
 
 
 def test_a_compacted_directory_is_clean(spark: Any, archive: Path) -> None:
@@ -138,7 +163,7 @@ def test_jobs_together_leave_out_what_is_not_there(spark: Any, archive: Path) ->
 
 def test_since_leaves_out_what_was_before(spark: Any, archive: Path) -> None:
     path = str(archive / "story")
-    whole = transactions.report(Input(spark, path)).tables["transactions"].collect()
+    whole = transactions.report(Input(spark, path)).tables["transactions"].where("transactionalId = 'exact'").collect()
     third = int(whole[2].endTime.timestamp() * 1000)
-    late = transactions.report(Input(spark, path, since_ms=third)).tables["transactions"].collect()
+    late = transactions.report(Input(spark, path, since_ms=third)).tables["transactions"].where("transactionalId = 'exact'").collect()
     assert [row.outcome for row in late] == ["Abort", "Commit", "Abort", "Commit", "Ongoing"]

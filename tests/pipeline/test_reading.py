@@ -15,9 +15,12 @@ from ottla.pipeline import reading
 from ottla.pipeline.batches import TABLE
 from ottla.pipeline.directory import Bounds, Directory, dealt
 from ottla.pipeline.indexes import offsets_right, times_right
+from ottla.pipeline.options import Source
 from ottla.pipeline.reading import BrokenLog, Options
+from ottla.pipeline.source import LogReader, LogStreamReader
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 SCHEMA = pa.schema([("offset", pa.int64()), ("value", pa.binary()), ("position", pa.int64())])
 ALL = Bounds()
@@ -265,3 +268,34 @@ def test_index_entries_against_the_batches_of_their_segment() -> None:
     table["magic"], table["attributes"] = 1, 3  # of an old compressed set only the last offset is known
     assert times((70, 9), (70, 12)) == [True, False]
     assert times_right(table[:0], np.array([1]), np.array([1])).tolist() == [False]
+
+
+def test_metadata_goes_on_from_its_snapshot(tmp_path: Path) -> None:
+    """In batch and as a stream; the snapshot's records have the last offset that is in it, whatever theirs are in its file."""
+    partition = tmp_path / "__cluster_metadata-0"
+    partition.mkdir()
+
+    def write(name: str, base: int, values: list[bytes]) -> None:
+        made = [Record(None, value, 1000, base + n) for n, value in enumerate(values)]
+        (partition / name).write_bytes(records.encode(made, Template(base_offset=base)))
+
+    schema = StructType([StructField("offset", LongType()), StructField("rawValue", BinaryType())])
+
+    def read(**options: Any) -> list[tuple[int, bytes]]:
+        source = Source.of({"path": str(tmp_path), "view": "internal", **{name: str(value) for name, value in options.items()}})
+        batch, stream = LogReader(source, schema), LogStreamReader(source, schema)
+        found = [[row for task in tasks for one in reader.read(task) for row in zip(*one.to_pydict().values(), strict=True)]
+                 for reader, tasks in ((batch, batch.partitions()), (stream, stream.partitions(stream.initialOffset(), stream.ends())))]  # fmt: skip
+        assert sorted(found[0]) == sorted(found[1]) or "endingOffsets" in options
+        return sorted(found[0])
+
+    log = [(10, b"k"), (11, b"l")]
+    write("00000000000000000010.log", 10, [b"k", b"l"])
+    assert read() == log
+    write("00000000000000000012-0000000003.checkpoint", 0, [b"x", b"y", b"z"])
+    assert read() == [*log, (11, b"x"), (11, b"y"), (11, b"z")], "what is before the log can be had only in a later one"
+    write("00000000000000000010-0000000002.checkpoint", 0, [b"c", b"d"])
+    write("00000000000000000004-0000000001.checkpoint", 0, [b"a"])
+    assert read() == [(9, b"c"), (9, b"d"), *log]
+    assert read(startingOffsets=10) == log
+    assert read(endingOffsets=10) == [(9, b"c"), (9, b"d")]

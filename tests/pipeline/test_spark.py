@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark.sql.functions import count
 from pyspark.sql.functions import sum as sum_
 
 from .conftest import Told
-from .story import CODECS
+from .story import CODECS, READ
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +36,24 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: row[:2])
 
 
-@pytest.mark.parametrize("topic", ["codecs", "exact"])
+@pytest.mark.parametrize("topic", READ)
 def test_what_a_committed_read_gives_is_what_clients_read(spark: Any, told: Told, topic: str) -> None:
     assert rows(log(spark, told, topic=topic, isolation="read_committed", verifyCrc="true").load()) == told.read(topic)
+
+
+def test_every_codec_is_read_of_every_kind_of_producer(spark: Any, told: Told) -> None:
+    """Whose records are those above: idempotent, transactional and neither."""
+    frame = log(spark, told, topic="codecs,mixed").load().where("NOT control")
+    kinds = frame.selectExpr("codec", "producerId >= 0 AS idempotent", "transactional").distinct().collect()
+    assert {tuple(row) for row in kinds} == {(codec, *kind) for codec in CODECS for kind in ((True, False), (True, True), (False, False))}
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_compacted_topics_are_what_clients_read(spark: Any, archive: Path, name: str) -> None:
+    truth = json.loads((archive / "truth.json").read_text())["compacted"]["records"][name]
+    for topic, records in truth.items():
+        there = Told(str(archive / name), {"records": {topic: records}})
+        assert rows(log(spark, there, topic=topic, isolation="read_committed").load()) == there.read(topic)
 
 
 def test_markers_and_aborted_records_are_there_for_who_wants_all(spark: Any, served: Told) -> None:
