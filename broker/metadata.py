@@ -287,6 +287,10 @@ class MetadataController:
             files.remove(log.path(metadata_log.snapshot_name(*older)))
 
     def stop(self) -> None:
+        """Fences the node, as Kafka's controller does when a node stops, and closes the log."""
+        if self.runtime.state is State.ACTIVE and self.broker_epoch >= 0:
+            self.submit(lambda: self.controller.fence_broker(self.broker.config.node_id))
+            self.flush()
         self.runtime.close()
         if self.partition.log is not None:
             self.partition.log.close()

@@ -54,6 +54,8 @@ def test_kafka_starts_on_ottlas_directory(tmp_path: Path) -> None:
         assert produce(wire, "plain", b"by Kafka").error_code == 0
         again = produce(wire, "small", b"59", producer_id=3, producer_epoch=0, base_sequence=59, now=NOW - 59)
         assert again.base_offset == 59, "Kafka knows the producer from our snapshot"
+        said = (tmp_path / "kafka.log").read_text()
+        assert "DUPLICATE_BROKER_REGISTRATION" not in said, "it has not to wait until ottla's session has timed out"
 
 
 def test_ottla_opens_and_extends_kafkas_directory(tmp_path: Path) -> None:

@@ -74,6 +74,11 @@ class Controller:
         )
         return Result(records + self._elections(request.id))
 
+    def fence_broker(self, node: int) -> Result:
+        """The last thing that a node writes: who opens the directory next need not wait for the node's session to time out."""
+        epoch = self.state.brokers[node].epoch
+        return Result([messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=epoch, fenced=1)])
+
     def _elections(self, node: int) -> list[Any]:
         changed = []
         for partition in self.state.partitions.values():
