@@ -18,12 +18,12 @@ from ottla.protocol.schema import FieldSchema, Schema, StructSchema
 from ottla.storage.checkpoints import uuid_to_text
 
 from .generate import Generator, all_schemas
-from .oracle.jars import classpath, jar_paths
+from .oracle.jars import jar_paths
+from .oracle.kafka import program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "200"))
-JAVA = Path(__file__).parent / "java" / "CodecOracle.java"
-CHUNK = 40  # schemas and versions a run of the JVM
+CHUNK = 80  # schemas and versions a run of the JVM
 
 
 def class_names() -> dict[str, str]:
@@ -60,16 +60,16 @@ def _json(loaded: Schema, f: FieldSchema, version: int, value: Any) -> Any:
     return base64.b64encode(value).decode() if f.element_type in ("bytes", "records") else value
 
 
-def ask_java(lines: list[str]) -> list[str]:
+def ask_java(command: list[str], lines: list[str]) -> list[str]:
     with tempfile.TemporaryFile("w+", encoding="utf-8") as questions:
         questions.write("\n".join(lines) + "\n")
         questions.seek(0)
-        command = ["java", "-Xmx1G", "-cp", classpath("broker"), str(JAVA)]
         answer = subprocess.run(command, stdin=questions, capture_output=True, text=True, check=True, timeout=600)
     return answer.stdout.splitlines()
 
 
-def test_every_message_is_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_message_is_kafkas(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = program("broker", "CodecOracle", tmp_path)
     names = class_names()
     pairs = all_schemas()
     covered = {"bytes": 0, "json": 0}
@@ -93,7 +93,7 @@ def test_every_message_is_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
                 wanted.append((name, version, message, data))
             covered["bytes"] += 1
             covered["json"] += 1
-        for (name, version, message, data), answer in zip(wanted, ask_java(lines), strict=True):
+        for (name, version, message, data), answer in zip(wanted, ask_java(command, lines), strict=True):
             assert answer == data.hex(), (name, version, message)
             assert codec.parse(name, version, bytes.fromhex(answer)) == message
             messages += 1
