@@ -254,7 +254,7 @@ class Log:
         old.finish()
         old.save_indexes()
         segment = Segment(self.pool, self.directory, self.end_offset, now_ms)
-        segment.create()
+        segment.create(self.settings.bytes_in_advance)
         self.has_new_names = True
         self.set_segments([*self.segments, segment])
         self.save_producers()
@@ -442,7 +442,7 @@ class Log:
         for segment in gone:
             segment.remove()
         segment = Segment(self.pool, self.directory, offset, now_ms)
-        segment.create()
+        segment.create(self.settings.bytes_in_advance)
         self.set_segments([segment])
         self.start_offset = self.end_offset = self.recovery_point = self.first_dirty_offset = offset
         self.epochs.entries.clear()

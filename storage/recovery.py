@@ -52,7 +52,7 @@ def open_log(
     log.recovery_point = recovery_point
     if not log.segments:
         segment = Segment(pool, directory, start_offset, now_ms)
-        segment.create()
+        segment.create(settings.bytes_in_advance)
         log.set_segments([segment])
     elif not clean:
         yield from _recover(log)

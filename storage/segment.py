@@ -64,6 +64,7 @@ class Segment:
         self.created_ms = created_ms
         self.size = size
         self.suffix = ""  # `.deleted` once it is on its way out
+        self.is_longer = False  # whether the file was allocated in advance
         self.holds = 0  # readers that have yet to read from it
         self.rolling_timestamp: int | None = None  # the largest timestamp of its first append
         self.max_timestamp = NO_TIMESTAMP
@@ -112,8 +113,13 @@ class Segment:
             self._saved[suffix] = end
         return data[:end]
 
-    def create(self) -> None:
-        self.pool.open(self.path(LOG), create=True).truncate(0)
+    def create(self, bytes_in_advance: int = 0) -> None:
+        """Makes the file anew. What is allocated in advance are zeros, which `finish` cuts off and recovery passes over."""
+        handle = self.pool.open(self.path(LOG), create=True)
+        handle.truncate(0)
+        if bytes_in_advance:
+            handle.truncate(bytes_in_advance)
+            self.is_longer = True
 
     def load_timestamps(self) -> None:
         """Takes the largest timestamp from the time index."""
@@ -150,7 +156,10 @@ class Segment:
         self.bytes_since_index += batch.size
 
     def finish(self) -> None:
-        """Makes the time index end with the largest timestamp; done before the segment is closed or rolled."""
+        """Makes the time index end with the largest timestamp and the file with the last batch; done before it is closed or rolled."""
+        if self.is_longer:
+            self.handle.truncate(self.size)
+            self.is_longer = False
         if self.size:
             self.times.append(self.max_timestamp, self.max_timestamp_offset)
 

@@ -33,6 +33,11 @@ class LogSettings:
     segment_ms: int = 604_800_000
 
     @property
+    def bytes_in_advance(self) -> int:
+        """How long the file of a new segment is before anything is written to it."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
 

@@ -88,7 +88,8 @@ def run(seed: int) -> None:
     chance = random.Random(seed)
     files = MemFiles()
     files.make_directory("/data")
-    settings = LogSettings(segment_bytes=chance.choice((300, 1000, 5000)), index_interval_bytes=chance.choice((1, 200, 4096)))
+    sizes, intervals = (300, 1000, 5000), (1, 200, 4096)
+    settings = LogSettings(segment_bytes=chance.choice(sizes), index_interval_bytes=chance.choice(intervals), preallocate=chance.random() < 0.25)
     promise = Promise()
     sequences: dict[int, int] = {}
     log = open_now(HandlePool(files, 3), DIRECTORY, settings, 0)

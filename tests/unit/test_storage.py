@@ -10,7 +10,7 @@ import pytest
 from ottla.protocol import legacy, records
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Record, Template
-from ottla.storage import checkpoints, cleaning, retention
+from ottla.storage import checkpoints, cleaning, layout, retention
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.files import HandlePool, MemFiles
 from ottla.storage.index import AbortedTransaction, decode_aborted, encode_aborted
@@ -510,3 +510,25 @@ def test_directories_are_named_after_topic_and_partition() -> None:
     assert parse_partition_directory("my-topic-12") == ("my-topic", 12)
     assert parse_partition_directory("t-0.abc-delete") is None
     assert parse_partition_directory("no") is None
+
+
+def test_files_allocated_in_advance_end_with_their_last_batch_once_they_are_closed(files: MemFiles) -> None:
+    """As Kafka's: the whole segment's length at once, cut when it is rolled or closed; what a crash leaves of it is passed over."""
+    log = open_log(files, segment_bytes=1000, preallocate=True)
+    first, second = (f"/d/t-0/{layout.file_name(offset, layout.LOG)}" for offset in (0, 1))
+    assert files.size(first) == 1000
+    append(log, b"one")
+    written = log.active.size
+    assert files.size(first) == 1000
+    log.roll(0)
+    assert (files.size(first), files.size(second)) == (written, 1000)
+    append(log, b"two")
+    log.flush_now()
+    again = open_log(files, clean=False, segment_bytes=1000, preallocate=True)
+    assert [value for _, _, value in contents(again)] == [b"one", b"two"]
+    assert files.size(second) == again.active.size
+    again.close()
+    log = open_log(files, "t-1", segment_bytes=1000, preallocate=True)
+    append(log, b"three")
+    log.close()
+    assert files.size(f"/d/t-1/{layout.file_name(0, layout.LOG)}") == written + 2
