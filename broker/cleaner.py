@@ -1,8 +1,12 @@
-"""Drives compaction: chooses the log that needs it most, has a worker process write the cleaned segments, and swaps them in."""
+"""Drives compaction: chooses the log that needs it most, has a worker process write the cleaned segments, and swaps them in.
+
+A log whose cleaning failed for another reason than the disk is left alone until it is opened anew, as by Kafka.
+"""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..storage import cleaning
@@ -17,12 +21,25 @@ logger = logging.getLogger("ottla")
 IN_PROCESS_BYTES = 1 << 20
 
 
+@dataclass
+class Figures:
+    """Of the last round, and of the last compaction: what Kafka's metrics of its cleaner are."""
+
+    last_run_ms: int = 0
+    max_dirty_ratio: float = 0.0
+    clean_time_ns: int = 0
+    recopy_ratio: float = 0.0
+    delay_ms: int = 0
+
+
 class Cleaner:
     """One compaction at a time."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.busy: Partition | None = None
+        self.figures = Figures(last_run_ms=broker.schedule.monotonic_ms())
+        self.uncleanable: dict[Log, Partition] = {}
         self._workers: Any = None
         self._stopped = False
 
@@ -44,32 +61,43 @@ class Cleaner:
 
     def clean_one(self) -> bool:
         """Begins cleaning the dirtiest log that is due; False where none is."""
+        found = self._plans()
+        self.figures.last_run_ms = self.broker.schedule.monotonic_ms()
+        self.figures.max_dirty_ratio = max((plan.dirty_ratio for _, plan in found), default=0.0)
+        due = [one for one in found if one[1].is_due]
+        if not due:
+            return False
+        self._begin(*max(due, key=lambda one: one[1].dirty_ratio))
+        return True
+
+    def _plans(self) -> list[tuple[Partition, cleaning.Plan]]:
+        """What there is to clean in each compacted log."""
         now = self.broker.schedule.now_ms()
-        best: tuple[float, Partition, cleaning.Plan] | None = None
+        self.uncleanable = {log: partition for log, partition in self.uncleanable.items() if partition.log is log}
+        found = []
         for partition in self.broker.partitions.by_name.values():
             log = partition.log
-            if log is None or not log.settings.is_compacted:
+            if log is None or not log.settings.is_compacted or log in self.uncleanable:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
-            if plan is not None and (best is None or plan.dirty_ratio > best[0]):
-                best = (plan.dirty_ratio, partition, plan)
-        if best is None:
-            return False
-        self._begin(best[1], best[2])
-        return True
+            if plan is not None:
+                found.append((partition, plan))
+        return found
 
     def _begin(self, partition: Partition, plan: cleaning.Plan) -> None:
         log = partition.log
         assert log is not None
         self.busy = partition
         began = time_ns()
-        small = sum(s.size for s in plan.segments) <= IN_PROCESS_BYTES
+        self.figures.delay_ms = plan.delay_ms
+        small = plan.bytes <= IN_PROCESS_BYTES
 
         flush = log.flush_job()  # only what is durable is replaced
 
         def done(outcome: Any, error: BaseException | None) -> None:
             self.busy = None
-            self.broker.metrics.cleaning_ns += time_ns() - began
+            self.figures.clean_time_ns = time_ns() - began
+            self.broker.metrics.cleaning_ns += self.figures.clean_time_ns
             if not self._stopped:
                 self.broker.event(lambda: self._finish(partition, log, plan, flush, outcome, error))
 
@@ -93,6 +121,8 @@ class Cleaner:
     def _finish(self, partition: Partition, log: Log, plan: cleaning.Plan, flush: FlushJob, outcome: Any, error: BaseException | None) -> None:
         if error is not None:
             logger.error("cleaning %s failed: %s", log.name, error)
+            if not isinstance(error, OSError):
+                self.uncleanable[log] = partition
             return
         if partition.log is not log:
             return
@@ -104,4 +134,5 @@ class Cleaner:
             self.broker.directory_failed(self.broker.partitions.directory_of[partition], failure)
             return
         self.broker.metrics.cleanings += 1
+        self.figures.recopy_ratio = sum(size for _, _, size in outcome.groups) / plan.bytes
         partition.forget_positions()

@@ -38,6 +38,7 @@ class _Collector:
         yield from groups(self.server.broker.groups)
         yield from shares(self.server.broker)
         yield from transactions(self.server.broker)
+        yield from _cleaner(self.server)
         yield from _files(self.server)
 
 
@@ -115,6 +116,28 @@ def _shards(server: Server) -> Iterator[Metric]:
         for shard, found in described.items():
             family.add_metric([shard], found[field])
         yield family
+
+
+def _cleaner(server: Server) -> Iterator[Metric]:
+    """By the names of Kafka's LogCleaner and LogCleanerManager. There is no buffer that fills, and there are no threads that die."""
+    broker, cleaner = server.broker, server.broker.partitions.cleaner
+    figures, now_ms = cleaner.figures, broker.schedule.monotonic_ms()
+    for name, text, value in (
+        ("LogCleanerManager_max_dirty_percent", "How much of the dirtiest log is dirty.", int(100 * figures.max_dirty_ratio)),
+        ("LogCleanerManager_time_since_last_run_ms", "When the cleaner last looked for a log.", now_ms - figures.last_run_ms),
+        ("LogCleaner_max_clean_time_secs", "How long the last compaction took.", figures.clean_time_ns // NS),
+        ("LogCleaner_max_compaction_delay_secs", "How long the log was overdue that was compacted last.", figures.delay_ms // 1000),
+        ("LogCleaner_cleaner_recopy_percent", "How much of what it read the last compaction wrote again.", int(100 * figures.recopy_ratio)),
+    ):
+        yield GaugeMetricFamily(f"kafka_log_{name}", text, value=value)
+    left = [log for log, partition in cleaner.uncleanable.items() if partition.log is log]
+    count = GaugeMetricFamily("kafka_log_LogCleanerManager_uncleanable_partitions_count", "Logs that are left alone.", labels=["logDirectory"])
+    size = GaugeMetricFamily("kafka_log_LogCleanerManager_uncleanable_bytes", "Their bytes.", labels=["logDirectory"])
+    for directory in broker.directories:
+        inside = [log for log in left if log.directory.startswith(f"{directory.path}/")]
+        count.add_metric([directory.path], len(inside))
+        size.add_metric([directory.path], sum(segment.size for log in inside for segment in log.segments))
+    yield from (count, size)
 
 
 def _files(server: Server) -> Iterator[Metric]:

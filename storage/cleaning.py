@@ -62,6 +62,12 @@ class Plan:
     dirty_ratio: float
     log: Log
     now_ms: int
+    is_due: bool
+    delay_ms: int  # how much longer than `max.compaction.lag.ms` its oldest record has waited
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.size for one in self.segments)
 
     def job(self, high_watermark: int) -> Job:
         settings = self.log.settings
@@ -90,7 +96,7 @@ class Outcome:
 
 
 def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
-    """What there is to clean, None where the log is not due."""
+    """What there is to clean, due or not; None where there is nothing."""
     settings = log.settings
     first_dirty = max(log.first_dirty_offset, log.bases[0])
     end = min(log.active.base_offset, last_stable_offset)
@@ -109,10 +115,9 @@ def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
         return None
     ratio = dirty / (clean + dirty)
     oldest = min((s.max_timestamp for s in inactive if s.base_offset >= first_dirty), default=now_ms)
-    overdue = oldest >= 0 and now_ms - oldest > settings.max_compaction_lag_ms
-    if ratio <= settings.min_cleanable_dirty_ratio and not overdue:
-        return None
-    return Plan(inactive, first_dirty, end, ratio, log, now_ms)
+    delay_ms = max(0, now_ms - oldest - settings.max_compaction_lag_ms) if oldest >= 0 else 0
+    is_due = ratio > settings.min_cleanable_dirty_ratio or delay_ms > 0
+    return Plan(inactive, first_dirty, end, ratio, log, now_ms, is_due, delay_ms)
 
 
 def run_on_disk(job: Job) -> Outcome:

@@ -274,7 +274,7 @@ def test_a_compacted_log_is_not_deleted_by_time(files: MemFiles) -> None:
 
 def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
     plan = cleaning.plan(log, log.end_offset, now)
-    if plan is None:
+    if plan is None or not plan.is_due:
         return False
     cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
     return True

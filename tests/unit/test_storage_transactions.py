@@ -214,7 +214,7 @@ def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
     log.roll(now)
     first_open = log.producers.first_open_offset
     plan = cleaning.plan(log, log.end_offset if first_open is None else first_open, now)
-    if plan is None:
+    if plan is None or not plan.is_due:
         return False
     cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
     return True

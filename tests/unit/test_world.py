@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ottla.broker.exposition import _cleaner
 from ottla.broker.replication import parse_policy
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.errors import Errors
+from ottla.storage import cleaning
 
 from ..ask import batch, fetch_message, produce_message, values
 from ..world import World
@@ -141,6 +144,51 @@ def test_retention_and_compaction_run_by_themselves() -> None:
     assert log is not None
     assert log.first_dirty_offset > 15
     assert log.segments[0].size < 300
+
+
+def test_the_cleaner_tells_how_it_fares_and_leaves_alone_what_it_cannot_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the names of Kafka's metrics; a topic that is made anew is tried again."""
+    world = World(log_cleaner_backoff_ms="1000")
+
+    def told() -> dict[str, float]:
+        families = _cleaner(SimpleNamespace(broker=world.broker))  # type: ignore[arg-type]
+        return {sample.name.partition("LogCleaner")[2]: sample.value for family in families for sample in family.samples}
+
+    def fill(topic: str) -> None:
+        create(world, topic, cleanup_policy="compact", internal_segment_bytes="200", min_cleanable_dirty_ratio="0.1", max_compaction_lag_ms="3000")
+        for n in range(20):
+            data = records.encode([records.Record(b"k", b"%d" % n * 20, world.schedule.now_ms() - 10_000)])
+            assert produced(world.ask("Produce", 9, produce_message(topic, bytes(data)))).error_code == 0
+
+    fill("keys")
+    dirty = told()
+    assert (dirty["_cleaner_recopy_percent"], dirty["Manager_uncleanable_partitions_count"]) == (0, 0)
+    world.pass_ms(2500)
+    cleaned = told()
+    assert 0 < cleaned["_cleaner_recopy_percent"] < 50
+    assert cleaned["_max_compaction_delay_secs"] >= 7
+    assert cleaned["Manager_max_dirty_percent"] == 0, "the second round found nothing"
+    assert 400 < cleaned["Manager_time_since_last_run_ms"] < 600
+
+    def fails(*_: object) -> None:
+        raise ValueError("of a test")
+
+    monkeypatch.setattr(cleaning, "run", fails)
+    fill("odd")
+    world.pass_ms(2500)
+    failed = told()
+    assert failed["Manager_uncleanable_partitions_count"] == 1
+    assert failed["Manager_uncleanable_bytes"] > 1000
+    monkeypatch.undo()
+    world.pass_ms(5000)
+    assert told()["Manager_uncleanable_partitions_count"] == 1, "it is not tried again"
+    world.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["odd"], timeout_ms=1000))
+    fill("odd")
+    world.pass_ms(2500)
+    assert told()["Manager_uncleanable_partitions_count"] == 0
+    log = world.broker.partition("odd", 0).log
+    assert log is not None
+    assert log.first_dirty_offset > 15
 
 
 def test_a_snapshot_of_the_metadata_replaces_the_log_before_it() -> None:
