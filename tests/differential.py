@@ -7,6 +7,7 @@ What may differ is a list with a reason for each entry (`ALLOWED`); error codes,
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from ottla.testing import Broker
 
 from .oracle.kafka import Kafka
 from .wire import Closed, Wire
+
+WITHIN_S = 60
 
 # API.field: why it may differ. `*` stands for any API.
 ALLOWED = {
@@ -199,13 +202,13 @@ def await_coordinators(servers: str) -> None:
     """Returns when a broker has its topics of groups, of transactions and of share-partitions' states, and has loaded them."""
     with Wire(servers) as wire:
         for kind, key in ((0, "g"), (1, "t"), (2, f"g:{'A' * 22}:0")):
-            for _ in range(2000):
+            until = time.monotonic() + WITHIN_S
+            while True:
                 found = wire.ask("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])).coordinators[0]
                 loaded = ("ListTransactions", 0, m.ListTransactionsRequest()) if kind == 1 else ("ListGroups", 4, m.ListGroupsRequest())
                 if found.error_code == 0 and wire.ask(*loaded).error_code == 0:
                     break
-            else:
-                raise AssertionError(f"no coordinator of type {kind}")
+                assert time.monotonic() < until, f"no coordinator of type {kind}"
 
 
 def own_brokers(settings: dict[str, object]) -> tuple[Any, Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.schema import NO_UUID
 
-from .differential import Pair, own_brokers
+from .differential import WITHIN_S, Pair, own_brokers
 from .test_differential import topic, versions
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -709,10 +710,12 @@ def test_configs_of_groups(pair: Pair) -> None:
     alter("configured", (session, 2, "50000"))
     alter("configured", (session, 0, None))
     alter("configured", (session, 1, None), (interval, 1, None))
-    for _ in range(2000):
-        resource = d.DescribeConfigsResource(resource_type=32, resource_name="configured", configuration_keys=[session])
-        if pair.theirs.ask("DescribeConfigs", 4, d(resources=[resource])).results[0].configs[0].config_source == 5:
-            break
+    resource, until = (
+        d.DescribeConfigsResource(resource_type=32, resource_name="configured", configuration_keys=[session]),
+        time.monotonic() + WITHIN_S,
+    )
+    while pair.theirs.ask("DescribeConfigs", 4, d(resources=[resource])).results[0].configs[0].config_source != 5:
+        assert time.monotonic() < until, "the last change does not come"
     describe_configs("configured")
     for types in ([32], [16], [77], [32, 77], [8], [4, 32]):
         pair.ask("ListConfigResources", 1, lister(resource_types=types))

@@ -29,15 +29,15 @@ def report(source: Input) -> Report:
     internal = source.internal("__transaction_state")
     if internal is not None:
         parts.append(in_transactions(log, internal))
-    found = together(*parts)
+    found = all_of(*parts)
     if source.since_ms is not None:
         found = lately(found, batches, source.since_ms)
     found = found.repartition(1).sortWithinPartitions("topic", "partition", "segment", "position", "kind")  # orderBy would ask twice
     return Report({"findings": found, "partitions": looked_at(batches, partitions)}, findings="findings")
 
 
-def together(*parts: DataFrame) -> DataFrame:
-    """The findings of several functions."""
+def all_of(*parts: DataFrame) -> DataFrame:
+    """The findings of several functions, in one frame."""
     return reduce(DataFrame.unionAll, parts)
 
 

@@ -25,20 +25,25 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def java(part: str, *arguments: str, heap: str = "-Xmx512M", classes: Path | None = None, quick: bool = True) -> list[str]:
+def java(part: str, *arguments: str, heap: str = "-Xmx512M", classes: Path | None = None, quick: bool = True, is_typical: bool = True) -> list[str]:
     """A command line that runs a class of the oracle's jars, or of `classes`.
 
-    `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end makes.
+    `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end makes that has its
+    classes out of the jars alone and `is_typical` of what runs.
     """
     log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
     path = classpath(part) if classes is None else f"{classpath(part)}:{classes}"
-    return ["java", heap, *(_quick(part) if quick else ()), log4j, "-cp", path, *arguments]
+    return ["java", heap, *(_quick(part, classes is None and is_typical) if quick else ()), log4j, "-cp", path, *arguments]
 
 
-def _quick(part: str) -> list[str]:
+def _quick(part: str, makes_archive: bool) -> list[str]:
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr"]
     archive = jar_folder(part) / "classes.jsa"
-    shared = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"
-    return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr", f"-XX:{shared}={archive}"]
+    if archive.exists():
+        options.append(f"-XX:SharedArchiveFile={archive}")
+    elif makes_archive:  # Java refuses to archive classes that lie in directories
+        options.append(f"-XX:ArchiveClassesAtExit={archive}")
+    return options
 
 
 def program(part: str, name: str, classes: Path) -> list[str]:
@@ -112,7 +117,7 @@ class Kafka:
         properties = self._write_properties()
         if not self.formatted:
             cluster = uuid_to_text(b"oracle-oracle-01")
-            command = java("broker", "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties))
+            command = java("broker", "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties), is_typical=False)
             subprocess.run(command, check=True, capture_output=True)
             self.formatted = True
         log = self.directory / "kafka.log"

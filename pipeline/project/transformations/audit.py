@@ -13,7 +13,7 @@ def findings() -> DataFrame:
     batches, partitions = spark.read.table("batches"), spark.read.table("partitions")
     index, files = spark.read.table("indexes"), spark.read.table("files")
     log = spans(batches)
-    return audit.together(
+    return audit.all_of(
         audit.in_logs(batches, partitions),
         audit.in_ends(partitions),
         audit.in_indexes(index),
