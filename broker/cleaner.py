@@ -39,7 +39,6 @@ class Cleaner:
         self.broker = broker
         self.busy: Partition | None = None
         self.figures = Figures(last_run_ms=broker.schedule.monotonic_ms())
-        self.uncleanable: dict[Log, Partition] = {}
         self._workers: Any = None
         self._stopped = False
 
@@ -73,11 +72,10 @@ class Cleaner:
     def _plans(self) -> list[tuple[Partition, cleaning.Plan]]:
         """What there is to clean in each compacted log."""
         now = self.broker.schedule.now_ms()
-        self.uncleanable = {log: partition for log, partition in self.uncleanable.items() if partition.log is log}
         found = []
         for partition in self.broker.partitions.by_name.values():
             log = partition.log
-            if log is None or not log.settings.is_compacted or log in self.uncleanable:
+            if log is None or not log.settings.is_compacted or not log.is_cleanable:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
             if plan is not None:
@@ -122,7 +120,7 @@ class Cleaner:
         if error is not None:
             logger.error("cleaning %s failed: %s", log.name, error)
             if not isinstance(error, OSError):
-                self.uncleanable[log] = partition
+                log.is_cleanable = False
             return
         if partition.log is not log:
             return

@@ -130,7 +130,7 @@ def _cleaner(server: Server) -> Iterator[Metric]:
         ("LogCleaner_cleaner_recopy_percent", "How much of what it read the last compaction wrote again.", int(100 * figures.recopy_ratio)),
     ):
         yield GaugeMetricFamily(f"kafka_log_{name}", text, value=value)
-    left = [log for log, partition in cleaner.uncleanable.items() if partition.log is log]
+    left = [one.log for one in broker.partitions.by_name.values() if one.log is not None and not one.log.is_cleanable]
     count = GaugeMetricFamily("kafka_log_LogCleanerManager_uncleanable_partitions_count", "Logs that are left alone.", labels=["logDirectory"])
     size = GaugeMetricFamily("kafka_log_LogCleanerManager_uncleanable_bytes", "Their bytes.", labels=["logDirectory"])
     for directory in broker.directories:

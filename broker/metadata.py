@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator.metadata.controller import Controller, Defaults
-from ..coordinator.metadata.format import MetadataFormat
+from ..coordinator.metadata.format import CLUSTER_METADATA, MetadataFormat
 from ..coordinator.metadata.state import Broker as BrokerState
 from ..coordinator.metadata.state import Endpoint
 from ..coordinator.runtime import Runtime, State
@@ -22,6 +22,7 @@ from ..protocol import messages, records
 from ..protocol.errors import ApiError, Errors
 from ..protocol.features import defaults, supported
 from ..protocol.records import Record
+from ..storage.layout import snapshot_name
 from ..storage.log import FlushJob
 from ..storage.recovery import open_now
 from ..storage.settings import LogSettings
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from .broker import Broker
 
 logger = logging.getLogger("ottla")
-TOPIC_NAME = "__cluster_metadata"
 
 
 def _bootstrap_records() -> list[Any]:
@@ -81,7 +81,7 @@ class MetadataController:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.partition = Partition(TOPIC_NAME, 0, TOPIC_ID, 0)
+        self.partition = Partition(CLUSTER_METADATA, 0, TOPIC_ID, 0)
         self.partition.on_advance = self._committed
         timeline = Timeline()
         config = broker.config
@@ -133,7 +133,7 @@ class MetadataController:
         """Applies the newest snapshot that is whole; returns the offset behind it."""
         files = self.broker.files
         for end_offset, epoch in metadata_log.snapshots(files, path):
-            found, complete = metadata_log.read_snapshot(files.read(f"{path}/{metadata_log.snapshot_name(end_offset, epoch)}"))
+            found, complete = metadata_log.read_snapshot(files.read(f"{path}/{snapshot_name(end_offset, epoch)}"))
             if not complete:
                 logger.warning("metadata snapshot %d-%d is damaged, an older one serves", end_offset, epoch)
                 continue
@@ -237,7 +237,7 @@ class MetadataController:
         log = self.partition.open_log()
         end = job.end_offset
         log.flushed(job, self.broker.schedule.monotonic_ms())
-        lag = self.broker.policies.by_topic.get(TOPIC_NAME)
+        lag = self.broker.policies.by_topic.get(CLUSTER_METADATA)
         if lag is not None and lag.kind == "lag":
             self.broker.schedule.later(lag.lag_ms, lambda: self.broker.event(lambda: self.partition.advance(end)))
         else:
@@ -277,14 +277,14 @@ class MetadataController:
         now, files = self.broker.schedule.now_ms(), self.broker.files
         end, epoch = self.applied_offset, self.partition.leader_epoch
         data = metadata_log.build_snapshot(self._voter(), list(self.broker.image.as_records()), epoch, now, now)
-        files.replace(log.path(metadata_log.snapshot_name(end, epoch)), data)
+        files.replace(log.path(snapshot_name(end, epoch)), data)
         self.snapshot_offset = end
         log.roll(now)
         gone = [s for s, after in zip(log.segments, log.bases[1:], strict=False) if after <= end]
         log.remove_segments(gone, now)
         self.snapshot_bytes = log.size
         for older in metadata_log.snapshots(files, log.directory)[1:]:
-            files.remove(log.path(metadata_log.snapshot_name(*older)))
+            files.remove(log.path(snapshot_name(*older)))
 
     def stop(self) -> None:
         """Fences the node, as Kafka's controller does when a node stops, and closes the log."""

@@ -18,11 +18,11 @@ from ..protocol.features import KRAFT_VERSION, defaults, supported
 from ..protocol.records import BatchAt, Record, Template
 from ..storage.checkpoints import uuid_to_text
 from ..storage.files import Files
+from ..storage.layout import parse_snapshot_name, snapshot_name
 from ..storage.log import Log
 
 LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION_RECORD, VOTERS = 2, 3, 4, 5, 6
 QUORUM_STATE = "quorum-state"
-CHECKPOINT = ".checkpoint"
 DIRECTORY = "__cluster_metadata-0"
 TOPIC_ID = bytes(15) + b"\x01"  # AAAAAAAAAAAAAAAAAAAAAQ, the same in every cluster
 KRAFT_LEVEL = 1
@@ -61,17 +61,6 @@ def leader_change_record(voter: Voter) -> Record:
     r = messages.LeaderChangeMessage
     one = r.Voter(voter_id=voter.id)
     return control_record(LEADER_CHANGE, "LeaderChangeMessage", r(version=0, leader_id=voter.id, voters=[one], granting_voters=[one]))
-
-
-def snapshot_name(end_offset: int, epoch: int) -> str:
-    return f"{end_offset:020d}-{epoch:010d}{CHECKPOINT}"
-
-
-def parse_snapshot_name(name: str) -> tuple[int, int] | None:
-    stem = name.removesuffix(CHECKPOINT)
-    if stem == name or len(stem) != 31 or not (stem[:20] + stem[21:]).isdigit():
-        return None
-    return int(stem[:20]), int(stem[21:])
 
 
 def build_snapshot(voter: Voter, contents: list[Any], epoch: int, last_timestamp: int, now_ms: int) -> bytes:

@@ -13,6 +13,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..coordinator.metadata.format import CLUSTER_METADATA
+
 if TYPE_CHECKING:
     from .partition import Partition
 
@@ -65,7 +67,7 @@ class Policies:
             self.set(topic if colon else None, None, parse_policy(text))
 
     def set(self, topic: str | None, partition: int | None, policy: Policy) -> None:
-        if topic == "__cluster_metadata" and policy.kind == "held":
+        if topic == CLUSTER_METADATA and policy.kind == "held":
             raise ValueError("__cluster_metadata may lag but not be held")
         if topic is None:
             self.general = policy

@@ -10,10 +10,9 @@ from ..protocol import codec, schema
 from ..protocol.codec import as_plain
 from ..protocol.records import Record
 from .format import CoordinatorFormat, group_key_names, share_key_names, transaction_key_names
-from .metadata.format import MetadataFormat
+from .metadata.format import CLUSTER_METADATA, MetadataFormat
 
-METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state", METADATA_TOPIC)
+INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state", CLUSTER_METADATA)
 ABORT, COMMIT = "ABORT", "COMMIT"
 _CONTROL = {
     0: ABORT,
@@ -46,7 +45,7 @@ def describer(topic: str) -> Describer | None:
     names = _KEYS.get(topic)
     if names is not None:
         return _of_coordinator(names())
-    return _of_metadata if topic == METADATA_TOPIC else None
+    return _of_metadata if topic == CLUSTER_METADATA else None
 
 
 def _of_coordinator(names: Mapping[int, str]) -> Describer:

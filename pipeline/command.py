@@ -101,7 +101,7 @@ def tell(report: Report, title: str, kind: str, out: str | None) -> int:
     return FOUND if found else 0
 
 
-def _job(name: str, help_: str) -> None:
+def _job(name: str, help_: str, title: str) -> None:
     @pipeline.command(name, help=help_)
     @click.argument("directory")
     @SINCE
@@ -115,7 +115,7 @@ def _job(name: str, help_: str) -> None:
             source = opened(directory, begin, settings, small=name != "compaction")
             from .jobs import report_of
 
-            return tell(report_of(name)(source), f"{name} of {directory}", kind, out)
+            return tell(report_of(name)(source), f"{title} of {directory}", kind, out)
 
         done(work)
 
@@ -142,26 +142,8 @@ _ABOUT = {
     "compaction": "Report what the log cleaner would keep.",
 }
 for _name, _help in _ABOUT.items():
-    _job(_name, _help)
-
-
-@pipeline.command("all")
-@click.argument("directory")
-@SINCE
-@OUT
-@FORMAT
-@SETTING
-def all_(directory: str, since: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
-    """Audit, lag, rebalances, shares and transactions in one report, as far as the directory has what they need."""
-    begin = since_ms(since, int(time.time() * 1000))
-
-    def work() -> int:
-        source = opened(directory, begin, settings)
-        from .jobs import together
-
-        return tell(together(source, ("audit", "lag", "rebalances", "shares", "transactions")), f"report of {directory}", kind, out)
-
-    done(work)
+    _job(_name, _help, _name)
+_job("all", "Audit, lag, rebalances, shares and transactions in one report, as far as the directory has what they need.", "report")
 
 
 @pipeline.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +20,6 @@ from .files import Files
 FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN = 4 << 20
 
-_SNAPSHOT = re.compile(r"(\d{20})-\d{10}\.checkpoint")  # offset and epoch
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _TXN_INDEX = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
@@ -148,13 +146,13 @@ class Directory:
         segments, directory = self.segments(topic, partition), layout.partition_directory(topic, partition)
         if not segments:
             return None
-        found = [one for one in map(_SNAPSHOT.fullmatch, self.files.names(directory)) if one is not None]
-        before = [one for one in found if int(one[1]) <= segments[0].base_offset]
-        chosen = before[-1] if before else found[0] if found else None
-        if chosen is None:
+        found = [one for one in map(layout.parse_snapshot_name, self.files.names(directory)) if one is not None]
+        before = [one for one in found if one[0] <= segments[0].base_offset]
+        if not found:
             return None
-        end = int(chosen[1])
-        return Snapshot(topic, partition, end - 1, end, self.files.size(f"{directory}/{chosen[0]}"), chosen[0])
+        end, epoch = before[-1] if before else found[0]
+        name = layout.snapshot_name(end, epoch)
+        return Snapshot(topic, partition, end - 1, end, self.files.size(f"{directory}/{name}"), name)
 
     def offsets(self, name: str) -> dict[tuple[str, int], int]:
         """The offsets in a checkpoint of the directory, read once; none where it is missing or damaged."""

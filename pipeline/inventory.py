@@ -20,7 +20,7 @@ _SUFFIXES = {
     layout.DELETED: "deleted",
     layout.CLEANED: "cleaned",
     layout.SWAP: "swap",
-    ".checkpoint": "checkpoint",
+    layout.METADATA_SNAPSHOT: "checkpoint",
     ".part": "temporary",
     ".tmp": "temporary",
 }

@@ -25,7 +25,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..coordinator.described import INTERNAL_TOPICS, METADATA_TOPIC
+from ..coordinator.described import INTERNAL_TOPICS
+from ..coordinator.metadata.format import CLUSTER_METADATA
 from . import indexes, internal, inventory, reading
 from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, Snapshot, dealt
 from .limits import Offsets, StreamReader
@@ -83,7 +84,7 @@ class Planner:
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
         """What is read before the log: of the view `internal`."""
-        return self.directory.snapshot(topic, partition) if self.source.view == "internal" and topic == METADATA_TOPIC else None
+        return self.directory.snapshot(topic, partition) if self.source.view == "internal" and topic == CLUSTER_METADATA else None
 
     def end(self, topic: str, partition: int) -> int:
         return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)

@@ -23,7 +23,7 @@ INDEX_ENTRY = struct.Struct(">ii")  # offset relative to the segment's base, pos
 TIME_INDEX_ENTRY = struct.Struct(">qi")  # timestamp, relative offset
 TXN_INDEX_ENTRY = struct.Struct(">hqqqq")  # version, producer id, first offset, last offset, last stable offset
 
-CLUSTER_METADATA = "__cluster_metadata"
+METADATA_SNAPSHOT = ".checkpoint"
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -48,3 +48,16 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
         return None
     found = _PARTITION_DIRECTORY.fullmatch(name)
     return (found["topic"], int(found["partition"])) if found else None
+
+
+def snapshot_name(end_offset: int, epoch: int) -> str:
+    """`00000000000000000042-0000000003.checkpoint`: of the metadata log."""
+    return f"{end_offset:020d}-{epoch:010d}{METADATA_SNAPSHOT}"
+
+
+def parse_snapshot_name(name: str) -> tuple[int, int] | None:
+    """End offset and epoch of a snapshot of the metadata log, None for another file."""
+    stem = name.removesuffix(METADATA_SNAPSHOT)
+    if stem == name or len(stem) != 31 or not (stem[:20] + stem[21:]).isdigit():
+        return None
+    return int(stem[:20]), int(stem[21:])

@@ -115,6 +115,7 @@ class Log:
         self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
         self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
         self.first_dirty_offset = 0  # compaction has seen everything below
+        self.is_cleanable = True  # until its compaction fails
 
     def __repr__(self) -> str:
         return f"Log({self.name}, {self.start_offset}..{self.end_offset})"

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ...coordinator.metadata import topics as topic_rules
+from ...coordinator.metadata.format import CLUSTER_METADATA
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
@@ -55,7 +56,7 @@ def _is_legal(name: str) -> bool:
         topic_rules.check_name(name)
     except ApiError:
         return False
-    return name != topic_rules.CLUSTER_METADATA
+    return name != CLUSTER_METADATA
 
 
 def _create_and_answer(context: Context, request: Any, names: list[str]) -> Coroutine[Any, Any, Any]:

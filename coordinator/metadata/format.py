@@ -9,6 +9,7 @@ from ...protocol import codec, schema
 from ...protocol.emit import uvarint_at, uvarint_to
 from ...protocol.records import Record
 
+CLUSTER_METADATA = "__cluster_metadata"
 FRAME_VERSION = 1
 
 

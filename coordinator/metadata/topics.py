@@ -11,12 +11,12 @@ from ...protocol.errors import ApiError, Errors
 from ..shard import Result
 from .configs import check_topic_config
 from .controller import Controller
+from .format import CLUSTER_METADATA
 from .state import TOPIC, partition_record
 
 PARTITIONS_PER_REQUEST = 10_000
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 NAME_LENGTH_MAX = 249
-CLUSTER_METADATA = "__cluster_metadata"
 
 
 def check_name(name: str) -> None:

@@ -103,8 +103,13 @@ def configurations(metadata: DataFrame) -> DataFrame:
 _CONFIGURATION = "resource_type int, resource_name string, name string, value string"
 
 
+ALL = ("audit", "lag", "rebalances", "shares", "transactions")
+
+
 def report_of(name: str) -> Callable[[Input], Report]:
-    """The `report` of a job."""
+    """The `report` of a job; of ALL together for `all`."""
+    if name == "all":
+        return lambda source: together(source, ALL)
     made: Callable[[Input], Report] = importlib.import_module(f".{name}", __name__).report
     return made
 

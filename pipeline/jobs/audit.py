@@ -58,6 +58,34 @@ def looked_at(batches: DataFrame, partitions: DataFrame) -> DataFrame:
 
 def in_logs(batches: DataFrame, partitions: DataFrame) -> DataFrame:
     """Bytes, CRCs, records, the order of offsets and leader epochs; and what each producer wrote in its order: nothing left out, nothing twice."""
+    producer = "producerId, producerEpoch"
+    return _told(
+        _beside_neighbours(batches, partitions),
+        _finding("error IS NOT NULL AND magic < 0", "bytes", "%s", "error"),
+        _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", "crc", "%s", "error"),
+        _finding("error IS NOT NULL AND magic >= 0 AND crcValid", "records", "%s", "error"),
+        _finding("follows AND offset < due", "order", "begins at or before %d, the end of the batch before it", "due - 1"),
+        _finding("missing", "continuity", "offsets %d to %d are missing", "due, offset - 1"),
+        _finding(
+            "whole AND single AND NOT missing AND position = 0 AND (offset < named OR offset > named AND offset > cleaned)",
+            "segment",
+            "the segment is named after %d and begins with %d",
+            "named, offset",
+        ),
+        _finding("whole AND leaderEpoch <> epoch", "leader-epoch", "is of leader epoch %d, the checkpoint has %d", "leaderEpoch, epoch"),
+        _finding("again", "sequence-duplicate", "producer %d, epoch %d: %d again, %d was there", f"{producer}, baseSequence, last.sequence"),
+        _finding(
+            "known AND numbered AND producerEpoch >= last.epoch AND NOT again AND baseSequence <> expected",
+            "sequence-gap",
+            "producer %d, epoch %d: %d, where %d was due",
+            f"{producer}, baseSequence, expected",
+        ),
+        _finding("numbered AND producerEpoch < last.epoch", "producer-epoch", "producer %d: epoch %d after %d", f"{producer}, last.epoch"),
+    )
+
+
+def _beside_neighbours(batches: DataFrame, partitions: DataFrame) -> DataFrame:
+    """Every batch beside the one before it, and the one before it of its producer: what is due, what is expected, what that makes of it."""
     marks = partitions.selectExpr(
         "topic",
         "partition",
@@ -96,34 +124,10 @@ def in_logs(batches: DataFrame, partitions: DataFrame) -> DataFrame:
         f"if(producerEpoch = last.epoch, (last.sequence + 1) & {SEQUENCE_MASK}, 0) AS expected",
         f"last.lastOffset >= knownFrom AND maxTimestamp <= last.maxTimestamp + {PRODUCER_EXPIRY} AS known",
     )
-    rows = rows.selectExpr(
+    return rows.selectExpr(
         "*",
         "coalesce(follows AND offset > due AND offset > cleaned, FALSE) AS missing",
         "same AND baseSequence <= last.sequence AND baseSequence <> expected AS again",
-    )
-    producer = "producerId, producerEpoch"
-    return _told(
-        rows,
-        _finding("error IS NOT NULL AND magic < 0", "bytes", "%s", "error"),
-        _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", "crc", "%s", "error"),
-        _finding("error IS NOT NULL AND magic >= 0 AND crcValid", "records", "%s", "error"),
-        _finding("follows AND offset < due", "order", "begins at or before %d, the end of the batch before it", "due - 1"),
-        _finding("missing", "continuity", "offsets %d to %d are missing", "due, offset - 1"),
-        _finding(
-            "whole AND single AND NOT missing AND position = 0 AND (offset < named OR offset > named AND offset > cleaned)",
-            "segment",
-            "the segment is named after %d and begins with %d",
-            "named, offset",
-        ),
-        _finding("whole AND leaderEpoch <> epoch", "leader-epoch", "is of leader epoch %d, the checkpoint has %d", "leaderEpoch, epoch"),
-        _finding("again", "sequence-duplicate", "producer %d, epoch %d: %d again, %d was there", f"{producer}, baseSequence, last.sequence"),
-        _finding(
-            "known AND numbered AND producerEpoch >= last.epoch AND NOT again AND baseSequence <> expected",
-            "sequence-gap",
-            "producer %d, epoch %d: %d, where %d was due",
-            f"{producer}, baseSequence, expected",
-        ),
-        _finding("numbered AND producerEpoch < last.epoch", "producer-epoch", "producer %d: epoch %d after %d", f"{producer}, last.epoch"),
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from ...coordinator.metadata.format import CLUSTER_METADATA
 from . import Input, NotThere, Plot, Report, configurations
 
 RECORD_COLUMNS = "topic string, partition int, offset long, key binary, keySize int, valueSize int, control boolean, batchOffset long, position long"
 
 
 def report(source: Input) -> Report:
-    metadata = source.internal("__cluster_metadata", committed=False)
+    metadata = source.internal(CLUSTER_METADATA, committed=False)
     options = {} if metadata is None else {"topic": ",".join(compacted_topics(source, metadata))}
     if metadata is not None and not options["topic"]:
         raise NotThere(f"no topic of {source.path} is compacted")

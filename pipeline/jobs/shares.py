@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from ...coordinator.metadata.format import CLUSTER_METADATA
 from . import Input, NotThere, Plot, Report, configurations, topic_ids, uuid_text
 
 TOPIC = "__share_group_state"
@@ -160,7 +161,7 @@ def dead_letters(records: DataFrame) -> DataFrame:
 
 def _queues(source: Input) -> list[str]:
     """The topics that share groups' configurations name as their dead-letter queues, as far as they are in the directory."""
-    metadata = source.internal("__cluster_metadata", committed=False)
+    metadata = source.internal(CLUSTER_METADATA, committed=False)
     if metadata is None:
         return []
     named = configurations(metadata).where(f.col("name") == QUEUE_NAME).select("value").distinct().collect()
