@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -53,15 +54,26 @@ def since_ms(text: str | None, now_ms: int) -> int | None:
 
 def started(settings: tuple[str, ...], small: bool = False) -> Any:
     """A session of Spark, quiet but for a bar while it works. `small`: little work for Java, which then need not be compiled well."""
-    from . import JAVA_OPTIONS, SMALL, session, spark_home
-    from .java import cache_directory, class_archive
+    from . import JAVA_OPTIONS, SMALL, session
 
     chosen = dict(one.partition("=")[::2] for one in settings)
-    own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(), **(SMALL if small else {})}
-    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    archive = class_archive(cache_directory(), Path(spark_home(), "jars"))
-    own[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={quiet} {own.get(JAVA_OPTIONS, '')} {archive}".rstrip()
+    own = {**progress(), **(SMALL if small else {})}
+    own[JAVA_OPTIONS] = f"{own.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
     return session(**{**own, **chosen})
+
+
+def progress() -> dict[str, str]:
+    """Spark's setting for a bar while it works, where somebody looks at it."""
+    return {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+
+
+def java_options(name: str) -> str:
+    """For a Java that says only what went wrong, and has the classes of its `name` in an archive."""
+    from . import spark_home
+    from .java import cache_directory, class_archive
+
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    return f"-Dlog4j2.configurationFile={quiet} {class_archive(cache_directory(), Path(spark_home(), 'jars'), name)}".rstrip()
 
 
 def done(work: Callable[[], int]) -> None:
@@ -250,14 +262,27 @@ def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) 
         for module in ("pyspark", "grpc", "google.rpc"):
             if importlib.util.find_spec(module.partition(".")[0]) is None:
                 raise RuntimeError(f"{module} is not installed: pip install ottla[spark,pipelines]")
-        home = spark_home()
-        command = [f"{home}/bin/spark-class", "org.apache.spark.deploy.SparkPipelines", str(Path(__file__).with_name("declarative.py"))]
-        command += ["dry-run" if dry else "run"]
+        command = [sys.executable, str(Path(__file__).with_name("declarative.py")), "dry-run" if dry else "run"]
         if refresh is not None:
             command += ["--refresh", refresh]
         if full_refresh is not None:
             command += ["--full-refresh-all"] if full_refresh == "all" else ["--full-refresh", full_refresh]
-        environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": home, **os.environ}
+        environment = {**_connected(spark_home()), **os.environ}
         return FAILED if subprocess.run(command, cwd=project, env=environment, check=False).returncode else 0
 
     done(work)
+
+
+def _connected(home: str) -> dict[str, str]:
+    """The environment of a program that starts a server of Spark Connect for itself."""
+    settings = {"spark.ui.enabled": "false", "spark.python.unix.domain.socket.enabled": "true", **progress()}
+    submitted = ["--driver-java-options", java_options("connect")]
+    for setting in settings.items():
+        submitted += ["--conf", "=".join(setting)]
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*submitted, "pyspark-shell"]),
+        "SPARK_HOME": home,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_REMOTE": "local[*]",
+    }

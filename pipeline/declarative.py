@@ -1,4 +1,4 @@
-"""Runs Spark's declarative pipelines (`spark-pipelines`) over Python data sources. A script that Spark starts, see `command`.
+"""Runs Spark's declarative pipelines over Python data sources. A script that `command` starts as `spark-pipelines` would, but for one JVM less.
 
 Spark up to 4.3.0 sends its client the accumulators of Python workers among the events of a run; the client does not know them, and ends with
 UNKNOWN_RESPONSE and exit code 1 although the run goes well. Here they are passed over, and the exit code is that of the run.

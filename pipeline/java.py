@@ -42,22 +42,23 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ottla")
 
 
-def class_archive(directory: Path, jars: Path) -> str:
+def class_archive(directory: Path, jars: Path, name: str = "spark") -> str:
     """Options for a Java that takes the classes of Spark out of an archive, or makes it when it ends where there is none yet.
 
     Loading and checking them is a third of what a small job takes. An archive is of one Java and one directory of `jars`; Java passes over
-    one that does not fit or is not whole. Of those in `directory` the ARCHIVES_MAX that were used last stay. RuntimeError without Java.
+    one that does not fit or is not whole. `name`: of programs that need the same classes; of its archives in `directory` the ARCHIVES_MAX
+    that were used last stay. RuntimeError without Java.
     """
     java, version = _java()
     quiet = "-Xlog:disable -Xlog:all=error:stderr"
     try:
         what = repr((java, version, str(jars), jars.stat().st_mtime_ns))
-        archive = directory / f"spark-{hashlib.sha256(what.encode()).hexdigest()[:16]}.jsa"
+        archive = directory / f"{name}-{hashlib.sha256(what.encode()).hexdigest()[:16]}.jsa"
         if archive.exists():
             archive.touch()
             return f'{quiet} -XX:SharedArchiveFile="{archive}"'
         directory.mkdir(parents=True, exist_ok=True)
-        for old in sorted(directory.glob("spark-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)[ARCHIVES_MAX - 1 :]:
+        for old in sorted(directory.glob(f"{name}-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)[ARCHIVES_MAX - 1 :]:
             old.unlink()
     except OSError:  # a home that is not there or not ours: Java starts as it would without
         return ""

@@ -1,11 +1,15 @@
-"""One Spark session for all tests, and two data directories with the same story: one of ottla, and one that Apache Kafka 4.4.0 wrote."""
+"""One Spark session for all tests, and two data directories with the same story: one of ottla, and one that Apache Kafka 4.4.0 wrote.
+
+What other processes do, they do while the session starts and the tests run that need none of it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +20,7 @@ from ottla import pipeline
 from ottla.testing import Broker
 
 from ..oracle import jars
-from . import story
+from . import apart, story
 
 FAST = {
     **pipeline.SMALL,
@@ -28,8 +32,37 @@ FAST = {
 ARCHIVE = Path(__file__).parent / "data" / "kafka.tar.xz"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long beside the tests is waited for at the end."""
+    items.sort(key=lambda item: isinstance(item, pytest.Function) and bool({"killed_export", "declared"} & set(item.fixturenames)))
+
+
+class Beside:
+    """Things that are done beside the tests, by name; each is begun when the first of all is, if any test that runs wants it."""
+
+    def __init__(self, wanted: set[str]) -> None:
+        self.wanted, self.pool = wanted, ThreadPoolExecutor(2)
+        self.done: dict[str, Future[Any]] = {}
+
+    def begin(self, fixture: str, work: Callable[[], Any], *users: str) -> None:
+        """`users`: fixtures that want it without saying so."""
+        if not self.wanted.isdisjoint({fixture, *users}):
+            self.done[fixture] = self.pool.submit(work)
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Iterator[Beside]:
+    """What fixtures of the same names return."""
+    needed = Beside({name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames})
+    needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")), "told")
+    needed.begin("killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export")))
+    needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
+    yield needed
+    needed.pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="session")
+def spark(beside: Beside) -> Iterator[Any]:
     try:
         check_java()
     except RuntimeError as error:
@@ -65,16 +98,34 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """ottla's."""
-    directory = tmp_path_factory.mktemp("served")
+def serve(directory: Path) -> Told:
     with Broker(story.SETTINGS, directory=directory) as broker:
         truth = story.tell(broker.bootstrap_servers)
     return Told(str(directory / "data"), truth)
 
 
-@pytest.fixture(params=["ottla", "kafka"])
+@pytest.fixture(scope="session")
+def served(beside: Beside) -> Told:
+    """ottla's."""
+    found: Told = beside.done["served"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def killed_export(beside: Beside) -> Path:
+    """What an export of Kafka's directory had written when it was killed."""
+    found: Path = beside.done["killed_export"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def declared(beside: Beside) -> apart.Ran:
+    """A declarative project that has run over Kafka's directory."""
+    found: apart.Ran = beside.done["declared"].result()
+    return found
+
+
+@pytest.fixture(scope="session", params=["ottla", "kafka"])
 def told(request: pytest.FixtureRequest, archive: Path) -> Told:
     """Either."""
     if request.param == "ottla":

@@ -17,8 +17,9 @@ from ottla.pipeline.jobs import Report
 from ottla.pipeline.output import write
 from pyarrow import parquet
 
-from ottla import pipeline
 from ottla.cli import main
+
+from .apart import Ran
 
 
 def run(*arguments: str) -> Result:
@@ -124,13 +125,10 @@ def test_a_project_is_made_and_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_declarative_pipeline_runs(story: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declarative_pipeline_runs(declared: Ran) -> None:
     """With the exit code of the run, which Spark 4.3.0 gets wrong for Python data sources; and 2 for one that fails."""
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", pipeline.SMALL[pipeline.JAVA_OPTIONS])
-    project = tmp_path / "mine"
-    assert run("new", str(project), story).exit_code == 0
-    assert run("run", str(project), "--refresh", "partitions").exit_code == 0
-    rows = parquet.read_table(project / "spark-warehouse" / "partitions").to_pylist()
+    assert declared.exit_code == 0
+    rows = parquet.read_table(declared.project / "spark-warehouse" / "partitions").to_pylist()
     assert {(row["topic"], row["endOffset"]) for row in rows} >= {("jobs", 20), ("exact", 76)}
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ottla.pipeline.jobs import diff, load
+from ottla.pipeline.jobs.export import export
 from ottla.pipeline.jobs.specification import expression, parse
 
-from ottla import pipeline
 from ottla.testing import Broker
 
+from . import apart
 from .conftest import Told
 
 pytestmark = pytest.mark.slow
@@ -51,35 +47,20 @@ def wire(spark: Any, broker: Broker, **options: Any) -> Any:
 # export
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "ottla", "pipeline", *arguments]
-
-
-def test_an_export_that_is_killed_goes_on(spark: Any, served: Told, tmp_path: Path) -> None:
+def test_an_export_that_is_killed_goes_on(spark: Any, killed_export: Path, archive: Path) -> None:
     """Killed when it has written some of its batches, and done again: every committed record once, for any reader of Parquet."""
-    out = tmp_path / "out"
-    arguments = command("export", served.path, "--topic", "codecs,exact", "--out", str(out), "--offsets-per-batch", "900")
-    small = {name: value for name, value in pipeline.SMALL.items() if name != pipeline.JAVA_OPTIONS}
-    for name, value in {**small, "spark.master": "local[1]"}.items():
-        arguments += ["--conf", f"{name}={value}"]
-    first = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
-    while len(list(out.glob("_checkpoint/commits/[0-9]*"))) < 2:
-        assert first.poll() is None, "it was done before it could be killed"
-        time.sleep(0.05)  # another process's files can only be polled
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    from ottla.pipeline.jobs.export import export
-
-    before = len(list(out.glob("_checkpoint/commits/[0-9]*")))
-    written = export(spark, served.path, "codecs,exact", str(out), 900)
-    found = spark.read.parquet(str(out))
+    told = Told(str(archive / "story"), json.loads((archive / "truth.json").read_text()))
+    before = apart.commits(killed_export)
+    again = (spark, told.path, apart.TOPICS, str(killed_export), apart.OFFSETS_PER_BATCH)
+    written = export(*again)
+    found = spark.read.parquet(str(killed_export))
     assert set(found.columns) >= {"topic", "date", "batch", "value"}
     rows = [tuple(row) for row in found.selectExpr("topic", "partition", "offset", "cast(value as string)").collect()]
-    wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in served.read(topic)]
+    wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in told.read(topic)]
     assert sorted(rows, key=lambda row: row[:3]) == wanted
     assert before >= 2
     assert 0 < written < len(wanted)
-    assert export(spark, served.path, "codecs,exact", str(out), 900) == 0
+    assert export(*again) == 0
 
 
 # load, and the live table

@@ -1,0 +1,54 @@
+"""What runs in a Java of its own, beside the tests: an export that is killed, and a declarative project."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ottla import pipeline
+
+OFFSETS_PER_BATCH = 900
+TOPICS = "codecs,exact"
+
+
+def ottla(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ottla", "pipeline", *arguments]
+
+
+def commits(out: Path) -> int:
+    """How many batches an export has written."""
+    return len(list(out.glob("_checkpoint/commits/[0-9]*")))
+
+
+def killed_export(directory: str, out: Path) -> Path:
+    """Killed when it has written some of its batches."""
+    arguments = ottla("export", directory, "--topic", TOPICS, "--out", str(out), "--offsets-per-batch", str(OFFSETS_PER_BATCH))
+    small = {name: value for name, value in pipeline.SMALL.items() if name != pipeline.JAVA_OPTIONS}
+    for name, value in {**small, "spark.master": "local[1]"}.items():
+        arguments += ["--conf", f"{name}={value}"]
+    export = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
+    while commits(out) < 2:
+        assert export.poll() is None, "it was done before it could be killed"
+        time.sleep(0.05)  # another process's files can only be polled
+    os.killpg(export.pid, signal.SIGKILL)
+    export.wait()
+    return out
+
+
+class Ran(NamedTuple):
+    project: Path
+    exit_code: int
+
+
+def declared(directory: str, parent: Path) -> Ran:
+    """One table of a project as `ottla pipeline new` makes it."""
+    project = parent / "mine"
+    subprocess.run(ottla("new", str(project), directory), check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "JDK_JAVA_OPTIONS": pipeline.SMALL[pipeline.JAVA_OPTIONS]}
+    ran = subprocess.run(ottla("run", str(project), "--refresh", "partitions"), env=environment, check=False, capture_output=True)
+    return Ran(project, ran.returncode)
