@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ottla.pipeline.java import check_java, class_archive
+from ottla.pipeline.options import Source
 from pyspark.sql.functions import count
 from pyspark.sql.functions import sum as sum_
 
@@ -130,14 +131,21 @@ def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Told, tmp_
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"topic": "nothing"}, "no topic nothing"),
         ({"view": "pictures"}, "view is one of"),
         ({"isolation": "serializable"}, "isolation is one of"),
         ({"startingOffsets": "soon"}, "startingOffsets is a number"),
         ({"endingOffsets": "{1"}, "endingOffsets is a number or like"),
         ({"partition": "x"}, "partition is a number"),
-        ({"path": "/nowhere/at/all"}, "/nowhere/at/all"),
     ],
+)
+def test_an_option_that_is_none(options: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Source.of({"path": "logs", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"topic": "nothing"}, "no topic nothing"), ({"partition": "x"}, "partition is a number"), ({"path": "/nowhere/at/all"}, "/nowhere/at/all")],
 )
 def test_what_is_wrong_is_said(spark: Any, served: Told, options: dict[str, str], said: str) -> None:
     with pytest.raises(Exception, match=said):
