@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Every broker and worker that is started would compile its modules again: a broker is there in 0.14 s with compiled files, 0.24 s without.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test quick check bench bench-pipeline pipeline fuzz sim schemas stubs oracle constraints
 

@@ -61,6 +61,8 @@ SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+# How Spark starts Python and talks to it: by TCP each task waits 40 ms for an acknowledgement that is delayed.
+WORKERS = {"spark.python.daemon.module": "ottla.pipeline.daemon", "spark.python.unix.domain.socket.enabled": "true"}
 _SETTINGS = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",
@@ -70,5 +72,5 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.python.unix.domain.socket.enabled": "true",  # by TCP each task waits 40 ms for a delayed acknowledgement
+    **WORKERS,
 }

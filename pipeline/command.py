@@ -275,7 +275,9 @@ def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) 
 
 def _connected(home: str) -> dict[str, str]:
     """The environment of a program that starts a server of Spark Connect for itself."""
-    settings = {"spark.ui.enabled": "false", "spark.python.unix.domain.socket.enabled": "true", **progress()}
+    from . import WORKERS
+
+    settings = {"spark.ui.enabled": "false", **WORKERS, **progress()}
     submitted = ["--driver-java-options", java_options("connect")]
     for setting in settings.items():
         submitted += ["--conf", "=".join(setting)]

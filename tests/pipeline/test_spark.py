@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from ottla.pipeline import spark_home
+from ottla.pipeline.daemon import installed
 from ottla.pipeline.java import check_java, class_archive
 from ottla.pipeline.options import Source
 from pyspark.sql.functions import count
@@ -150,6 +154,19 @@ def test_an_option_that_is_none(options: dict[str, str], said: str) -> None:
 def test_what_is_wrong_is_said(spark: Any, served: Told, options: dict[str, str], said: str) -> None:
     with pytest.raises(Exception, match=said):
         log(spark, served, **options).load().count()
+
+
+def test_workers_import_what_is_installed_and_not_the_archive_of_its_sources(spark: Any) -> None:
+    def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark
+
+        assert sum(batch.num_rows for batch in batches) == 1
+        yield pa.RecordBatch.from_pydict({"file": [str(pyspark.__file__)]})
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(imported, "file string").collect()
+    assert row.file == str(Path(spark_home(), "__init__.py"))
+    elsewhere = ["", "lib", "/spark/python/lib/pyspark.zip"]
+    assert installed([str(Path(spark_home(), "python", "lib", "pyspark.zip")), *elsewhere]) == elsewhere
 
 
 def test_java_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
