@@ -126,10 +126,12 @@ class Broker:
             return
         now = self.schedule.monotonic_ms()
         end, again_ms = replication.replicated_offset(partition.follower, partition, now)
-        partition.advance(min(end, partition.leader_bound()))
+        bound = partition.leader_bound()
+        unflushed = bound < partition.end_offset
+        partition.advance(min(end, bound))
         if again_ms is not None:
             self.schedule.later(again_ms, lambda: self.event(lambda: self.moved(partition)))
-        if partition.end_offset > partition.leader_bound():
+        if unflushed:
             self.partitions.flush(partition)
 
     def event(self, call: Callable[[], Any]) -> None:

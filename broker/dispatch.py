@@ -47,7 +47,10 @@ class Reply:
 
     @property
     def size(self) -> int:
-        return len(self.head) + sum(len(part) for _, part in self.parts)
+        size = len(self.head)
+        for _, part in self.parts:
+            size += len(part)
+        return size
 
 
 Send = Callable[[Reply | None, bool], None]
@@ -93,7 +96,7 @@ class Dispatcher:
         times.handle_ns += time.perf_counter_ns() - parsed
         if type(outcome) is Later:
             return self._park(api, context, outcome, send, times)
-        self._finish(api, context, outcome, send)
+        self._finish(api, context, outcome, send, times)
         return None
 
     def _parse(self, api: Api, version: int, frame: Any, peer: Peer) -> tuple[Context, Any]:
@@ -133,20 +136,19 @@ class Dispatcher:
                 self.broker.metrics.bugs += 1
                 logger.error("%s v%d failed", api.name, context.version, exc_info=bug)
                 outcome = self._error_reply(api, ApiError(Errors.UNKNOWN_SERVER_ERROR), None, context.version)
-            self._finish(api, context, outcome, send)
+            self._finish(api, context, outcome, send, times)
 
         later.when_done(done)
         return later
 
-    def _finish(self, api: Api, context: Context, outcome: Any, send: Send) -> None:
+    def _finish(self, api: Api, context: Context, outcome: Any, send: Send, times: ApiTimes) -> None:
         if outcome is NO_REPLY or outcome is CLOSE:
             send(None, outcome is CLOSE)
             return
         if self.log is not None:
             self.log.reply(context, outcome)
         began = time.perf_counter_ns()
-        metrics = self.broker.metrics
-        error_counts.count(outcome, error_counts.plan_of(api.response), api.key, metrics.errors)
+        error_counts.count(outcome, error_counts.plan_of(api.response), api.key, self.broker.metrics.errors)
         head = headers.start_response(api.response, context.version, context.correlation_id)
         try:
             parts = codec.build_parts(api.response, context.version, outcome, head)
@@ -158,7 +160,7 @@ class Dispatcher:
         reply = Reply(head, parts)
         _LENGTH.pack_into(head, 0, reply.size - 4)
         send(reply, False)
-        metrics.api(api.key, context.version).send_ns += time.perf_counter_ns() - began
+        times.send_ns += time.perf_counter_ns() - began
 
     def _answer_unsupported(self, api: Api, frame: Any, correlation_id: int, send: Send) -> None:
         """A version of ApiVersions that is not known gets version 0 of the reply, with what is known of this key alone."""

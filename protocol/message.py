@@ -12,6 +12,7 @@ from typing import Any
 
 from .emit import Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
+from .structs import late_class
 from .wire import Fixed, Wire, emit_pack, emit_run, emit_value_read, emit_value_write, left, read_uvarint, take, write_uvarint
 
 NO_STRUCT = b"\0"
@@ -155,9 +156,12 @@ class Message(Wire):
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
         obj = e.fresh("s")
-        e.line(depth, f"{obj} = new({e.bind('class', self.cls)})")
-        for member in (*self.tagged, *self.absent):
-            _emit_default(e, depth, f"{obj}.{member.name}", member.default)
+        missing = (*self.tagged, *self.absent)
+        late = any(map(_is_struct, missing))
+        e.line(depth, f"{obj} = new({e.bind('class', late_class(self.cls) if late else self.cls)})")
+        for member in missing:
+            if not _is_struct(member):  # which is made when it is asked for
+                e.line(depth, f"{obj}.{member.name} = {_literal(e, member.default)}")
         run: list[tuple[str, str]] = []  # format and target of the fixed fields read together
         for member in self.plain:
             wire = self._wire(member)
@@ -297,17 +301,9 @@ class Message(Wire):
         return compile_function(f"write {self.title}", "write", "\n".join(e.lines), e.names)
 
 
-def _emit_default(e: Emitter, depth: int, place: str, default: Any) -> None:
-    """Emits the assignment of a default; a struct is made field by field, which is cheaper than its constructor."""
-    if not isinstance(default, type) or default is list:
-        e.line(depth, f"{place} = {_literal(e, default)}")
-        return
-    made = e.fresh("d")
-    e.line(depth, f"{made} = new({e.bind('class', default)})")
-    for field in dataclasses.fields(default):
-        inner = field.default if field.default_factory is dataclasses.MISSING else field.default_factory
-        _emit_default(e, depth, f"{made}.{field.name}", inner)
-    e.line(depth, f"{place} = {made}")
+def _is_struct(member: Member) -> bool:
+    """Whether a message that lacks this has a struct of defaults."""
+    return isinstance(member.default, type) and member.default is not list
 
 
 def _struct_differs(cls: type, place: str) -> str:

@@ -11,25 +11,7 @@ import dataclasses
 from typing import Any
 
 from . import schema as _schema
-
-
-class Struct:
-    """What all message classes share: equality by fields, and a representation that leaves out defaults."""
-
-    __slots__: tuple[str, ...] = ()
-    __hash__ = None  # type: ignore[assignment]  # they are mutable
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        fresh = type(self)()
-        values = ((name, getattr(self, name)) for name in self.__slots__)
-        shown = ", ".join(f"{name}={value!r}" for name, value in values if value != getattr(fresh, name))
-        return f"{type(self).__name__}({shown})"
-
+from .structs import Struct
 
 _classes: dict[tuple[str, str], type] = {}
 
@@ -44,7 +26,9 @@ def struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type:
             made = dataclasses.field(default_factory=default) if callable(default) else dataclasses.field(default=default)
             fields.append((f.name, Any, made))
         fields.append(("unknown_tags", Any, dataclasses.field(default=None)))
-        _classes[key] = dataclasses.make_dataclass(struct.name, fields, bases=(Struct,), slots=True, eq=False, repr=False)
+        cls: Any = dataclasses.make_dataclass(struct.name, fields, bases=(Struct,), slots=True, eq=False, repr=False)
+        cls.structs_by_default = {f.name: struct_class(schema, f.struct) for f in struct.fields if f.default is ... and f.struct is not None}
+        _classes[key] = cls
         if struct is schema.root:
             for name, inner in schema.structs.items():
                 if inner is not struct:

@@ -154,8 +154,11 @@ class Log:
         first = next_offset = self.end_offset if assign_offsets else batches[0].header.base_offset
         append_time = now_ms if self.settings.is_append_time and assign_offsets else -1
         infos: list[BatchInfo] = []
-        largest = append_time if append_time >= 0 else max(at.header.max_timestamp for at in batches)
-        span = sum(at.header.last_offset_delta + 1 for at in batches)
+        largest, span = append_time, 0
+        for at in batches:
+            span += at.header.last_offset_delta + 1
+            if append_time < 0 and at.header.max_timestamp > largest:
+                largest = at.header.max_timestamp
         self.roll_if_due(len(data), largest, first + span - 1, now_ms)
         position = self.active.size
         for at in batches:

@@ -31,8 +31,10 @@ UNVERIFIABLE = frozenset((Errors.NETWORK_EXCEPTION, Errors.COORDINATOR_LOAD_IN_P
 
 
 def handle(context: Context, request: Any) -> Any:
-    if any(map(_is_transactional, (p.records for t in request.topic_data for p in t.partition_data))):
-        return _in_transaction(context, request)
+    for topic in request.topic_data:
+        for wanted in topic.partition_data:
+            if _is_transactional(wanted.records):
+                return _in_transaction(context, request)
     return _append_all(context, request, {})
 
 
@@ -57,7 +59,10 @@ def _append_all(context: Context, request: Any, verified: dict[int, Verification
     if failed and context.version >= LEADERS_SINCE:
         _name_leaders(context, response)
     if waits:
-        return _wait(context, response, waits, request.timeout_ms)
+        context.broker.settle()  # most high watermarks are there at once, and nothing needs to be parked
+        waits = [wait for wait in waits if wait[0].high_watermark < wait[1]]
+        if waits:
+            return _wait(context, response, waits, request.timeout_ms)
     return response
 
 

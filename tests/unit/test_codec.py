@@ -176,3 +176,18 @@ def test_messages_are_described_for_people() -> None:
     assert '"name": "orders"' in text
     assert '"topic_id": "01010101010101010101010101010101"' in text
     assert repr(request) == "MetadataRequest(topics=[MetadataRequestTopic(topic_id=" + repr(b"\1" * 16) + ", name='orders')])"
+
+
+def test_a_struct_that_a_message_did_not_bring_is_its_own() -> None:
+    """Made when it is asked for, and equal to one that was made with its message."""
+    r = messages.FetchResponse
+    made = r(responses=[r.FetchableTopicResponse(topic="t", partitions=[r.PartitionData(partition_index=n) for n in range(2)])])
+    first, second = codec.parse("FetchResponse", 12, bytes(codec.build("FetchResponse", 12, made))).responses[0].partitions
+    assert first == made.responses[0].partitions[0] == first
+    first.current_leader.leader_id = 5
+    assert (first.current_leader.leader_id, second.current_leader.leader_id) == (5, -1)
+    assert first != made.responses[0].partitions[0]
+    assert "leader_id=5" in repr(first)
+    assert "current_leader" not in repr(second)
+    with pytest.raises(AttributeError, match="PartitionData has no colour"):
+        _ = first.colour
