@@ -24,17 +24,24 @@ async def commit(context: Context, request: Any, kind: Kind, write: Callable[[],
     merge = None if _is_all_there(context, request, kind) else Merge(context, request, kind)
     if merge is None:
         try:
-            response = await write()
+            response = await written(context, write)
         except ApiError as error:
             return failed(context, request, kind, error.code)
         _hide(context, response, kind)
         return response
     if request.topics:
         try:
-            merge.take((await write()).topics)
+            merge.take((await written(context, write)).topics)
         except ApiError as error:
             merge.fail(error.code)
     return merge.response
+
+
+def written(context: Context, write: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    """What a write is finished with: most are at once, and need not be parked."""
+    later = write()
+    context.broker.settle()
+    return later
 
 
 def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
@@ -50,8 +57,9 @@ def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
         if name is None or topic_id is None:
             return False
         count = image.partition_count(topic_id)
-        if not all(0 <= p.partition_index < count for p in topic.partitions):
-            return False
+        for p in topic.partitions:
+            if not 0 <= p.partition_index < count:
+                return False
         topic.name, topic.topic_id = name, topic_id
     return True
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from ..protocol.compression import NONE
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Record, Template
-from .shard import RecordFormat, Result, Shard, encode_batch
+from .shard import Encoded, Packed, RecordFormat, Result, Shard, encode_batch
 from .timeline import Timeline
 from .timers import Timer, Timers
 
@@ -77,13 +77,13 @@ class Loaded(Protocol):
     coordinator_epoch: int
 
 
-_Written = tuple[Record, Any]
+_Written = tuple[Encoded, Any]
 """A record as it is appended, and as the handler decided it."""
 
 
-def _size(record: Record) -> int:
-    if record.packed is not None:
-        return len(record.packed) + RECORD_OVERHEAD
+def _size(record: Encoded) -> int:
+    if isinstance(record, bytes):
+        return len(record) + RECORD_OVERHEAD
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
 
 
@@ -117,7 +117,7 @@ class _Batch:
     __slots__ = ("parked", "records", "size", "template", "timers")
 
     def __init__(self, template: Template | None) -> None:
-        self.records: list[Record] = []
+        self.records: list[Encoded] = []
         self.size = HEADER_SIZE
         self.parked: list[_Parked] = []
         self.timers: list[Timer] = []
@@ -228,7 +228,8 @@ class Runtime:
         try:
             self._check_active()
             result = handler()
-            encoded = [(self.format.encode(record), record) for record in result.records]
+            encode = self.format.encode
+            encoded: list[_Written] = [(one[1], one[0]) if type(one) is Packed else (encode(one), one) for one in result.records]
         except ApiError as error:
             return on_done(None, error)
         except Exception as bug:
@@ -288,7 +289,9 @@ class Runtime:
 
     def _room_for(self, encoded: list[_Written], template: Template | None, now_ms: int) -> _Batch:
         """The batch that takes these records, the one before flushed where it is full. Sizes are checked before replay."""
-        size = sum(_size(record) for record, _ in encoded)
+        size = 0
+        for record, _ in encoded:
+            size += _size(record)
         limit = self.writer.max_batch_bytes()
         if HEADER_SIZE + size > limit:
             raise ApiError(
@@ -311,12 +314,13 @@ class Runtime:
         producer_id = batch.template.producer_id if batch.template else -1
         producer_epoch = batch.template.producer_epoch if batch.template else -1
         offset = self.last_written_offset + len(batch.records)
+        batch.records += [record for record, _ in written]
+        if not result.replay:
+            return
         replay, replayed = self.shard.replay, self.format.replayed
-        for record, decided in written:
-            if result.replay:
-                key, value = replayed(decided)
-                replay(offset, producer_id, producer_epoch, key, value)
-            batch.records.append(record)
+        for _, decided in written:
+            key, value = replayed(decided)
+            replay(offset, producer_id, producer_epoch, key, value)
             offset += 1
 
     def _revert_batch(self, error: ApiError) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..protocol import records
 from ..protocol.errors import ApiError
@@ -45,6 +45,17 @@ class Shard(Protocol):
         """The shard is no longer in charge; waiting requests have been answered."""
 
 
+class Packed(NamedTuple):
+    """What a handler decided, and what its record is in a batch, from its key's length to its end: for those who write many."""
+
+    decided: Any
+    data: bytes
+
+
+Encoded = Record | bytes
+"""A record, or the `data` of a Packed."""
+
+
 class RecordFormat(Protocol):
     """How a shard's records become the records of a log and come back."""
 
@@ -57,8 +68,12 @@ class RecordFormat(Protocol):
         """Key and value, or None for a record that this version does not know and skips."""
 
 
-def encode_batch(encoded: list[Record], now_ms: int, template: Template) -> bytearray:
+def encode_batch(encoded: list[Encoded], now_ms: int, template: Template) -> bytearray:
     """A batch of records that bear the time `now_ms`."""
-    for record in encoded:
+    packed = [one for one in encoded if type(one) is bytes]
+    if len(packed) == len(encoded):
+        return records.encode_packed(packed, now_ms, template)
+    plain = [Record(packed=one) if isinstance(one, bytes) else one for one in encoded]
+    for record in plain:
         record.timestamp = now_ms
-    return records.encode(encoded, template)
+    return records.encode(plain, template)

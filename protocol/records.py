@@ -188,6 +188,7 @@ def _long_varint(n: int) -> bytes:
 
 _VARINTS = [_long_varint(n) for n in range(2048)]
 _NULL = _long_varint(-1)
+_STARTS = [b"\0\0" + one for one in _VARINTS[:128]]  # of records without attributes and of their batch's time, by offset
 
 
 def varint(n: int) -> bytes:
@@ -317,6 +318,24 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
     for index, record in enumerate(records):
         last_delta = record.offset - t.base_offset if keep_offsets else index
         _put_record(body, record, record.timestamp - base_timestamp, last_delta)
+    if t.last_offset_delta is not None:
+        last_delta = t.last_offset_delta
+    largest = max((r.timestamp for r in records), default=NO_TIMESTAMP) if t.append_time is None else t.append_time
+    return _batch(body, t, len(records), last_delta, base_timestamp, largest)
+
+
+def encode_packed(packed: list[bytes], timestamp: int, template: Template) -> bytearray:
+    """A batch of records that are all of one time; `packed` is what they are from their keys' lengths to their ends."""
+    body = bytearray()
+    for index, record in enumerate(packed):
+        start = _STARTS[index] if index < len(_STARTS) else b"\0\0" + varint(index)
+        body += varint(len(start) + len(record))
+        body += start
+        body += record
+    return _batch(body, template, len(packed), len(packed) - 1, timestamp, timestamp)
+
+
+def _batch(body: bytearray, t: Template, count: int, last_delta: int, base_timestamp: int, largest: int) -> bytearray:
     attributes = (
         t.codec
         | (TIMESTAMP_TYPE_MASK if t.append_time is not None else 0)
@@ -324,11 +343,8 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
         | (CONTROL_MASK if t.control else 0)
         | (DELETE_HORIZON_MASK if t.delete_horizon_ms is not None else 0)
     )
-    if t.last_offset_delta is not None:
-        last_delta = t.last_offset_delta
-    largest = max((r.timestamp for r in records), default=NO_TIMESTAMP) if t.append_time is None else t.append_time
     packed = compression.compress(t.codec, bytes(body), t.level)
-    tail = _ATTRIBUTES_ETC.pack(attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, len(records))
+    tail = _ATTRIBUTES_ETC.pack(attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, count)
     out = bytearray(_OFFSET_AND_LENGTH.pack(t.base_offset, HEADER_SIZE - LOG_OVERHEAD + len(packed)))
     out += struct.pack(">ibI", t.leader_epoch, MAGIC, 0)
     out += tail

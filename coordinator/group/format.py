@@ -10,6 +10,7 @@ from ...protocol import codec, messages
 from ...protocol.records import Record, varint
 from ...protocol.schema import NO_UUID
 from ..format import COMMIT_KEY, CoordinatorFormat, CoordinatorRecord, group_key_names
+from ..shard import Packed
 
 
 class Commit(NamedTuple):
@@ -45,13 +46,6 @@ class Commit(NamedTuple):
         return Record(_commit_key(self.group, self.topic) + _INT.pack(self.partition), data)
 
 
-class Packed(NamedTuple):
-    """A commit, and its record as it stands in a batch, from its key's length to its end."""
-
-    commit: Commit
-    data: bytes
-
-
 class CommitPacker:
     """Packs the commits of one topic in one request: all but partition, offset and epoch are the same for all of them."""
 
@@ -59,14 +53,14 @@ class CommitPacker:
         tags = _TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0"
         key = _commit_key(group, topic)
         self._head = varint(len(key) + _INT.size) + key
-        self._value_size = varint(_COMMIT.size + len(tags))
+        self._value_size = varint(_COMMIT.size + len(tags))[0]  # it is one byte
         self._tail = tags + b"\0"
         self._commit_ms = commit_ms
 
     def pack(self, commit: Commit) -> Packed:
         """A commit without metadata and without an expiry."""
-        value = _COMMIT.pack(COMMIT_VERSION, commit.offset, commit.leader_epoch, 1, self._commit_ms)
-        return Packed(commit, b"".join((self._head, _INT.pack(commit.partition), self._value_size, value, self._tail)))
+        what = _PACKED.pack(commit.partition, self._value_size, COMMIT_VERSION, commit.offset, commit.leader_epoch, 1, self._commit_ms)
+        return Packed(commit, self._head + what + self._tail)
 
 
 def commit_of(key: Any, value: Any) -> Commit:
@@ -125,6 +119,7 @@ def _commit_key(group: str, topic: str) -> bytes:
 
 _COMMIT_HEAD = struct.Struct(">hqi")
 _COMMIT = struct.Struct(">hqiBq")  # with no metadata
+_PACKED = struct.Struct(">iBhqiBq")  # the end of a key, the value's size, and the value
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
 _TOPIC_ID_TAG = b"\1\0\x10"
@@ -142,14 +137,10 @@ class GroupFormat(CoordinatorFormat):
     def __init__(self) -> None:
         super().__init__(group_key_names(), WRITTEN_VERSIONS)
 
-    def encode(self, record: CoordinatorRecord | Commit | Packed) -> Record:
-        if type(record) is Packed:
-            return Record(packed=record.data)
+    def encode(self, record: CoordinatorRecord | Commit) -> Record:
         return record.encode() if isinstance(record, Commit) else super().encode(record)
 
-    def replayed(self, record: CoordinatorRecord | Commit | Packed) -> CoordinatorRecord:
-        if type(record) is Packed:
-            return record.commit, record.commit
+    def replayed(self, record: CoordinatorRecord | Commit) -> CoordinatorRecord:
         return (record, record) if isinstance(record, Commit) else record
 
     def decode(self, record: Record) -> CoordinatorRecord | None:

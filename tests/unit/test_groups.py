@@ -27,8 +27,8 @@ from ottla.coordinator.group.assignors import range as range_assignor
 from ottla.coordinator.group.assignors.registry import Assignors
 from ottla.coordinator.group.format import Commit, CommitPacker, GroupFormat
 from ottla.coordinator.group.hashing import java_hash, java_order, partition_for
+from ottla.coordinator.shard import encode_batch
 from ottla.protocol import messages as m
-from ottla.protocol import records
 from ottla.protocol.errors import Errors
 from ottla.protocol.records import Record, Template
 
@@ -140,10 +140,11 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
         found = form.decode(plain)
         assert found is not None
         assert (found[0] if isinstance(found[0], Commit) else None) in (one, None)
-        packed = form.encode(CommitPacker(one.group, one.topic, one.topic_id, one.commit_ms).pack(one))
+        packed = CommitPacker(one.group, one.topic, one.topic_id, one.commit_ms).pack(one).data
         if not text:
-            by_schema, by_packer = (bytes(records.encode([r], Template())) for r in (plain, packed))
-            assert by_schema == by_packer
+            alone, both = encode_batch([packed], 5, Template()), encode_batch([packed, plain], 5, Template())
+            assert alone == encode_batch([plain], 5, Template())
+            assert both == encode_batch([plain, plain], 5, Template())
     late = one._replace(expire_ms=77, topic_id=bytes(16))
     decoded = form.decode(form.encode(late))
     assert decoded is not None
