@@ -202,6 +202,22 @@ def produce(side: str) -> Figures:
     return found
 
 
+def go(side: str) -> Figures:
+    """Throughput of franz-go: one producer, one partition, acks=all, idempotent, uncompressed; then one consumer."""
+    program = clients()
+    if program is None:
+        return {}
+    found: Figures = {}
+    for size, count, batch in ((1024, 600_000, 1_000_000), (100, 2_000_000, 16_384)):
+        server = fresh(side)
+        server.start()
+        topic(server, "throughput")
+        produced, consumed = go_figures(program, server, "throughput", "throughput", count, size, batch)
+        found |= {f"franz-go produce {size} B, MB/s": produced, f"franz-go consume {size} B, MB/s": consumed}
+        dispose(server)
+    return found
+
+
 def raw(side: str) -> Figures:
     """Throughput of a client that costs nothing: prepared 1 MB requests, five in flight, then fetches of 1 MB."""
     server = fresh(side)
@@ -396,6 +412,7 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
     "start": start,
     "raw": raw,
     "produce": produce,
+    "go": go,
     "latency": latency,
     "wide": wide,
     "many": many,

@@ -195,6 +195,8 @@ func main() {
 		franzSessions(broker)
 		franzFencing(broker)
 		saramaTransactions(broker)
+	case "throughput":
+		throughput(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), number(os.Args[6]))
 	case "txn-speed":
 		transactionSpeed(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6] == "held")
 	case "txn-read":
