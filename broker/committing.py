@@ -24,24 +24,17 @@ async def commit(context: Context, request: Any, kind: Kind, write: Callable[[],
     merge = None if _is_all_there(context, request, kind) else Merge(context, request, kind)
     if merge is None:
         try:
-            response = await written(context, write)
+            response = await write()
         except ApiError as error:
             return failed(context, request, kind, error.code)
         _hide(context, response, kind)
         return response
     if request.topics:
         try:
-            merge.take((await written(context, write)).topics)
+            merge.take((await write()).topics)
         except ApiError as error:
             merge.fail(error.code)
     return merge.response
-
-
-def written(context: Context, write: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    """What a write is finished with: most are at once, and need not be parked."""
-    later = write()
-    context.broker.settle()
-    return later
 
 
 def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:

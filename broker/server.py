@@ -25,6 +25,7 @@ logger = logging.getLogger("ottla")
 BACKLOG = 1024
 SWEEP_MS = 1000
 FREEZE_SECONDS = 1.0
+GC_THRESHOLDS = (20_000, 20, 20)
 
 EXIT_OK = 0
 EXIT_BAD_CONFIG = 2
@@ -172,9 +173,6 @@ class Server:
         metrics = self.broker.metrics
         metrics.loop_lag_ms_max = max(metrics.loop_lag_ms_max * 0.99, late_ms)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
-
-
-GC_THRESHOLDS = (20_000, 20, 20)
 
 
 def _freeze() -> None:

@@ -229,7 +229,7 @@ class Runtime:
             self._check_active()
             result = handler()
             encode = self.format.encode
-            encoded: list[_Written] = [(one[1], one[0]) if type(one) is Packed else (encode(one), one) for one in result.records]
+            encoded: list[_Written] = [(one.data, one.decided) if type(one) is Packed else (encode(one), one) for one in result.records]
         except ApiError as error:
             return on_done(None, error)
         except Exception as bug:
@@ -289,9 +289,7 @@ class Runtime:
 
     def _room_for(self, encoded: list[_Written], template: Template | None, now_ms: int) -> _Batch:
         """The batch that takes these records, the one before flushed where it is full. Sizes are checked before replay."""
-        size = 0
-        for record, _ in encoded:
-            size += _size(record)
+        size = sum(_size(record) for record, _ in encoded)
         limit = self.writer.max_batch_bytes()
         if HEADER_SIZE + size > limit:
             raise ApiError(

@@ -84,13 +84,8 @@ class TimelineDict(Generic[K, V]):
                 self._now[key] = value
 
     def __setitem__(self, key: K, value: V) -> None:
-        snapshots = self._timeline._snapshots
-        if snapshots:  # as `_remember`, without a call for each
-            before = snapshots[-1].before.get(self)
-            if before is None:
-                before = snapshots[-1].before[self] = {}
-            if key not in before:
-                before[key] = self._now.get(key, _ABSENT)
+        if self._timeline._snapshots:
+            self._remember(key)
         self._now[key] = value
 
     def put_untracked(self, key: K, value: V) -> None:

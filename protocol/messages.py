@@ -21,13 +21,16 @@ def struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type:
     key = (schema.name, struct.name)
     if key not in _classes:
         fields: list[Any] = []
+        structs: dict[str, Any] = {}
         for f in struct.fields:
             default = default_of(schema, f)
+            if f.default is ...:
+                structs[f.name] = default
             made = dataclasses.field(default_factory=default) if callable(default) else dataclasses.field(default=default)
             fields.append((f.name, Any, made))
         fields.append(("unknown_tags", Any, dataclasses.field(default=None)))
         cls: Any = dataclasses.make_dataclass(struct.name, fields, bases=(Struct,), slots=True, eq=False, repr=False)
-        cls.structs_by_default = {f.name: struct_class(schema, f.struct) for f in struct.fields if f.default is ... and f.struct is not None}
+        cls.structs_by_default = structs
         _classes[key] = cls
         if struct is schema.root:
             for name, inner in schema.structs.items():

@@ -325,7 +325,10 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
 
 
 def encode_packed(packed: list[bytes], timestamp: int, template: Template) -> bytearray:
-    """A batch of records that are all of one time; `packed` is what they are from their keys' lengths to their ends."""
+    """A batch of records that are all of one time, which is the batch's; `packed` is what they are from their keys' lengths to their ends.
+
+    For templates without a time, offsets or a horizon of their own.
+    """
     body = bytearray()
     for index, record in enumerate(packed):
         start = _STARTS[index] if index < len(_STARTS) else b"\0\0" + varint(index)

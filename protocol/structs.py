@@ -26,7 +26,7 @@ class Struct:
         return f"{type(self).__name__}({shown})"
 
 
-class Late:
+class Late(Struct):
     """A message that was read: a struct that it did not bring is made when it is asked for, as most are not.
 
     Classes of their own, as Python reads all attributes of one with `__getattr__` more slowly.
@@ -35,17 +35,16 @@ class Late:
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        defaults: dict[str, Callable[[], Any]] = type(self).structs_by_default  # type: ignore[attr-defined]
-        if name not in defaults:
+        if name not in self.structs_by_default:
             raise AttributeError(f"{type(self).__name__} has no {name}")
-        made = defaults[name]()
+        made = self.structs_by_default[name]()
         setattr(self, name, made)
         return made
 
 
 @cache
-def late_class(cls: type) -> type:
+def late_class(cls: type[Struct]) -> type[Struct]:
     """The class of messages of `cls` that were read."""
-    made: Any = type(cls.__name__, (Late, cls), {"__slots__": ()})
-    made.__slots__ = getattr(cls, "__slots__")  # noqa: B009  # the names of the fields
-    return made  # type: ignore[no-any-return]
+    made: type[Struct] = type(cls.__name__, (Late, cls), {"__slots__": ()})
+    made.__slots__ = cls.__slots__  # the names of the fields
+    return made

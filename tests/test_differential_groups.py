@@ -710,10 +710,8 @@ def test_configs_of_groups(pair: Pair) -> None:
     alter("configured", (session, 2, "50000"))
     alter("configured", (session, 0, None))
     alter("configured", (session, 1, None), (interval, 1, None))
-    resource, until = (
-        d.DescribeConfigsResource(resource_type=32, resource_name="configured", configuration_keys=[session]),
-        time.monotonic() + WITHIN_S,
-    )
+    resource = d.DescribeConfigsResource(resource_type=32, resource_name="configured", configuration_keys=[session])
+    until = time.monotonic() + WITHIN_S
     while pair.theirs.ask("DescribeConfigs", 4, d(resources=[resource])).results[0].configs[0].config_source != 5:
         assert time.monotonic() < until, "the last change does not come"
     describe_configs("configured")

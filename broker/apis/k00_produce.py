@@ -51,7 +51,7 @@ def _append_all(context: Context, request: Any, verified: dict[int, Verification
             out.partition_responses.append(answer)
             if answer.error_code:
                 failed = True
-            elif acks == -1 and partition is not None and partition.high_watermark < end:
+            elif acks == -1 and partition is not None:
                 waits.append((partition, end, answer))
         response.responses.append(out)
     if acks == 0:
@@ -60,7 +60,7 @@ def _append_all(context: Context, request: Any, verified: dict[int, Verification
         _name_leaders(context, response)
     if waits:
         context.broker.settle()  # most high watermarks are there at once, and nothing needs to be parked
-        waits = [wait for wait in waits if wait[0].high_watermark < wait[1]]
+        waits = [(partition, end, answer) for partition, end, answer in waits if partition.high_watermark < end]
         if waits:
             return _wait(context, response, waits, request.timeout_ms)
     return response

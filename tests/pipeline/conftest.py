@@ -44,9 +44,8 @@ class Beside:
         self.wanted, self.pool = wanted, ThreadPoolExecutor(2)
         self.done: dict[str, Future[Any]] = {}
 
-    def begin(self, fixture: str, work: Callable[[], Any], *users: str) -> None:
-        """`users`: fixtures that want it without saying so."""
-        if not self.wanted.isdisjoint({fixture, *users}):
+    def begin(self, fixture: str, work: Callable[[], Any]) -> None:
+        if fixture in self.wanted:
             self.done[fixture] = self.pool.submit(work)
 
 
@@ -54,7 +53,7 @@ class Beside:
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Iterator[Beside]:
     """What fixtures of the same names return."""
     needed = Beside({name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames})
-    needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")), "told")
+    needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")))
     needed.begin("killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export")))
     needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
     yield needed
@@ -125,10 +124,13 @@ def declared(beside: Beside) -> apart.Ran:
     return found
 
 
-@pytest.fixture(scope="session", params=["ottla", "kafka"])
-def told(request: pytest.FixtureRequest, archive: Path) -> Told:
-    """Either."""
-    if request.param == "ottla":
-        found: Told = request.getfixturevalue("served")
-        return found
+@pytest.fixture(scope="session")
+def recorded(archive: Path) -> Told:
+    """Kafka's."""
     return Told(str(archive / "story"), json.loads((archive / "truth.json").read_text()))
+
+
+@pytest.fixture(scope="session", params=["ottla", "kafka"])
+def told(request: pytest.FixtureRequest, served: Told, recorded: Told) -> Told:
+    """Either."""
+    return served if request.param == "ottla" else recorded

@@ -47,16 +47,15 @@ def wire(spark: Any, broker: Broker, **options: Any) -> Any:
 # export
 
 
-def test_an_export_that_is_killed_goes_on(spark: Any, killed_export: Path, archive: Path) -> None:
+def test_an_export_that_is_killed_goes_on(spark: Any, killed_export: Path, recorded: Told) -> None:
     """Killed when it has written some of its batches, and done again: every committed record once, for any reader of Parquet."""
-    told = Told(str(archive / "story"), json.loads((archive / "truth.json").read_text()))
     before = apart.commits(killed_export)
-    again = (spark, told.path, apart.TOPICS, str(killed_export), apart.OFFSETS_PER_BATCH)
+    again = (spark, recorded.path, apart.TOPICS, str(killed_export), apart.OFFSETS_PER_BATCH)
     written = export(*again)
     found = spark.read.parquet(str(killed_export))
     assert set(found.columns) >= {"topic", "date", "batch", "value"}
     rows = [tuple(row) for row in found.selectExpr("topic", "partition", "offset", "cast(value as string)").collect()]
-    wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in told.read(topic)]
+    wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in recorded.read(topic)]
     assert sorted(rows, key=lambda row: row[:3]) == wanted
     assert before >= 2
     assert 0 < written < len(wanted)

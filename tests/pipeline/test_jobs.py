@@ -38,8 +38,8 @@ def asked(spark: Any, told: Told) -> Iterator[Asked]:
 
 
 @pytest.fixture(scope="module")
-def cleaned_at_ms(archive: Path) -> int:
-    return int(json.loads((archive / "truth.json").read_text())["compacted"]["cleaned_at_ms"])
+def cleaned_at_ms(recorded: Told) -> int:
+    return int(recorded.truth["compacted"]["cleaned_at_ms"])
 
 
 def test_every_internal_record_is_understood(asked: Asked) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -54,8 +53,8 @@ def test_every_codec_is_read_of_every_kind_of_producer(spark: Any, told: Told) -
 
 
 @pytest.mark.parametrize("name", ["before", "after"])
-def test_compacted_topics_are_what_clients_read(spark: Any, archive: Path, name: str) -> None:
-    truth = json.loads((archive / "truth.json").read_text())["compacted"]["records"][name]
+def test_compacted_topics_are_what_clients_read(spark: Any, archive: Path, recorded: Told, name: str) -> None:
+    truth = recorded.truth["compacted"]["records"][name]
     for topic, records in truth.items():
         there = Told(str(archive / name), {"records": {topic: records}})
         assert rows(log(spark, there, topic=topic, isolation="read_committed").load()) == there.read(topic)
