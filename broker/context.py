@@ -30,11 +30,12 @@ class Context:
 class Peer:
     """A client's connection: its listener and address, what it told of itself, and what must end with it."""
 
-    __slots__ = ("address", "listener", "on_lost", "software")
+    __slots__ = ("address", "host", "listener", "on_lost", "software")
 
     def __init__(self, listener: str, address: str) -> None:
         self.listener = listener
         self.address = address
+        self.host = "/" + address.rpartition(":")[0].strip("[]")  # as Java writes it
         self.software: tuple[str, str] = ("unknown", "unknown")
         self.on_lost: list[Any] = []
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..coordinator.group.environment import Client
 from .context import Context
-
-if TYPE_CHECKING:
-    from ..coordinator.group.environment import Client
 
 # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits
 GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
 def client_of(context: Context) -> Client:
-    """Who asks, as groups remember it: the host as Java writes an address."""
-    from ..coordinator.group.environment import Client
-
-    return Client(context.client_id or "", "/" + context.client_address.rpartition(":")[0].strip("[]"), context.version)
+    """Who asks, as groups remember it."""
+    return Client(context.client_id or "", context.peer.host, context.version)
 
 
 def describe_each(group_ids: Iterable[str], with_operations: bool, describe: Callable[[str], Any]) -> list[Any]:

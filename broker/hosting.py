@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..coordinator.format import COMMIT_KEY
+from ..coordinator.hashing import partition_for
 from ..coordinator.runtime import Runtime, State
 from ..coordinator.shard import RecordFormat, Result, Shard
 from ..coordinator.timeline import Timeline
@@ -239,8 +240,6 @@ class Coordinators(Generic[S]):
 
     def partition_for(self, key: Any) -> int:
         """The partition that coordinates a key."""
-        from ..coordinator.group.hashing import partition_for
-
         return partition_for(key, self.partition_count)
 
     def advanced(self, host: Host[S]) -> None:

@@ -82,8 +82,8 @@ _Written = tuple[Encoded, Any]
 
 
 def _size(record: Encoded) -> int:
-    if isinstance(record, bytes):
-        return len(record) + RECORD_OVERHEAD
+    if isinstance(record, Packed):
+        return record.size
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
 
 
@@ -114,10 +114,11 @@ class _Parked:
 class _Batch:
     """Writes that wait to be appended together."""
 
-    __slots__ = ("parked", "records", "size", "template", "timers")
+    __slots__ = ("count", "parked", "records", "size", "template", "timers")
 
     def __init__(self, template: Template | None) -> None:
         self.records: list[Encoded] = []
+        self.count = 0
         self.size = HEADER_SIZE
         self.parked: list[_Parked] = []
         self.timers: list[Timer] = []
@@ -229,7 +230,7 @@ class Runtime:
             self._check_active()
             result = handler()
             encode = self.format.encode
-            encoded: list[_Written] = [(one.data, one.decided) if type(one) is Packed else (encode(one), one) for one in result.records]
+            encoded: list[_Written] = [(one if isinstance(one, Packed) else encode(one), one) for one in result.records]
         except ApiError as error:
             return on_done(None, error)
         except Exception as bug:
@@ -311,15 +312,13 @@ class Runtime:
         """Replays records into the state as last written, and puts them into the batch."""
         producer_id = batch.template.producer_id if batch.template else -1
         producer_epoch = batch.template.producer_epoch if batch.template else -1
-        offset = self.last_written_offset + len(batch.records)
-        batch.records += [record for record, _ in written]
-        if not result.replay:
-            return
         replay, replayed = self.shard.replay, self.format.replayed
-        for _, decided in written:
-            key, value = replayed(decided)
-            replay(offset, producer_id, producer_epoch, key, value)
-            offset += 1
+        for record, decided in written:
+            if result.replay:
+                key, value = replayed(decided)
+                replay(self.last_written_offset + batch.count, producer_id, producer_epoch, key, value)
+            batch.records.append(record)
+            batch.count += len(record) if isinstance(record, Packed) else 1
 
     def _revert_batch(self, error: ApiError) -> None:
         batch, self._batch = self._batch, None

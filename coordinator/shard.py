@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..protocol import records
 from ..protocol.errors import ApiError
@@ -45,15 +45,25 @@ class Shard(Protocol):
         """The shard is no longer in charge; waiting requests have been answered."""
 
 
-class Packed(NamedTuple):
-    """What a handler decided, and what its record is in a batch, from its key's length to its end: for those who write many."""
+class Packed:
+    """Several records that a handler decides, writes and replays as one: for those who write many."""
 
-    decided: Any
-    data: bytes
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """The most bytes they take in a batch."""
+        raise NotImplementedError
+
+    def pack(self, index: int) -> bytes:
+        """What they are in a batch of one time, where the first of them is its record number `index`."""
+        raise NotImplementedError
 
 
-Encoded = Record | bytes
-"""A record, or the `data` of a Packed."""
+Encoded = Record | Packed
 
 
 class RecordFormat(Protocol):
@@ -70,10 +80,12 @@ class RecordFormat(Protocol):
 
 def encode_batch(encoded: list[Encoded], now_ms: int, template: Template) -> bytearray:
     """A batch of records that bear the time `now_ms`."""
-    packed = [one for one in encoded if type(one) is bytes]
-    if len(packed) == len(encoded):
-        return records.encode_packed(packed, now_ms, template)
-    plain = [Record(packed=one) if isinstance(one, bytes) else one for one in encoded]
-    for record in plain:
-        record.timestamp = now_ms
-    return records.encode(plain, template)
+    body, count = bytearray(), 0
+    for one in encoded:
+        if isinstance(one, Packed):
+            body += one.pack(count)
+            count += len(one)
+        else:
+            records.put_record(body, one, 0, count)
+            count += 1
+    return records.batch_of(body, template, count, count - 1, now_ms, now_ms)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -87,6 +88,20 @@ class TimelineDict(Generic[K, V]):
         if self._timeline._snapshots:
             self._remember(key)
         self._now[key] = value
+
+    def update(self, values: dict[K, V]) -> None:
+        """As `__setitem__` for each."""
+        snapshots = self._timeline._snapshots
+        if snapshots:
+            before = snapshots[-1].before.get(self)
+            if before is None:
+                before = snapshots[-1].before[self] = {}
+            if before.keys().isdisjoint(values):
+                before.update(zip(values, map(self._now.get, values, repeat(_ABSENT)), strict=False))
+            else:
+                for key in values:
+                    self._remember(key)
+        self._now.update(values)
 
     def put_untracked(self, key: K, value: V) -> None:
         """Puts something that is no state: no revert takes it out again, and every reader sees it at once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from crc32c import crc32c
@@ -102,17 +103,13 @@ def increment_sequence(sequence: int, by: int) -> int:
 
 @dataclass(slots=True)
 class Record:
-    """One record. `headers` are pairs of a name and a value that may be None.
-
-    `packed` may hold the record as it stands in a batch, from its key's length to its end, for those who write many.
-    """
+    """One record. `headers` are pairs of a name and a value that may be None."""
 
     key: bytes | None = None
     value: bytes | None = None
     timestamp: int = NO_TIMESTAMP
     offset: int = 0
     headers: Sequence[tuple[str, bytes | None]] = field(default=())
-    packed: bytes | None = None
 
 
 class BatchAt(NamedTuple):
@@ -188,7 +185,8 @@ def _long_varint(n: int) -> bytes:
 
 _VARINTS = [_long_varint(n) for n in range(2048)]
 _NULL = _long_varint(-1)
-_STARTS = [b"\0\0" + one for one in _VARINTS[:128]]  # of records without attributes and of their batch's time, by offset
+_FEW = 64  # records whose beginnings are kept
+RECORD_START_MAX = 12  # bytes of `starts_of`: a length and a number of five bytes each, and two
 
 
 def varint(n: int) -> bytes:
@@ -317,28 +315,15 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
     last_delta = 0
     for index, record in enumerate(records):
         last_delta = record.offset - t.base_offset if keep_offsets else index
-        _put_record(body, record, record.timestamp - base_timestamp, last_delta)
+        put_record(body, record, record.timestamp - base_timestamp, last_delta)
     if t.last_offset_delta is not None:
         last_delta = t.last_offset_delta
     largest = max((r.timestamp for r in records), default=NO_TIMESTAMP) if t.append_time is None else t.append_time
-    return _batch(body, t, len(records), last_delta, base_timestamp, largest)
+    return batch_of(body, t, len(records), last_delta, base_timestamp, largest)
 
 
-def encode_packed(packed: list[bytes], timestamp: int, template: Template) -> bytearray:
-    """A batch of records that are all of one time, which is the batch's; `packed` is what they are from their keys' lengths to their ends.
-
-    For templates without a time, offsets or a horizon of their own.
-    """
-    body = bytearray()
-    for index, record in enumerate(packed):
-        start = _STARTS[index] if index < len(_STARTS) else b"\0\0" + varint(index)
-        body += varint(len(start) + len(record))
-        body += start
-        body += record
-    return _batch(body, template, len(packed), len(packed) - 1, timestamp, timestamp)
-
-
-def _batch(body: bytearray, t: Template, count: int, last_delta: int, base_timestamp: int, largest: int) -> bytearray:
+def batch_of(body: bytearray, t: Template, count: int, last_delta: int, base_timestamp: int, largest: int) -> bytearray:
+    """A batch of records that are encoded already (`put_record`)."""
     attributes = (
         t.codec
         | (TIMESTAMP_TYPE_MASK if t.append_time is not None else 0)
@@ -356,21 +341,38 @@ def _batch(body: bytearray, t: Template, count: int, last_delta: int, base_times
     return out
 
 
-def _put_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
-    start = b"\0" + varint(timestamp_delta) + varint(offset_delta)
-    packed = record.packed
-    if packed is None:
-        parts: list[bytes] = []
-        _add_field(parts, record.key)
-        _add_field(parts, record.value)
-        parts.append(varint(len(record.headers)))
-        for name, value in record.headers:
-            _add_field(parts, name.encode())
-            _add_field(parts, value)
-        packed = b"".join(parts)
-    body += varint(len(start) + len(packed))
-    body += start
+def put_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
+    """Adds a record to those of a batch."""
+    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
+    _add_field(parts, record.key)
+    _add_field(parts, record.value)
+    parts.append(varint(len(record.headers)))
+    for name, value in record.headers:
+        _add_field(parts, name.encode())
+        _add_field(parts, value)
+    packed = b"".join(parts)
+    body += varint(len(packed))
     body += packed
+
+
+def starts_of(size: int, first: int, count: int) -> list[bytes]:
+    """How records begin that bear their batch's time, from its record number `first` on: with their length, attributes, time and number.
+
+    `size`: the bytes of each from its key's length to its end. For those who write many records of one size.
+    """
+    if first + count <= _FEW:
+        return _first_starts(size)[first : first + count]
+    return [_start_of(size, index) for index in range(first, first + count)]
+
+
+@lru_cache(256)
+def _first_starts(size: int) -> list[bytes]:
+    return [_start_of(size, index) for index in range(_FEW)]
+
+
+def _start_of(size: int, index: int) -> bytes:
+    start = b"\0\0" + varint(index)
+    return varint(len(start) + size) + start
 
 
 def _add_field(parts: list[bytes], field: bytes | None) -> None:

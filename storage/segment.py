@@ -61,6 +61,7 @@ class Segment:
         self.pool = pool
         self.directory = directory
         self.base_offset = base_offset
+        self._name = file_name(base_offset, "")
         self.created_ms = created_ms
         self.size = size
         self.suffix = ""  # `.deleted` once it is on its way out
@@ -84,7 +85,7 @@ class Segment:
         return self.pool.files
 
     def path(self, suffix: str) -> str:
-        return f"{self.directory}/{file_name(self.base_offset, suffix)}{self.suffix}"
+        return f"{self.directory}/{self._name}{suffix}{self.suffix}"
 
     @property
     def handle(self) -> Handle:
@@ -279,7 +280,7 @@ class Segment:
         """Gives all its files another suffix; what is being read stays readable."""
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             old = self.path(kind)
-            new = f"{self.directory}/{file_name(self.base_offset, kind)}{suffix}"
+            new = f"{self.directory}/{self._name}{kind}{suffix}"
             if self.files.exists(old):
                 self.files.rename(old, new)
                 self.pool.renamed(old, new)
@@ -288,7 +289,7 @@ class Segment:
     def moved(self, directory: str) -> None:
         """The directory has another name."""
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
-            name = file_name(self.base_offset, kind) + self.suffix
+            name = f"{self._name}{kind}{self.suffix}"
             self.pool.renamed(f"{self.directory}/{name}", f"{directory}/{name}")
         self.directory = directory
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 from ottla.coordinator.group.format import GroupFormat
-from ottla.coordinator.group.hashing import partition_for
+from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Template

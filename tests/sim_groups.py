@@ -365,7 +365,7 @@ class Sim:
             for group, offset in self.acknowledged.items():
                 found = self.shard.offsets.of(group).get(("a", 0), None, runtime.committed_offset)
                 assert found is not None, f"the commit {offset} of {group} is not committed"
-                assert found[1].offset >= offset, f"the commit {offset} of {group} is not committed, {found[1].offset} is"
+                assert found[1] >= offset, f"the commit {offset} of {group} is not committed, {found[1]} is"
 
     def settle(self) -> None:
         """The trouble stops: within ten minutes everyone has what is theirs."""

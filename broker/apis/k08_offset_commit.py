@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import offsets
 from ...protocol import messages
 from ..committing import Kind, commit
 from ..context import Context
 from ..grouping import client_of
 
 
-async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import offsets
-
+def handle(context: Context, request: Any) -> Any:
     r = messages.OffsetCommitResponse
     kind = Kind(r, r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, ids_since=10)
     client, groups = client_of(context), context.broker.groups
-    return await commit(context, request, kind, lambda: groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request)))
+    return commit(context, request, kind, lambda: groups.write(request.group_id, lambda shard: offsets.commit(shard, client, request)))

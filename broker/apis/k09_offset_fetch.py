@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import offsets
+from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
@@ -87,9 +89,6 @@ def _with_id(topic: Any, image: Any) -> bool:
 
 
 async def _of_coordinator(context: Context, asked: Any, require_stable: bool) -> Any:
-    from ...coordinator.group import offsets
-    from ...coordinator.shard import Result
-
     groups = context.broker.groups
     if not require_stable:
         return groups.read(asked.group_id, lambda shard, as_of: offsets.fetch(shard, asked, as_of))

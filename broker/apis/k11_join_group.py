@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import joining
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -18,8 +19,6 @@ NULL_NAME_SINCE = 7
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import joining
-
     config = context.broker.groups.config
     if context.version < REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import joining
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import joining
-
     if not request.group_id:
         return messages.HeartbeatResponse(error_code=int(Errors.INVALID_GROUP_ID))
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import joining
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -15,8 +16,6 @@ SEVERAL_SINCE = 3
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import joining
-
     r = messages.LeaveGroupResponse
     if context.version < SEVERAL_SINCE:
         request.members = [messages.LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import joining
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
+from ..grouping import client_of
 
 PROTOCOL_SINCE = 5
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import joining
-
     if context.version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return _error(Errors.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return _error(Errors.INVALID_GROUP_ID)
-    from ..grouping import client_of
-
     client = client_of(context)
     try:
         return await context.broker.groups.exchange(request.group_id, lambda shard, answer: joining.sync(shard, client, request, answer))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import describing
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -23,8 +24,6 @@ def handle(context: Context, request: Any) -> Any:
 
 
 def _describe(context: Context, group_id: str) -> Any:
-    from ...coordinator.group import describing
-
     g = messages.DescribeGroupsResponse.DescribedGroup
     try:
         return context.broker.groups.read(group_id, lambda shard, as_of: describing.classic(shard, group_id, as_of))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import describing
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
 
 
 def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import describing
-
     states, types = request.states_filter or [], request.types_filter or []
     try:
         found = context.broker.groups.read_all(lambda shard, as_of: describing.listed(shard, states, types, as_of))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -64,8 +65,6 @@ async def _results(context: Context, transaction: Any) -> list[Any]:
 
 async def _codes(context: Context, transaction: Any, named: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """ApiError for all of them."""
-    from ...coordinator.transaction.shard import Producer
-
     transactional_id, coordinators = transaction.transactional_id, context.broker.transactions
     if not transactional_id:
         raise ApiError(Errors.INVALID_REQUEST)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -15,8 +16,6 @@ FENCED_SINCE = 2
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.transaction.shard import Producer
-
     broker, transactional_id = context.broker, request.transactional_id
     producer = Producer(request.producer_id, request.producer_epoch)
     offsets = (broker.groups.topic_name, broker.groups.partition_for(request.group_id))

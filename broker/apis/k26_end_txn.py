@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -17,8 +18,6 @@ TWO_SINCE = 5  # from where on a client speaks version 2 of transactions
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.transaction.shard import Producer
-
     r = messages.EndTxnResponse
     transactional_id, commits = request.transactional_id, bool(request.committed)
     producer = Producer(request.producer_id, request.producer_epoch)

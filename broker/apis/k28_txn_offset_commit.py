@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...coordinator.group import offsets
+from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..appending import verifies
@@ -31,9 +33,6 @@ async def handle(context: Context, request: Any) -> Any:
 
 async def _commit(context: Context, request: Any) -> Any:
     """ApiError."""
-    from ...coordinator.group import offsets
-    from ...coordinator.transaction.shard import Producer
-
     if not request.group_id:
         raise ApiError(Errors.INVALID_GROUP_ID)
     client, groups = client_of(context), context.broker.groups

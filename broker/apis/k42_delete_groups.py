@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import share_offsets
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
 from ..later import drive
+from ..share_groups import delete_states
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -27,9 +29,6 @@ async def handle(context: Context, request: Any) -> Any:
 
 async def _delete(context: Context, index: int, ids: list[str]) -> list[Any]:
     """Deletes groups of one shard; what share groups keep with the share coordinator goes first."""
-    from ...coordinator.group import share_offsets
-    from ..share_groups import delete_states
-
     groups, results = context.broker.groups, []
     r = messages.DeleteGroupsResponse
     try:

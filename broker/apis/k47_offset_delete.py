@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import offsets
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import offsets
-
     r = messages.OffsetDeleteResponse
     image = context.broker.image
     if not request.group_id:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.metadata.features import UPGRADE, Update, update_features
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
@@ -16,8 +17,6 @@ ONE_RESULT_SINCE = 2
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.metadata.features import UPGRADE, Update, update_features
-
     r = messages.UpdateFeaturesResponse
     updates = [Update(u.feature, u.max_version_level, u.upgrade_type if context.version >= KINDS_SINCE else UPGRADE) for u in request.feature_updates]
     metadata, validate_only = context.broker.metadata, context.version >= KINDS_SINCE and request.validate_only

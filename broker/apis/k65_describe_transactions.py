@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.transaction.format import by_topic
+from ...coordinator.transaction.state import NAMES
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -14,9 +16,6 @@ def handle(context: Context, request: Any) -> Any:
 
 
 def _one(context: Context, transactional_id: str) -> Any:
-    from ...coordinator.transaction.format import by_topic
-    from ...coordinator.transaction.state import NAMES
-
     r = messages.DescribeTransactionsResponse
     out = r.TransactionState(transactional_id=transactional_id)
     coordinators = context.broker.transactions

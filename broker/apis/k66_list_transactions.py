@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.transaction.state import NAMES
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
@@ -17,8 +18,6 @@ PATTERN_SINCE = 2
 
 
 def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.transaction.state import NAMES
-
     r = messages.ListTransactionsResponse
     broker = context.broker
     states = {state for state, name in NAMES.items() if name in request.state_filters}

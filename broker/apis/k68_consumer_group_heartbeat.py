@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import heartbeat
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -14,8 +15,6 @@ from ..grouping import client_of, supports_consumer_groups
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import heartbeat
-
     groups = context.broker.groups
     client = client_of(context)
     try:

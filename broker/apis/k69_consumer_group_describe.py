@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import describing
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
@@ -16,8 +17,6 @@ def handle(context: Context, request: Any) -> Any:
 
 
 def _describe(context: Context, group_id: str) -> Any:
-    from ...coordinator.group import describing
-
     g = messages.ConsumerGroupDescribeResponse.DescribedGroup
     try:
         if not supports_consumer_groups(context):

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import share_heartbeat
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
 from ..grouping import client_of
+from ..share_groups import initialize
 from ..share_requests import MEMBER_ID_CHARS_MAX
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import share_heartbeat
-    from ..share_groups import initialize
-
     client, broker = client_of(context), context.broker
     if broker.sharing.version < 1:
         return messages.ShareGroupHeartbeatResponse(error_code=int(Errors.UNSUPPORTED_VERSION))

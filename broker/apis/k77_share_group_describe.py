@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import describing
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
@@ -17,8 +18,6 @@ def handle(context: Context, request: Any) -> Any:
 
 
 def _describe(context: Context, group_id: str) -> Any:
-    from ...coordinator.group import describing
-
     try:
         check_group(context, group_id)
         return context.broker.groups.read(group_id, lambda shard, as_of: describing.share(shard, group_id, as_of))

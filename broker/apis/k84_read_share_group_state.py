@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.share.state import as_messages
 from ...protocol import messages
 from ..context import Context
 from ..share_states import answer
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.share.state import as_messages
-
     r = messages.ReadShareGroupStateResponse
 
     def fill(out: Any, state: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.share.state import PartitionKey, Write, batches_of
 from ...protocol import messages
 from ..context import Context
 from ..later import Later
@@ -11,8 +12,6 @@ from ..share_states import answer
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.share.state import PartitionKey, Write, batches_of
-
     def write(key: PartitionKey, part: Any) -> Later[None]:
         what = Write(part.state_epoch, part.leader_epoch, part.start_offset, part.delivery_complete_count, batches_of(part))
         return context.broker.share_states.write_state(key, what)

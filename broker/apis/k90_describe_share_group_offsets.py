@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import share_offsets
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors, default_message
 from ..context import Context
+from ..share_groups import each, keys_of
 
 NO_OFFSET, NO_LAG = -1, -1
 
@@ -30,8 +32,6 @@ async def _describe(context: Context, wanted: Any) -> Any:
 
 
 async def _all(context: Context, group_id: str) -> list[Any]:
-    from ...coordinator.group import share_offsets
-
     broker = context.broker
     found = broker.groups.read(group_id, lambda shard, as_of: share_offsets.initialized_partitions(shard, group_id, as_of))
     return [
@@ -57,8 +57,6 @@ async def _named(context: Context, wanted: Any) -> list[Any]:
 
 
 async def _topic(context: Context, group_id: str, name: str, topic_id: bytes, partitions: list[int]) -> Any:
-    from ..share_groups import each, keys_of
-
     r = messages.DescribeShareGroupOffsetsResponse
     states, _ = await each(keys_of(group_id, {topic_id: partitions}), context.broker.sharing.persister.summary)
     found = {key.partition: state for key, state in states.items()}

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import share_offsets
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
+from ..share_groups import each, keys_of, note_initialized
 from ..share_requests import check_group
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import share_offsets
-    from ..share_groups import each, keys_of, note_initialized
-
     broker = context.broker
     r = messages.AlterShareGroupOffsetsResponse
     try:

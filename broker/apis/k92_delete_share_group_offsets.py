@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...coordinator.group import share_offsets
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..context import Context
+from ..share_groups import delete_states
 from ..share_requests import check_group
 
 
 async def handle(context: Context, request: Any) -> Any:
-    from ...coordinator.group import share_offsets
-    from ..share_groups import delete_states
-
     broker = context.broker
     r = messages.DeleteShareGroupOffsetsResponse
     try:

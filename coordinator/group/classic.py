@@ -15,8 +15,8 @@ from typing import Any
 from ...protocol import codec, messages, schema
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ..format import CoordinatorRecord
+from ..hashing import java_order
 from .consumer import PROTOCOL_TYPE
-from .hashing import java_order
 
 TYPE = "classic"
 Answer = Callable[[Any], None]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
+from ..hashing import java_order
 from ..timeline import Timeline, TimelineDict
 from .environment import Target
-from .hashing import java_order
 from .members import UNRELEASED_PARTITIONS, Member
 from .modern import ModernGroup
 

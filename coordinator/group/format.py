@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import chain, count, repeat
+from typing import Any, Final, NamedTuple
 
 from ...protocol import codec, messages
-from ...protocol.records import Record, varint
+from ...protocol.records import RECORD_START_MAX, Record, starts_of, varint
 from ...protocol.schema import NO_UUID
 from ..format import COMMIT_KEY, CoordinatorFormat, CoordinatorRecord, group_key_names
 from ..shard import Packed
+
+Key = tuple[str, int]
+"""A topic's name and a partition."""
+
+Stored = tuple[int, int, int, str, int, bytes, int]
+"""What is kept of a commit: where its record stands in the log, then offset, leader epoch, metadata, time of the commit, the topic's id and the
+expiry. A plain tuple, as `zip` makes them for all commits of a request."""
+COMMIT_MS: Final = 4  # places in it
+TOPIC_ID: Final = 5
+EXPIRE_MS: Final = 6
 
 
 class Commit(NamedTuple):
     """A committed offset: what OffsetCommitKey and OffsetCommitValue hold.
 
-    Commits are most of what a coordinator writes and loads, so they have ways of their own through the codec (`CommitPacker`,
+    Commits are most of what a coordinator writes and loads, so they have ways of their own through the codec (`Commits`,
     `_decode_commit`). The bytes are those of the schemas, which a test holds.
     """
 
@@ -29,6 +40,9 @@ class Commit(NamedTuple):
     commit_ms: int
     topic_id: bytes
     expire_ms: int = -1  # -1: as long as the broker says
+
+    def stored(self, log_offset: int) -> Stored:
+        return log_offset, self.offset, self.leader_epoch, self.metadata, self.commit_ms, self.topic_id, self.expire_ms
 
     def encode(self) -> Record:
         """The record by its schema; with an expiry in version 1 of the value, as no later one holds it (OffsetCommit 2 to 4)."""
@@ -46,21 +60,44 @@ class Commit(NamedTuple):
         return Record(_commit_key(self.group, self.topic) + _INT.pack(self.partition), data)
 
 
-class CommitPacker:
-    """Packs the commits of one topic in one request: all but partition, offset and epoch are the same for all of them."""
+class Commits(Packed):
+    """The commits of one topic in one request, none with metadata or an expiry: all but partition, offset and epoch are the same for them."""
 
-    def __init__(self, group: str, topic: str, topic_id: bytes, commit_ms: int) -> None:
-        tags = _TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0"
-        key = _commit_key(group, topic)
-        self._head = varint(len(key) + _INT.size) + key
-        self._value_size = varint(_COMMIT.size + len(tags))[0]  # it is one byte
-        self._tail = tags + b"\0"
-        self._commit_ms = commit_ms
+    __slots__ = ("_head", "_size", "_tail", "commit_ms", "group", "leader_epochs", "offsets", "partitions", "topic", "topic_id")
 
-    def pack(self, commit: Commit) -> Packed:
-        """A commit without metadata and without an expiry."""
-        what = _PACKED.pack(commit.partition, self._value_size, COMMIT_VERSION, commit.offset, commit.leader_epoch, 1, self._commit_ms)
-        return Packed(commit, self._head + what + self._tail)
+    def __init__(
+        self, group: str, topic: str, topic_id: bytes, commit_ms: int, partitions: list[int], offsets: list[int], leader_epochs: list[int]
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.topic_id = topic_id
+        self.commit_ms = commit_ms
+        self.partitions = partitions
+        self.offsets = offsets
+        self.leader_epochs = leader_epochs
+        self._head = _packed_key(group, topic)
+        self._tail = (_TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0") + b"\0"  # no headers
+        self._size = len(self._head) + _PACKED.size + len(self._tail)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def size(self) -> int:
+        return len(self.partitions) * (self._size + RECORD_START_MAX)
+
+    def pack(self, index: int) -> bytes:
+        value_size = varint(_COMMIT.size + len(self._tail) - 1)[0]  # it is one byte
+        same = repeat(value_size), repeat(COMMIT_VERSION), repeat(1), repeat(self.commit_ms)
+        packed = map(_PACKED.pack, self.partitions, same[0], same[1], self.offsets, self.leader_epochs, same[2], same[3])
+        starts = starts_of(self._size, index, len(self.partitions))
+        return b"".join(chain.from_iterable(zip(starts, repeat(self._head), packed, repeat(self._tail), strict=False)))
+
+    def stored(self, offset: int) -> dict[Key, Stored]:
+        """The commits, the first of which is in the log at `offset`."""
+        keys = zip(repeat(self.topic), self.partitions, strict=False)
+        same = repeat(""), repeat(self.commit_ms), repeat(self.topic_id), repeat(-1)
+        return dict(zip(keys, zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False), strict=False))
 
 
 def commit_of(key: Any, value: Any) -> Commit:
@@ -112,6 +149,13 @@ def _names_of(prefix: bytes) -> tuple[str, str] | None:
 
 
 @lru_cache(1024)
+def _packed_key(group: str, topic: str) -> bytes:
+    """The key without its partition, and its length in front."""
+    key = _commit_key(group, topic)
+    return varint(len(key) + _INT.size) + key
+
+
+@lru_cache(1024)
 def _commit_key(group: str, topic: str) -> bytes:
     """The key without its partition."""
     return bytes(codec.build("OffsetCommitKey", 0, messages.OffsetCommitKey(group=group, topic=topic), bytearray(b"\0\1")))[:-4]
@@ -140,8 +184,8 @@ class GroupFormat(CoordinatorFormat):
     def encode(self, record: CoordinatorRecord | Commit) -> Record:
         return record.encode() if isinstance(record, Commit) else super().encode(record)
 
-    def replayed(self, record: CoordinatorRecord | Commit) -> CoordinatorRecord:
-        return (record, record) if isinstance(record, Commit) else record
+    def replayed(self, record: CoordinatorRecord | Commit | Commits) -> CoordinatorRecord:
+        return (record, record) if isinstance(record, Commit | Commits) else record
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
         data = record.key

@@ -1,4 +1,4 @@
-"""Hashes that Kafka and ottla must agree on: of a group's id, and of the metadata of the topics that a group is subscribed to."""
+"""The hash of the metadata of the topics that a group is subscribed to, on which Kafka and ottla must agree."""
 
 from __future__ import annotations
 
@@ -11,39 +11,6 @@ import xxhash
 MAGIC = 0
 _LONG = struct.Struct("<q")
 _INT = struct.Struct("<i")
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode`: over the UTF-16 code units, in 32 bits with a sign."""
-    value = 0
-    if text.isascii():
-        for unit in text.encode():
-            value = value * 31 + unit & 0xFFFFFFFF
-    else:
-        raw = text.encode("utf-16-be", "surrogatepass")
-        for (unit,) in struct.iter_unpack(">H", raw):
-            value = value * 31 + unit & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def partition_for(group_id: str, count: int) -> int:
-    """The partition of `__consumer_offsets` that a group lives on. Java's abs leaves the least integer as it is; Kafka's makes it 0."""
-    value = java_hash(group_id)
-    return (0 if value == -(1 << 31) else abs(value)) % count
-
-
-def java_order(names: Iterable[str]) -> list[str]:
-    """The order in which a Java HashMap that was filled with `names` yields them: what Kafka's assignors go by."""
-    listed = list(names)
-    capacity = 16
-    while len(listed) > capacity * 3 // 4:
-        capacity *= 2
-
-    def bucket(name: str) -> int:
-        value = java_hash(name) & 0xFFFFFFFF
-        return (value ^ value >> 16) & (capacity - 1)
-
-    return sorted(listed, key=bucket)
 
 
 def _string(text: str) -> bytes:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
+from ..hashing import java_order
 from ..shard import Result
 from . import migration, regex
 from .assignors import AssignorFailed, MemberSpec, Spec
 from .classic import ClassicGroup
 from .consumer import ConsumerGroup, Count, Resolved
 from .environment import Client, Target
-from .hashing import java_order, metadata_hash
+from .hashing import metadata_hash
 from .members import LEAVE_EPOCH, LEAVE_STATIC_EPOCH, UNREVOKED_PARTITIONS, Member, Reconciliation, current_value, metadata_value
 from .naming import kafka_uuid
 

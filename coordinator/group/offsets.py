@@ -18,7 +18,7 @@ from ..timeline import Timeline, TimelineDict
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup
 from .environment import Client
-from .format import Commit, CommitPacker, commit_of
+from .format import COMMIT_MS, EXPIRE_MS, TOPIC_ID, Commit, Commits, Key, Stored, commit_of
 from .joining import renew_session
 from .members import Member
 
@@ -28,14 +28,10 @@ if TYPE_CHECKING:
 NO_OFFSET = -1
 NO_RETENTION = -1
 NO_GENERATION = -1
+NO_METADATA = {"", None}
 GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 TXN_GROUP_ID_NOT_FOUND_SINCE = STALE_EPOCH_SINCE = 6  # TxnOffsetCommit
-Key = tuple[str, int]
 K = TypeVar("K")
-
-
-Stored = tuple[int, Commit]
-"""Where a commit's record stands in the log, and the commit."""
 
 
 class Offsets:
@@ -81,12 +77,23 @@ class Offsets:
                 found = self.of(group_id)
             before = found.get(at)
             if before is None or before[0] < offset:  # a log's plain commits are replayed last, see `live_entries`
-                found[at] = offset, commit
+                found[at] = commit.stored(offset)
             return
+        self._put_pending(producer_id, group_id, at, commit.stored(offset))
+
+    def _put_pending(self, producer_id: int, group_id: str, at: Key, stored: Stored) -> None:
         one = (producer_id, group_id, at)
         if one not in self.pending:
             self._count_pending(group_id, at, 1)
-        self.pending[one] = offset, commit
+        self.pending[one] = stored
+
+    def put_all(self, offset: int, producer_id: int, commits: Commits) -> None:
+        """As `put`, for commits that are written now and not loaded, so that none can be older than what is there."""
+        stored = commits.stored(offset)
+        if producer_id < 0:
+            return self.of(commits.group).update(stored)
+        for at, one in stored.items():
+            self._put_pending(producer_id, commits.group, at, one)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
         for one in [k for k in self.pending if k[0] == producer_id]:
@@ -140,25 +147,53 @@ def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Re
 
 def _committed(shard: GroupShard, request: Any, check: Any, response: Any, topic_result: Any, result: Any, expire: int = -1) -> Result:
     now = shard.env.now_ms()
-    limit = shard.env.config("offset.metadata.max.bytes")
-    records = []
+    records: list[Any] = []
     for topic in request.topics:
-        name, topic_id = topic.name, topic.topic_id
-        answers = []
-        pack = CommitPacker(request.group_id, name, topic_id, now).pack
-        for p in topic.partitions:
-            index, metadata = p.partition_index, p.committed_metadata or ""
-            if len(metadata) * 2 > limit and _java_length(metadata) > limit:
-                answers.append(result(partition_index=index, error_code=int(Errors.OFFSET_METADATA_TOO_LARGE)))
-                continue
-            if check is not None:
-                check(topic_id, index)
-            answers.append(result(partition_index=index))
-            made = Commit(request.group_id, name, index, p.committed_offset, p.committed_leader_epoch, metadata, now, topic_id, expire)
-            records.append(made if metadata or expire >= 0 else pack(made))
-        response.topics.append(topic_result(name=name, topic_id=topic_id, partitions=answers))
-    shard.counts["offset_commits"] += len(records)
+        partitions = topic.partitions
+        codes: dict[int, int] = {}
+        if expire < 0 and {p.committed_metadata for p in partitions} <= NO_METADATA:
+            records.append(_all_of(request.group_id, topic, check, now))
+        else:
+            codes = _each_of(shard, request.group_id, topic, check, now, expire, records)
+        answers = [result(partition_index=p.partition_index) for p in partitions]
+        for place, code in codes.items():
+            answers[place].error_code = code
+        shard.counts["offset_commits"] += len(answers) - len(codes)
+        response.topics.append(topic_result(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return Result(records, response)
+
+
+def _all_of(group_id: str, topic: Any, check: Any, now: int) -> Commits:
+    """The commits of a topic that have neither metadata nor an expiry."""
+    partitions = topic.partitions
+    if check is not None:
+        for p in partitions:
+            check(topic.topic_id, p.partition_index)
+    return Commits(
+        group_id,
+        topic.name,
+        topic.topic_id,
+        now,
+        [p.partition_index for p in partitions],
+        [p.committed_offset for p in partitions],
+        [p.committed_leader_epoch for p in partitions],
+    )
+
+
+def _each_of(shard: GroupShard, group_id: str, topic: Any, check: Any, now: int, expire: int, records: list[Any]) -> dict[int, int]:
+    """Adds the commits of a topic; returns the error codes of those that cannot be, by their places in the request."""
+    limit = shard.env.config("offset.metadata.max.bytes")
+    codes = {}
+    for place, p in enumerate(topic.partitions):
+        metadata = p.committed_metadata or ""
+        if len(metadata) * 2 > limit and _java_length(metadata) > limit:
+            codes[place] = int(Errors.OFFSET_METADATA_TOO_LARGE)
+            continue
+        if check is not None:
+            check(topic.topic_id, p.partition_index)
+        commit = Commit(group_id, topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, metadata, now, topic.topic_id, expire)
+        records.append(commit)
+    return codes
 
 
 def _java_length(text: str) -> int:
@@ -237,35 +272,30 @@ def fetch(shard: GroupShard, request: Any, as_of: int | None) -> Any:
     for asked in request.topics:
         topic = r.OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
         for index in asked.partition_indexes:
-            stored: Stored | None = found.get((asked.name, index), None, as_of) if found is not None else None
-            committed = stored[1] if stored is not None else None
-            if committed is not None and NO_UUID != committed.topic_id != asked.topic_id != NO_UUID:
+            committed: Stored | None = found.get((asked.name, index), None, as_of) if found is not None else None
+            if committed is not None and NO_UUID != committed[TOPIC_ID] != asked.topic_id != NO_UUID:
                 committed = None
             topic.partitions.append(_fetched(shard, request.group_id, asked.name, index, committed, as_of))
         response.topics.append(topic)
     return response
 
 
-def _by_topic(found: TimelineDict[Key, Stored] | None, as_of: int | None) -> dict[str, dict[int, Commit]]:
-    topics: dict[str, dict[int, Commit]] = {}
-    for (name, index), (_, committed) in found.items(as_of) if found is not None else ():
+def _by_topic(found: TimelineDict[Key, Stored] | None, as_of: int | None) -> dict[str, dict[int, Stored]]:
+    topics: dict[str, dict[int, Stored]] = {}
+    for (name, index), committed in found.items(as_of) if found is not None else ():
         topics.setdefault(name, {})[index] = committed
     return topics
 
 
-def _fetched(shard: GroupShard, group_id: str, name: str, index: int, committed: Commit | None, as_of: int | None) -> Any:
+def _fetched(shard: GroupShard, group_id: str, name: str, index: int, committed: Stored | None, as_of: int | None) -> Any:
     p = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
     if as_of is None and shard.offsets.is_pending(group_id, (name, index)):
         unstable = int(Errors.UNSTABLE_OFFSET_COMMIT)
         return p(partition_index=index, error_code=unstable, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
     if committed is None:
         return p(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
-    return p(
-        partition_index=index,
-        committed_offset=committed.offset,
-        committed_leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-    )
+    _, offset, leader_epoch, metadata, *_ = committed
+    return p(partition_index=index, committed_offset=offset, committed_leader_epoch=leader_epoch, metadata=metadata)
 
 
 # deletion
@@ -314,11 +344,11 @@ def of_deleted_topic(shard: GroupShard, name: str, topic_id: bytes) -> Result:
     """A topic is gone: so are its offsets, save those of another topic of the same name."""
     records = []
     for group_id, found in shard.offsets.by_group.items():
-        for key, (_, committed) in found.items():
-            if key[0] == name and committed.topic_id in (NO_UUID, topic_id):
+        for key, committed in found.items():
+            if key[0] == name and committed[TOPIC_ID] in (NO_UUID, topic_id):
                 records.append(tombstone(group_id, key))
-    for (_, group_id, key), (_, committed) in shard.offsets.pending.items():
-        if key[0] == name and committed.topic_id in (NO_UUID, topic_id):
+    for (_, group_id, key), committed in shard.offsets.pending.items():
+        if key[0] == name and committed[TOPIC_ID] in (NO_UUID, topic_id):
             records.append(tombstone(group_id, key))
     return Result(records, atomic=False)
 
@@ -339,7 +369,7 @@ def expired(shard: GroupShard, group_id: str, records: list[CoordinatorRecord]) 
     now, retention = shard.env.now_ms(), shard.env.config("offsets.retention.minutes") * 60_000
     before, kept = len(records), False
     for key, committed in _unsubscribed(group, found):
-        due = committed.expire_ms if committed.expire_ms >= 0 else base(committed) + retention
+        due = committed[EXPIRE_MS] if committed[EXPIRE_MS] >= 0 else base(committed) + retention
         if now >= due and not shard.offsets.is_pending(group_id, key):
             records.append(tombstone(group_id, key))
         else:
@@ -349,19 +379,19 @@ def expired(shard: GroupShard, group_id: str, records: list[CoordinatorRecord]) 
     return not kept and not pending
 
 
-def _unsubscribed(group: Any, found: TimelineDict[Key, Stored]) -> Iterator[tuple[Key, Commit]]:
-    return ((key, committed) for key, (_, committed) in found.items() if not group.is_subscribed_to(key[0]))
+def _unsubscribed(group: Any, found: TimelineDict[Key, Stored]) -> Iterator[tuple[Key, Stored]]:
+    return ((key, committed) for key, committed in found.items() if not group.is_subscribed_to(key[0]))
 
 
 def _expires_from(group: Any) -> Any:
     """From when on a group's offsets age: since it is empty, or since each was committed; None while nothing may expire (KIP-211)."""
     if isinstance(group, ConsumerGroup):
-        return lambda committed: committed.commit_ms
+        return lambda committed: committed[COMMIT_MS]
     if group.protocol_type is None:
-        return lambda committed: committed.commit_ms
+        return lambda committed: committed[COMMIT_MS]
     if group.state is State.EMPTY:
         since = group.state_since_ms
-        return lambda committed: committed.commit_ms if since is None else since
+        return lambda committed: committed[COMMIT_MS] if since is None else since
     if group.uses_consumer_protocol and group.subscribed is not None and group.state is State.STABLE:
-        return lambda committed: committed.commit_ms
+        return lambda committed: committed[COMMIT_MS]
     return None

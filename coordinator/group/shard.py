@@ -18,7 +18,7 @@ from .assignors.registry import Assignors
 from .classic import ClassicGroup, State
 from .consumer import ConsumerGroup, Resolved
 from .environment import Environment
-from .format import Commit
+from .format import Commit, Commits
 from .members import UNREVOKED_PARTITIONS, Member, with_current, with_metadata
 from .share import Initialization, ShareGroup, ShareMember, initialization_of
 
@@ -153,6 +153,10 @@ class GroupShard:
     # the shard
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
+        if type(value) is Commits:
+            if value.group not in self.groups:
+                self.groups.put_untracked(value.group, ClassicGroup(value.group))
+            return self.offsets.put_all(offset, producer_id, value)
         if type(value) is Commit:
             group_id = value.group
             if group_id not in self.groups:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
+from ..hashing import java_order
 from ..shard import Result
 from .assignors import AssignorFailed, MemberSpec, Spec, simple
 from .environment import Client, Target
-from .hashing import java_order, metadata_hash
+from .hashing import metadata_hash
 from .heartbeat import SETTLE_MIN_MS, SETTLE_RATE, SETTLE_WINDOW_MS
 from .members import LEAVE_EPOCH, STABLE
 from .share import NOTHING, Initialization, ShareGroup, ShareMember, TopicState, combined, initialization_record

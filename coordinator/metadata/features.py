@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import KRAFT_VERSION, METADATA_VERSION, supported
-from ..group.hashing import java_order
+from ..hashing import java_order
 from ..shard import Result
 from .controller import Controller
 

@@ -25,8 +25,8 @@ from ottla.broker.replication import parse_policy
 from ottla.coordinator.group.assignors import AssignorFailed, MemberSpec, Spec, uniform
 from ottla.coordinator.group.assignors import range as range_assignor
 from ottla.coordinator.group.assignors.registry import Assignors
-from ottla.coordinator.group.format import Commit, CommitPacker, GroupFormat
-from ottla.coordinator.group.hashing import java_hash, java_order, partition_for
+from ottla.coordinator.group.format import Commit, Commits, GroupFormat
+from ottla.coordinator.hashing import java_hash, java_order, partition_for
 from ottla.coordinator.shard import encode_batch
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -140,11 +140,16 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
         found = form.decode(plain)
         assert found is not None
         assert (found[0] if isinstance(found[0], Commit) else None) in (one, None)
-        packed = CommitPacker(one.group, one.topic, one.topic_id, one.commit_ms).pack(one).data
-        if not text:
-            alone, both = encode_batch([packed], 5, Template()), encode_batch([packed, plain], 5, Template())
-            assert alone == encode_batch([plain], 5, Template())
-            assert both == encode_batch([plain, plain], 5, Template())
+        if text:
+            continue
+        count = chance.choice((1, 10, 100))
+        each = [one._replace(partition=n, offset=chance.randint(0, 1 << 60), leader_epoch=chance.randint(-1, 9)) for n in range(count)]
+        packed = Commits(one.group, one.topic, topic_id, one.commit_ms, list(range(count)), [c.offset for c in each], [c.leader_epoch for c in each])
+        encoded = [form.encode(c) for c in each]
+        assert encode_batch([packed], 5, Template()) == encode_batch([*encoded], 5, Template())
+        assert encode_batch([plain, packed, packed], 5, Template()) == encode_batch([plain, *encoded, *encoded], 5, Template())
+        assert packed.size >= len(packed.pack(0))
+        assert packed.stored(7) == {(c.topic, c.partition): c.stored(7 + n) for n, c in enumerate(each)}
     late = one._replace(expire_ms=77, topic_id=bytes(16))
     decoded = form.decode(form.encode(late))
     assert decoded is not None
