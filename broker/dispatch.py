@@ -94,7 +94,7 @@ class Dispatcher:
             self.log.request(context, request)
         outcome = self._call(api, context, request)
         times.handle_ns += time.perf_counter_ns() - parsed
-        if type(outcome) is Later:
+        if isinstance(outcome, Later):
             return self._park(api, context, outcome, send, times)
         self._finish(api, context, outcome, send, times)
         return None
@@ -128,13 +128,12 @@ class Dispatcher:
         def done(finished: Later[Any]) -> None:
             times.parked -= 1
             times.park_ns += time.perf_counter_ns() - since
-            try:
-                outcome = finished.get()
-            except ApiError as error:
+            outcome, error = finished.result, finished.error
+            if isinstance(error, ApiError):
                 outcome = self._error_reply(api, error, None, context.version)
-            except Exception as bug:
+            elif error is not None:
                 self.broker.metrics.bugs += 1
-                logger.error("%s v%d failed", api.name, context.version, exc_info=bug)
+                logger.error("%s v%d failed", api.name, context.version, exc_info=error)
                 outcome = self._error_reply(api, ApiError(Errors.UNKNOWN_SERVER_ERROR), None, context.version)
             self._finish(api, context, outcome, send, times)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
+from ..protocol.errors import ApiError
+
 T = TypeVar("T")
 
 
@@ -33,7 +35,8 @@ class Later(Generic[T]):
 
     def fail(self, error: BaseException) -> None:
         if not self.done:
-            self.error = error
+            # an answer needs no traceback, whose frames know this object; what a request made goes with its reply, see `_Driven`
+            self.error = error.with_traceback(None) if isinstance(error, ApiError) else error
             self._end()
 
     def settle(self, result: T, error: BaseException | None) -> None:
@@ -71,39 +74,56 @@ class Later(Generic[T]):
 
     def get(self) -> T:
         """The result of a finished one; its error is raised."""
-        if self.error is not None:
-            raise self.error
-        result: Any = self.result
-        return result  # type: ignore[no-any-return]
+        error, result = self.error, self.result
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del self, error  # the error knows this frame, which must not know the error
+        return result  # type: ignore[return-value]
 
     def __await__(self) -> Generator[Later[Any], None, T]:
         if not self.done:
             yield self
-        return self.get()
+        try:
+            return self.get()
+        finally:
+            del self  # as in `get`
+
+
+class _Driven(Later[T]):
+    """The outcome of a coroutine that awaits `Later`s. It and what it waits for hold each other no longer than the wait lasts, so that
+    whatever a request made goes when its reply has gone, and does not wait for the garbage collector."""
+
+    __slots__ = ("_steps", "_waited")
+
+    def __init__(self, steps: Coroutine[Later[Any], None, T]) -> None:
+        super().__init__()
+        self._steps = steps
+        self._waited: Later[Any] | None = None
+
+    def step(self, _: Later[Any] | None) -> None:
+        self._waited = None
+        try:
+            waited = self._steps.send(None)
+        except StopIteration as end:
+            self.finish(end.value)
+        except Exception as error:
+            self.fail(error)
+        else:
+            self._waited = waited
+            waited.when_done(self.step)
+
+    def cancel(self) -> None:
+        if not self.done:
+            super().cancel()
+            if self._waited is not None:
+                self._waited.cancel()
+            self._steps.close()
 
 
 def drive(steps: Coroutine[Later[Any], None, T]) -> Later[T]:
     """Runs a coroutine that awaits `Later`s; what it returns or raises finishes the result."""
-    outcome: Later[T] = Later()
-    waiting: list[Later[Any]] = []
-
-    def step(_: Later[Any] | None) -> None:
-        waiting.clear()
-        try:
-            waited = steps.send(None)
-        except StopIteration as end:
-            outcome.finish(end.value)
-        except Exception as error:
-            outcome.fail(error)
-        else:
-            waiting.append(waited)
-            waited.when_done(step)
-
-    def cancel() -> None:
-        for waited in waiting:
-            waited.cancel()
-        steps.close()
-
-    outcome.on_cancel = cancel
-    step(None)
+    outcome = _Driven(steps)
+    outcome.step(None)
     return outcome

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ottla.broker.dispatch import Reply
 from ottla.broker.exposition import _cleaner
 from ottla.broker.replication import parse_policy
 from ottla.protocol import messages as m
@@ -15,6 +17,7 @@ from ottla.protocol.errors import Errors
 from ottla.storage import cleaning
 
 from ..ask import batch, fetch_message, produce_message, values
+from ..wire import request_frame
 from ..world import World
 
 
@@ -202,3 +205,46 @@ def test_a_snapshot_of_the_metadata_replaces_the_log_before_it() -> None:
     assert again.broker.metadata.snapshot_offset > 60
     assert again.broker.image.config_of(2, "t7") == {"retention.ms": "1000"}
     assert create(again, "one-more") == 0
+
+
+def test_what_a_request_made_goes_with_its_reply() -> None:
+    """Without waiting for the garbage collector, whose rounds would be the slow replies: nothing on the ways that are gone often is a cycle."""
+    world = World()
+    create(world, "t")
+    world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    c, h = m.OffsetCommitRequest, m.ConsumerGroupHeartbeatRequest
+    part = c.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    commit = c(group_id="g", generation_id_or_member_epoch=-1, topics=[c.OffsetCommitRequestTopic(name="t", partitions=[part])])
+    join = h(group_id="of consumers", member_id="m", rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[])
+    joined = world.ask("ConsumerGroupHeartbeat", 1, join)
+    beat = h(group_id="of consumers", member_id="m", member_epoch=joined.member_epoch)
+    requests = {
+        "Produce": (9, produce_message("t", batch(b"x"))),
+        "Fetch": (11, fetch_message("t", 0)),
+        "Fetch that waits": (11, fetch_message("t", 21, wait_ms=50)),  # of the Produces above
+        "Fetch out of range": (11, fetch_message("t", 1_000)),
+        "OffsetCommit": (8, commit),
+        "OffsetFetch": (7, m.OffsetFetchRequest(group_id="g", topics=None)),
+        "ConsumerGroupHeartbeat": (1, beat),
+        "Heartbeat of a member that is unknown": (4, m.HeartbeatRequest(group_id="g", member_id="nobody", generation_id=1)),
+    }
+
+    def release(reply: Reply | None, end: bool) -> None:
+        assert reply is not None
+        for _, part in reply.parts:
+            part.release()
+
+    for what, (version, message) in requests.items():
+        name = what.partition(" ")[0]
+        frame = request_frame(name, version, message)[4:]
+
+        def serve(frame: bytes = frame) -> None:
+            world.dispatcher.handle(world.peer, memoryview(bytearray(frame)), release)
+            world.broker.settle()
+            world.pass_ms(100)
+
+        serve()
+        gc.collect()
+        for _ in range(20):
+            serve()
+        assert gc.collect() == 0, what
