@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import struct
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import codec, headers, messages
@@ -111,7 +112,7 @@ class Dispatcher:
     def _call(self, api: Api, context: Context, request: Any) -> Any:
         try:
             outcome = api.handle(context, request)
-            return drive(outcome) if isinstance(outcome, Coroutine) else outcome
+            return drive(outcome) if type(outcome) is CoroutineType else outcome
         except ApiError as error:
             return self._error_reply(api, error, request, context.version)
         except MalformedMessage as error:
