@@ -1,7 +1,8 @@
-"""Kafka's own command-line tools, which are its Java clients."""
+"""Kafka's own clients and command-line tools."""
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from ottla.testing import Broker
 
-from .oracle.kafka import tool
+from .oracle.kafka import program, tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
@@ -23,6 +24,13 @@ def ran(name: str, *arguments: str, stdin: str | None = None) -> str:
 @pytest.fixture
 def at(broker: Broker) -> list[str]:
     return ["--bootstrap-server", broker.bootstrap_servers]
+
+
+def test_kafkas_own_clients(broker: Broker, tmp_path: Path) -> None:
+    """Every codec, with and without idempotence, acks 0, 1 and all; reading from offsets and times; errors."""
+    command = program("tools", "PlainClients", tmp_path)
+    done = subprocess.run([*command, broker.bootstrap_servers], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 
 
 def test_topics_records_and_offsets(at: list[str], tmp_path: Path) -> None:
@@ -109,3 +117,6 @@ def test_performance_tools(at: list[str], acks: str) -> None:
     )  # fmt: skip
     assert "20000 records sent" in out
     assert f"{topic}:0:20000" in ran("GetOffsetShell", *at, "--topic", topic).split()
+    out = ran("ConsumerPerformance", *at, "--topic", topic, "--num-records", "20000", "--timeout", "20000")
+    columns, figures = (line.split(", ") for line in out.splitlines()[-2:])
+    assert dict(zip(columns, figures, strict=True))["data.consumed.in.nMsg"] == "20000"

@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import errors as AioErrors
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import TopicPartition as AioTopicPartition
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PyTopicPartition
-from kafka.errors import MessageSizeTooLargeError
+from kafka import errors as PyErrors
 
 from ottla.testing import Broker
 
 pytestmark = pytest.mark.slow
 T = int(time.time() * 1000) - 60_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+MODES = [(True, "all"), (False, "0"), (False, "1"), (False, "all")]
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def read(consumer: Consumer, count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize(("idempotent", "acks"), [(True, "all"), (False, "0"), (False, "1"), (False, "all")])
+@pytest.mark.parametrize(("idempotent", "acks"), MODES)
 def test_librdkafka_produces_and_consumes_in_order(broker: Broker, topic: str, reader: Consumer, codec: str, idempotent: bool, acks: str) -> None:
     producer = Producer(config(broker, compression_type=codec, enable_idempotence=idempotent, acks=acks, linger_ms=1))
     failed: list[Any] = []
@@ -119,15 +122,22 @@ def test_librdkafka_administers(broker: Broker, topic: str) -> None:
     assert topic not in admin.list_topics(timeout=10).topics
 
 
+def acks_of(acks: str) -> int | str:
+    """As aiokafka and kafka-python want it."""
+    return acks if acks == "all" else int(acks)
+
+
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("idempotent", [True, False])
-async def test_aiokafka(broker: Broker, topic: str, codec: str, idempotent: bool) -> None:
+@pytest.mark.parametrize(("idempotent", "acks"), MODES)
+async def test_aiokafka_produces_and_consumes_in_order(broker: Broker, topic: str, codec: str, idempotent: bool, acks: str) -> None:
     compression = None if codec == "none" else codec
-    producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, compression_type=compression, enable_idempotence=idempotent, acks="all")
+    producer = AIOKafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers, compression_type=compression, enable_idempotence=idempotent, acks=acks_of(acks)
+    )
     await producer.start()
     for n in range(50):
         done = await producer.send_and_wait(topic, b"v%d" % n, b"k", partition=0, timestamp_ms=T + n)
-        assert done.offset == n
+        assert acks == "0" or done.offset == n
     await producer.stop()
     consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="none", enable_auto_commit=False)
     await consumer.start()
@@ -143,19 +153,37 @@ async def test_aiokafka(broker: Broker, topic: str, codec: str, idempotent: bool
     await consumer.stop()
 
 
+async def test_aiokafka_meets_the_right_errors(broker: Broker, topic: str) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=4_000_000)
+    await producer.start()
+    with pytest.raises(AioErrors.MessageSizeTooLargeError):
+        await producer.send_and_wait(topic, b"x" * 2_000_000, partition=1)
+    await producer.stop()
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="none", enable_auto_commit=False)
+    await consumer.start()
+    tp = AioTopicPartition(topic, 0)
+    consumer.assign([tp])
+    consumer.seek(tp, 777)
+    with pytest.raises(AioErrors.OffsetOutOfRangeError):
+        await consumer.getone()
+    await consumer.stop()
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    await admin.start()
+    (told,) = await admin.describe_topics([f"no-{topic}"])
+    assert told["error_code"] == AioErrors.UnknownTopicOrPartitionError.errno
+    await admin.close()
+
+
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("idempotent", [True, False])
-def test_kafka_python(broker: Broker, topic: str, codec: str, idempotent: bool) -> None:
+@pytest.mark.parametrize(("idempotent", "acks"), MODES)
+def test_kafka_python_produces_and_consumes_in_order(broker: Broker, topic: str, codec: str, idempotent: bool, acks: str) -> None:
     compression = None if codec == "none" else codec
     producer = KafkaProducer(
-        bootstrap_servers=broker.bootstrap_servers, compression_type=compression, enable_idempotence=idempotent, acks="all",
-        max_request_size=4_000_000,
-    )  # fmt: skip
+        bootstrap_servers=broker.bootstrap_servers, compression_type=compression, enable_idempotence=idempotent, acks=acks_of(acks)
+    )
     sent = [producer.send(topic, b"v%d" % n, b"k", partition=0, timestamp_ms=T + n) for n in range(50)]
-    assert [s.get(20).offset for s in sent] == list(range(50))
-    if codec == "none":
-        with pytest.raises(MessageSizeTooLargeError):
-            producer.send(topic, b"x" * 2_000_000, partition=1).get(20)
+    offsets = [s.get(20).offset for s in sent]
+    assert acks == "0" or offsets == list(range(50))
     producer.close()
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="none", enable_auto_commit=False)
     tp = PyTopicPartition(topic, 0)
@@ -166,4 +194,21 @@ def test_kafka_python(broker: Broker, topic: str, codec: str, idempotent: bool) 
     consumer.seek(tp, 17)
     assert next(consumer).value == b"v17"
     assert consumer.end_offsets([tp])[tp] == 50
+    consumer.close()
+
+
+def test_kafka_python_meets_the_right_errors(broker: Broker, topic: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=4_000_000)
+    with pytest.raises(PyErrors.MessageSizeTooLargeError):
+        producer.send(topic, b"x" * 2_000_000, partition=1).get(20)
+    producer.close()
+    consumer = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="none", enable_auto_commit=False, allow_auto_create_topics=False
+    )
+    assert not consumer.partitions_for_topic(f"no-{topic}")
+    tp = PyTopicPartition(topic, 0)
+    consumer.assign([tp])
+    consumer.seek(tp, 777)
+    with pytest.raises(PyErrors.OffsetOutOfRangeError):
+        next(consumer)
     consumer.close()

@@ -101,6 +101,9 @@ func franzErrors(ctx context.Context, broker string, client *kgo.Client) {
 	err = big.ProduceSync(ctx, &kgo.Record{Topic: "franz-gzip-all", Value: make([]byte, 2<<20)}).FirstErr()
 	check("too large", errors.Is(err, kerr.MessageTooLarge), err)
 	big.Close()
+	unknown, err := kadm.NewClient(client).ListTopics(ctx, "no-such-topic")
+	no("list topics", err)
+	check("unknown topic", errors.Is(unknown["no-such-topic"].Err, kerr.UnknownTopicOrPartition), unknown["no-such-topic"].Err)
 	err = client.ProduceSync(ctx, &kgo.Record{Topic: "no such topic!", Value: []byte("x")}).FirstErr()
 	check("invalid topic", err != nil, err)
 	lost, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
@@ -116,12 +119,15 @@ func saramas(broker string) {
 		"lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD,
 	}
 	for name, codec := range codecs {
-		for _, idempotent := range []bool{false, true} {
-			topic := fmt.Sprintf("sarama-%s-%v", name, idempotent)
+		for mode, acks := range map[string]sarama.RequiredAcks{
+			"idempotent": sarama.WaitForAll, "all": sarama.WaitForAll, "leader": sarama.WaitForLocal, "none": sarama.NoResponse,
+		} {
+			idempotent := mode == "idempotent"
+			topic := fmt.Sprintf("sarama-%s-%s", name, mode)
 			config := sarama.NewConfig()
 			config.Version = sarama.V3_6_0_0
 			config.Producer.Compression = codec
-			config.Producer.RequiredAcks = sarama.WaitForAll
+			config.Producer.RequiredAcks = acks
 			config.Producer.Return.Successes = true
 			config.Producer.Partitioner = sarama.NewManualPartitioner
 			config.Producer.Idempotent = idempotent
@@ -145,15 +151,32 @@ func saramas(broker string) {
 			no("sarama admin close", admin.Close())
 		}
 	}
+	saramaErrors(broker)
+}
+
+func saramaErrors(broker string) {
+	config := sarama.NewConfig()
+	config.Version = sarama.V3_6_0_0
+	config.Metadata.AllowAutoTopicCreation = false
+	config.Metadata.Retry.Max = 0
+	config.Producer.Return.Successes = true
+	config.Producer.MaxMessageBytes = 5 << 20
+	client, err := sarama.NewClient([]string{broker}, config)
+	no("sarama client", err)
+	defer client.Close()
+	_, err = client.Partitions("no-such-topic")
+	check("sarama unknown topic", errors.Is(err, sarama.ErrUnknownTopicOrPartition), err)
+	producer, err := sarama.NewSyncProducerFromClient(client)
+	no("sarama producer", err)
+	defer producer.Close()
+	_, _, err = producer.SendMessage(&sarama.ProducerMessage{Topic: "sarama-none-all", Value: sarama.ByteEncoder(make([]byte, 2<<20))})
+	check("sarama too large", errors.Is(err, sarama.ErrMessageSizeTooLarge), err)
 }
 
 func saramaRead(broker, topic string, config *sarama.Config) {
 	client, err := sarama.NewClient([]string{broker}, config)
 	no("sarama client", err)
 	defer client.Close()
-	offset, err := client.GetOffset(topic, 1, at(100).UnixMilli())
-	no("sarama offset", err)
-	check("sarama offset by time", offset == 100, offset)
 	consumer, err := sarama.NewConsumerFromClient(client)
 	no("sarama consumer", err)
 	partition, err := consumer.ConsumePartition(topic, 1, 0)
@@ -162,6 +185,14 @@ func saramaRead(broker, topic string, config *sarama.Config) {
 		message := <-partition.Messages()
 		check("sarama order", message.Offset == int64(n) && string(message.Value) == fmt.Sprint(n), message.Offset)
 	}
+	no("sarama close", partition.Close())
+	offset, err := client.GetOffset(topic, 1, at(100).UnixMilli())
+	no("sarama offset", err)
+	check("sarama offset by time", offset == 100, offset)
+	partition, err = consumer.ConsumePartition(topic, 1, 250)
+	no("sarama partition from an offset", err)
+	message := <-partition.Messages()
+	check("sarama from an offset", message.Offset == 250 && string(message.Value) == "250", message.Offset)
 	no("sarama close", partition.Close())
 	_, err = consumer.ConsumePartition(topic, 0, 4711)
 	check("sarama out of range", errors.Is(err, sarama.ErrOffsetOutOfRange), err)
