@@ -21,24 +21,19 @@ class Kind(NamedTuple):
 
 async def commit(context: Context, request: Any, kind: Kind, write: Callable[[], Awaitable[Any]]) -> Any:
     """The reply to a request; `write` commits what is left of it when names, ids and what does not exist have been looked after."""
-    merge = None if _is_all_there(context, request, kind) else Merge(context, request, kind)
-    if merge is None:
-        try:
-            response = await write()
-        except ApiError as error:
-            return failed(context, request, kind, error.code)
-        _hide(context, response, kind)
-        return response
-    if request.topics:
-        try:
-            merge.take((await write()).topics)
-        except ApiError as error:
-            merge.fail(error.code)
-    return merge.response
+    absent = None if _is_all_there(context, request, kind) else _take_out_absent(context, request, kind)
+    if absent is not None and not request.topics:
+        return absent
+    try:
+        response = await write()
+    except ApiError as error:
+        response = _failed(request, kind, error.code)
+    _hide(context, response, kind)
+    return response if absent is None or not absent.topics else _merged(context, absent, response, kind)
 
 
 def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
-    """Completes names and ids; whether every topic and partition is there, as nearly always."""
+    """Completes names and ids; whether every topic and partition is there, and none without partitions, as nearly always."""
     if not request.topics:
         return False
     image, by_id = context.broker.groups.image, context.version >= kind.ids_since
@@ -47,7 +42,7 @@ def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
             name, topic_id = image.topic_name(topic.topic_id), topic.topic_id
         else:
             name, topic_id = topic.name, image.topic_id(topic.name)
-        if name is None or topic_id is None:
+        if name is None or topic_id is None or not topic.partitions:
             return False
         count = image.partition_count(topic_id)
         for p in topic.partitions:
@@ -66,57 +61,54 @@ def _hide(context: Context, response: Any, kind: Kind) -> None:
             topic.topic_id = NO_UUID
 
 
-def failed(context: Context, request: Any, kind: Kind, code: int) -> Any:
+def _failed(request: Any, kind: Kind, code: int) -> Any:
     """The same error for everything."""
     response = kind.response()
     for topic in request.topics:
         parts = [kind.partition(partition_index=p.partition_index, error_code=code) for p in topic.partitions]
         response.topics.append(kind.topic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
-    _hide(context, response, kind)
     return response
 
 
-class Merge:
-    """Takes topics and partitions that are not there out of a request, and puts the answers together in its order."""
+def _take_out_absent(context: Context, request: Any, kind: Kind) -> Any:
+    """Takes topics and partitions that are not there out of a request, and topics without any partition; the reply that they get.
 
-    def __init__(self, context: Context, request: Any, kind: Kind) -> None:
-        self.response = kind.response()
-        by_id = context.version >= kind.ids_since
-        self._open: list[list[Any]] = []  # the answers that the coordinator gives, by topic
-        image = context.broker.groups.image
-        known = []
-        for topic in request.topics:
-            name, topic_id = topic.name, topic.topic_id
-            if by_id:
-                name = image.topic_name(topic_id)
-            else:
-                topic_id = image.topic_id(name)
-            absent = int(Errors.UNKNOWN_TOPIC_ID if by_id else Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            gone = name is None or topic_id is None
-            count = -1 if gone else image.partition_count(topic_id)
-            out = kind.topic(name="" if by_id else name, topic_id=topic_id if by_id else NO_UUID)
-            answers, kept = [], []
-            for p in topic.partitions:
-                there = 0 <= p.partition_index < count
-                code = 0 if there else absent if gone else int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-                answer = kind.partition(partition_index=p.partition_index, error_code=code)
-                out.partitions.append(answer)
-                if there:
-                    answers.append(answer)
-                    kept.append(p)
-            self.response.topics.append(out)
-            if kept:
-                topic.name, topic.topic_id, topic.partitions = name, topic_id, kept
-                known.append(topic)
-                self._open.append(answers)
-        request.topics = known
+    It has a topic once, as Kafka's has.
+    """
+    response, by_id, image = kind.response(), context.version >= kind.ids_since, context.broker.groups.image
+    topics: dict[Any, Any] = {}
+    known = []
+    for topic in request.topics:
+        if by_id:
+            name, topic_id = image.topic_name(topic.topic_id), topic.topic_id
+        else:
+            name, topic_id = topic.name, image.topic_id(topic.name)
+        gone = name is None or topic_id is None
+        count = -1 if gone else image.partition_count(topic_id)
+        kept = [p for p in topic.partitions if 0 <= p.partition_index < count]
+        refused = [p.partition_index for p in topic.partitions if not 0 <= p.partition_index < count]
+        if kept:
+            topic.name, topic.topic_id, topic.partitions = name, topic_id, kept
+            known.append(topic)
+        code = int(Errors.UNKNOWN_TOPIC_ID if gone and by_id else Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        if refused or gone:
+            key = topic_id if by_id else name
+            if key not in topics:
+                topics[key] = kind.topic(name="" if by_id else name, topic_id=topic_id if by_id else NO_UUID)
+                response.topics.append(topics[key])
+            topics[key].partitions += [kind.partition(partition_index=index, error_code=code) for index in refused]
+    request.topics = known
+    return response
 
-    def take(self, topics: list[Any]) -> None:
-        for answers, topic in zip(self._open, topics, strict=True):
-            for answer, found in zip(answers, topic.partitions, strict=True):
-                answer.error_code = found.error_code
 
-    def fail(self, code: int) -> None:
-        for answers in self._open:
-            for answer in answers:
-                answer.error_code = code
+def _merged(context: Context, absent: Any, response: Any, kind: Kind) -> Any:
+    """The coordinator's answers behind those for what is not there, a topic of both once."""
+    by_id = context.version >= kind.ids_since
+    topics = {topic.topic_id if by_id else topic.name: topic for topic in absent.topics}
+    for topic in response.topics:
+        found = topics.setdefault(topic.topic_id if by_id else topic.name, topic)
+        if found is topic:
+            absent.topics.append(topic)
+        else:
+            found.partitions += topic.partitions
+    return absent

@@ -92,7 +92,7 @@ def check_records(at: BatchAt, data: Any, partition: str, settings: LogSettings,
         opened = records.decode(data, at, limit)
     except DecompressedTooLarge:
         raise ApiError(
-            Errors.MESSAGE_TOO_LARGE,
+            Errors.INVALID_RECORD,
             f"Decompressed batch size exceeds the maximum allowed size of {limit} bytes in topic partition {partition}.",
         ) from None
     except MalformedMessage as error:

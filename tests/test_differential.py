@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,6 +135,8 @@ def test_create_and_delete_topics(pair: Pair) -> None:
             pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name=None, topic_id=b"x" * 16)], timeout_ms=10_000))
             pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name="a", topic_id=b"x" * 16)], timeout_ms=10_000))
             pair.ask("DeleteTopics", version, r(topics=[r.DeleteTopicState(name=None)], timeout_ms=10_000))
+            for state in (r.DeleteTopicState(name=None, topic_id=b"x" * 16), r.DeleteTopicState(name="x"), r.DeleteTopicState(name=None)):
+                pair.ask("DeleteTopics", version, r(topics=[state, state, r.DeleteTopicState(name="y")], timeout_ms=10_000))
 
 
 BAD_NAMES = ["", ".", "..", "a b", "a/b", "ü", "x" * 250, "__cluster_metadata"]
@@ -167,6 +170,14 @@ def test_topics_that_cannot_be_created(pair: Pair, version: int) -> None:
     dotted = f"col.lide{version}"
     create(pair, creatable(dotted), version=version)
     create(pair, creatable(dotted.replace(".", "_")), version=version)
+
+
+def test_a_topic_with_configs_that_are_null(pair: Pair) -> None:
+    for name in ("retention.ms", "no.such"):
+        wanted = creatable("null-config")
+        wanted.configs = [m.CreateTopicsRequest.CreatableTopicConfig(name=name, value=None)]
+        for version in versions("CreateTopics"):
+            create(pair, wanted, version=version)
 
 
 def test_manual_assignments(pair: Pair) -> None:
@@ -306,6 +317,16 @@ def test_produce(pair: Pair, version: int) -> None:
     produce(pair, name, ids, batch("c", control=True), version)
 
 
+@pytest.mark.parametrize("version", versions("Produce"))
+def test_internal_topics_are_not_for_producers(pair: Pair, version: int) -> None:
+    for wire in (pair.ours, pair.theirs):
+        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        while wire.ask("FindCoordinator", 4, find).coordinators[0].error_code:
+            continue
+    produce(pair, "__consumer_offsets", topic_ids(pair, "__consumer_offsets"), batch("x", keys=["k"]), version=version)
+    produce(pair, "__transaction_state", (b"x" * 16, b"x" * 16), batch("x", keys=["k"]), version=version)
+
+
 def crafted(data: bytes, place: int, value: bytes) -> bytes:
     """A batch with other bytes at a place, and a CRC that fits."""
     changed = bytearray(data)
@@ -359,6 +380,20 @@ def test_idempotent_producers(pair: Pair) -> None:
     pair.ask("DescribeProducers", 0, describe_producers("absent", 0))
 
 
+def test_timestamps_that_are_out_of_bounds(pair: Pair) -> None:
+    """What is said of them holds the bounds, which are of the moment."""
+    topic(pair, "bounds", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000")
+    for version in (7, 8, 9):
+        told = []
+        for side, wire in enumerate((pair.ours, pair.theirs)):
+            request = produce_request(version, "bounds", topic_ids(pair, "bounds")[side], batch("a", "b"))
+            answer = wire.ask("Produce", version, request).responses[0].partition_responses[0]
+            text = re.sub(r"\d{10,}", "N", repr(answer))
+            told.append(text)
+        assert told[0] == told[1]
+        assert ("out of range" in told[0]) is (version >= 8)
+
+
 def describe_producers(name: str, partition: int) -> Any:
     r = m.DescribeProducersRequest
     return r(topics=[r.TopicRequest(name=name, partition_indexes=[partition])])
@@ -370,6 +405,9 @@ def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
         produce(pair, "compacted", ids, batch("no key"), version)
         produce(pair, "compacted", ids, batch("k", keys=["a"]), version)
         produce(pair, "compacted", ids, batch("1", "2", "3", "4", "5"), version)
+    ids = topic(pair, "small-inside", max_decompressed_message_bytes="2000", cleanup_policy="compact")
+    for codec in (0, 1, 2, 3, 4):
+        produce(pair, "small-inside", ids, batch("x" * 3000, codec=codec, keys=["k"]))
     ids = topic(pair, "appendtime", message_timestamp_type="LogAppendTime")
     produce(pair, "appendtime", ids, batch("a", "b"))
     ids = topic(pair, "small", max_message_bytes="200")
@@ -487,6 +525,23 @@ def test_fetch_sessions(pair: Pair) -> None:
     ask((123456, 123456), 3, {})
     ask(sessions, -1, dict.fromkeys(names, 0))
     ask(sessions, 10, {})
+
+
+def test_a_fetch_session_goes_on_as_it_began(pair: Pair) -> None:
+    """With names or with ids."""
+    ids = topic(pair, "se-kind")
+
+    def ask(version: int, sessions: tuple[int, int], epoch: int) -> tuple[Any, Any]:
+        def make(side: int) -> Any:
+            return fetch_request(version, "se-kind", ids[side], 0, session_id=sessions[side], session_epoch=epoch)
+
+        return pair.both("Fetch", version, make)
+
+    for first, then in ((12, 13), (13, 12)):
+        mine, other = ask(first, (0, 0), 0)
+        sessions = (mine.session_id, other.session_id)
+        ask(then, sessions, 1)
+        ask(first, sessions, 1)
 
 
 @pytest.mark.parametrize("version", versions("ListOffsets"))

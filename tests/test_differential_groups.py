@@ -206,6 +206,23 @@ def test_joins_that_are_refused(pair: Pair) -> None:
     other.close()
 
 
+def test_joins_of_members_that_are_not_what_they_were(pair: Pair) -> None:
+    """A pending member that has become a static one, a member of another type or with other protocols, one of a group that nobody knows."""
+    for version in versions("JoinGroup"):
+        pair.both("JoinGroup", version, lambda s: join_request(version, f"unheard-{version}", "nobody"))
+        if version >= 5:
+            pair.both("JoinGroup", version, lambda s: join_request(version, f"unheard-{version}", "nobody", instance="i"))
+            mine, other = pair.both("JoinGroup", version, lambda s: join_request(version, f"pending-{version}"))
+            ids = (mine.member_id, other.member_id)
+            pair.both("JoinGroup", version, lambda s: join_request(version, f"pending-{version}", ids[s], instance="i"))
+        group = f"changing-{version}"
+        member = stable(pair, group, version)
+        pair.both("JoinGroup", version, lambda s: join_request(version, group, member[s], kind="connect"))
+        beside = pair.beside("beside")
+        beside.both("JoinGroup", version, lambda s: join_request(version, group, member[s], kind="connect", protocols=[("sticky", b"")]))
+        beside.close()
+
+
 def test_two_members_and_a_rebalance(pair: Pair) -> None:
     group = "two"
     second = pair.beside("second")
@@ -354,6 +371,33 @@ def test_commits_that_are_refused(pair: Pair) -> None:
         pair.both("OffsetCommit", v, lambda s: commit_request(v, "nothing", []))
     pair.both("JoinGroup", 9, lambda s: join_request(9, "commits", members[s]))
     pair.both("OffsetCommit", 9, lambda s: commit_request(9, "commits", some(s), members[s], 2))
+
+
+def test_commits_of_a_generation_of_no_group(pair: Pair) -> None:
+    ids = topic(pair, "offg", 1)
+    for v in versions("OffsetCommit"):
+        for member in ("", "nobody"):
+            for generation in (0, 1, -1):
+                group = f"unheard-{v}-{member}-{generation}"
+                pair.both("OffsetCommit", v, lambda s: commit_request(v, group, [("offg", ids[s], [(0, 1, "")])], member, generation))
+        pair.both("OffsetCommit", v, lambda s: commit_request(v, f"no-parts-{v}", [("offg", ids[s], [])]))
+        pair.both("OffsetCommit", v, lambda s: commit_request(v, f"no-parts-{v}", [("offg", ids[s], []), ("offg", ids[s], [(0, 4, "")])]))
+        pair.both("OffsetFetch", 8, lambda s: fetch_request(8, f"no-parts-{v}", None))
+        some: list[Any] = [(0, 4, "")]
+        none: list[Any] = []
+        for topics in (
+            [("offg", some), ("offg", [(7, 1, "")]), ("offg", some)],
+            [("offg", [(7, 1, "")]), ("offg", none)],
+            [("absent", none)],
+            [("absent", none), ("absent", some), ("offg", some)],
+            [("absent", some), ("offg", some), ("absent", [(1, 1, "")])],
+        ):
+            for generation in (-1, 5):
+                pair.both(
+                    "OffsetCommit",
+                    v,
+                    lambda s: commit_request(v, f"twice-{v}", [(n, ids[s] if n == "offg" else b"x" * 16, p) for n, p in topics], "", generation),
+                )
 
 
 def test_retention_of_a_request(pair: Pair) -> None:
@@ -624,6 +668,20 @@ def test_offsets_of_a_consumer_group(pair: Pair) -> None:
     describe(pair, group)
 
 
+def test_offsets_of_members_ahead_of_their_group(pair: Pair) -> None:
+    """And of classic members of a consumer group, whose epoch is a generation."""
+    ids = group_topic(pair, "kip6", 3)
+    group = "kip-ahead"
+    first_beat(pair, group, "m1", ["kip6"])
+    mine, other = pair.both("JoinGroup", 9, lambda s: join_request(9, group, protocols=[("range", subscription("kip6"))]))
+    members = (mine.member_id, other.member_id)
+    pair.both("JoinGroup", 9, lambda s: join_request(9, group, members[s], protocols=[("range", subscription("kip6"))]))
+    for v in versions("OffsetCommit"):
+        for member in (("m1", "m1"), members):
+            for epoch in (1, 2, 3, 99):
+                pair.both("OffsetCommit", v, lambda s: commit_request(v, group, [("kip6", ids[s], [(0, 1, ""), (1, 2, "")])], member[s], epoch))
+
+
 # between the protocols
 
 
@@ -649,6 +707,86 @@ def test_classic_requests_to_a_consumer_group(pair: Pair) -> None:
     describe(pair, group)
     leave(pair, 5, group, (ids, None))
     describe(pair, group)
+
+
+def test_classic_members_of_a_consumer_group_that_are_refused(pair: Pair) -> None:
+    group_topic(pair, "mixr", 4)
+    group = "mix-refused"
+    first_beat(pair, group, "m1", ["mixr"])
+    protocols = [("range", subscription("mixr"))]
+    mine, theirs = pair.both("JoinGroup", 9, lambda s: join_request(9, group, protocols=protocols, instance="i1"))
+    ids = (mine.member_id, theirs.member_id)
+    generation = mine.generation_id
+    for g in (generation, generation + 1, generation - 1, -1):
+        heartbeat(pair, 4, group, ids, g)
+        for instance in ("i1", "i2"):
+            heartbeat(pair, 4, group, ids, g, instance)
+            heartbeat(pair, 4, group, ("x", "x"), g, instance)
+    asker: str | None
+    for asker in (None, "i1", "i2"):
+        for g in (generation + 1, generation - 1):
+            pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], g, instance=asker))
+        for kind, protocol in (("connect", "range"), ("consumer", "sticky"), ("connect", "sticky")):
+            pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], generation, instance=asker, kind=kind, protocol=protocol))
+    pair.both("SyncGroup", 5, lambda s: sync_request(5, group, "x", generation, instance="i1"))
+    pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], generation, instance="i1"))
+    describe(pair, group)
+
+
+def test_groups_of_other_types(pair: Pair) -> None:
+    """Leaving by KIP-848's heartbeat a group that is classic or not there; a commit in a share group; what share groups alone may."""
+    ids = group_topic(pair, "kinds", 2)
+    member = stable(pair, "kinds-classic", protocols=[("range", subscription("kinds"))], name="kinds")
+    share = m.ShareGroupHeartbeatRequest
+    for epoch in (-1, -2, 1):
+        for group in ("kinds-classic", "kinds-none"):
+            for more in ({}, {"instance_id": "i"}):
+                pair.both("ConsumerGroupHeartbeat", 1, lambda s: beat_request(1, group, member[s], epoch, **more))
+        pair.both("ShareGroupHeartbeat", 1, lambda s: share(group_id="kinds-classic", member_id=member[s], member_epoch=epoch))
+    pair.ask("ShareGroupHeartbeat", 1, share(group_id="kinds-share", member_id="s1", member_epoch=0, subscribed_topic_names=["kinds"]))
+    for v in versions("OffsetCommit"):
+        for generation in (-1, 1):
+            pair.both("OffsetCommit", v, lambda s: commit_request(v, "kinds-share", [("kinds", ids[s], [(0, 1, "")])], "s1", generation))
+    for v in versions("JoinGroup"):
+        pair.both("JoinGroup", v, lambda s: join_request(v, "kinds-share", protocols=[("range", subscription("kinds"))]))
+    pair.both("ConsumerGroupHeartbeat", 1, lambda s: beat_request(1, "kinds-share", "s1", 1))
+    r, d, a, f = m.DeleteShareGroupOffsetsRequest, m.DescribeShareGroupOffsetsRequest, m.AlterShareGroupOffsetsRequest, m.OffsetDeleteRequest
+    first_beat(pair, "kinds-consumer", "m1", ["kinds"])
+    for group in ("kinds-classic", "kinds-consumer", "kinds-share", "kinds-none"):
+        pair.ask("DeleteShareGroupOffsets", 0, r(group_id=group, topics=[r.DeleteShareGroupOffsetsRequestTopic(topic_name="kinds")]))
+        for v in versions("DescribeShareGroupOffsets"):
+            asked = d.DescribeShareGroupOffsetsRequestTopic(topic_name="kinds", partitions=[0])
+            pair.ask("DescribeShareGroupOffsets", v, d(groups=[d.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=[asked])]))
+        part = a.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+        altered = a.AlterShareGroupOffsetsRequestTopic(topic_name="kinds", partitions=[part])
+        pair.ask("AlterShareGroupOffsets", 0, a(group_id=group, topics=[altered]))
+        parts = [f.OffsetDeleteRequestPartition(partition_index=0)]
+        pair.ask("OffsetDelete", 0, f(group_id=group, topics=[f.OffsetDeleteRequestTopic(name="kinds", partitions=parts)]))
+        heartbeat(pair, 4, group, ("x", "x"), 1)
+        leave(pair, 5, group, (("x", "x"), None))
+        pair.both("SyncGroup", 5, lambda s: sync_request(5, group, "x", 1))
+        describe(pair, group)
+
+
+def test_groups_that_cannot_be_upgraded(pair: Pair) -> None:
+    """A custom assignor's user data, an assignment and a subscription that cannot be read, another protocol type."""
+    group_topic(pair, "upg", 2)
+    a = m.ConsumerProtocolAssignment
+    with_data = a(assigned_partitions=[a.TopicPartition(topic="upg", partitions=[0])], user_data=b"mine")
+    custom = bytes(codec.build("ConsumerProtocolAssignment", 1, with_data, bytearray(b"\0\1")))
+    for number, (protocols, said) in enumerate(
+        [
+            ([("range", subscription("upg"))], custom),
+            ([("range", subscription("upg"))], b"junk"),
+            ([("range", b"junk")], assignment("upg", 0)),
+            ([("range", b"")], b""),
+        ]
+    ):
+        group = f"upgrade-{number}"
+        ids = joined(pair, 9, group, protocols=protocols)
+        pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], 1, {ids[s]: said}))
+        first_beat(pair, group, "m1", ["upg"])
+        describe(pair, group)
 
 
 def test_a_classic_group_becomes_a_consumer_group_and_back(pair: Pair) -> None:

@@ -14,6 +14,7 @@ from ottla.protocol.records import Record, Template
 from .ask import fetch_message
 from .differential import Pair, own_brokers
 from .test_differential import topic, versions
+from .test_differential_groups import first_beat, group_topic
 from .test_differential_share import began
 from .wire import Wire
 
@@ -550,6 +551,7 @@ def test_offsets_in_transactions(pair: Pair, version: int) -> None:
         committed(writer, 1)  # not announced
         offsets_added(pair, 3, writer, name)
     committed(writer, 5, partitions=(0, 1, 9))
+    committed(writer, 5, partitions=())
     committed(writer, 5, ids=None) if version >= 6 else offsets_committed(pair, version, writer, name, "not-there", 1)
     committed(writer, 6, metadata="x" * 5000)
     offsets_watched(pair, name, name)
@@ -582,6 +584,23 @@ def test_offsets_in_transactions(pair: Pair, version: int) -> None:
     offsets_watched(pair, name, name)
     ended(pair, end, after, COMMITTED)
     offsets_watched(pair, name, name)
+
+
+@pytest.mark.parametrize("version", versions("TxnOffsetCommit"))
+def test_offsets_in_transactions_of_members_and_of_share_groups(pair: Pair, version: int) -> None:
+    name = f"txn-members-{version}"
+    ids = group_topic(pair, name, 2)
+    first_beat(pair, f"{name}-c", "m1", [name])
+    r = m.ShareGroupHeartbeatRequest
+    pair.ask("ShareGroupHeartbeat", 1, r(group_id=f"{name}-s", member_id="m1", member_epoch=0, subscribed_topic_names=[name]))
+    writer = initialized(pair, name)
+    for group in (f"{name}-c", f"{name}-s", f"{name}-none"):
+        if version < 5:
+            offsets_added(pair, 3, writer, group)
+        for member in ("m1", "nobody", "") if version >= 3 else ("",):
+            for generation in (-1, 0, 1, 2, 99) if version >= 3 else (-1,):
+                offsets_committed(pair, version, writer, group, name, 3, member=(member, member), generation=generation, ids=ids)
+    ended(pair, 5 if version >= 5 else 4, writer, COMMITTED)
 
 
 # administration

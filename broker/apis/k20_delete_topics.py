@@ -56,7 +56,7 @@ def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, Api
         elif name is None and ids.count(topic_id) > 1:
             error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic id.")
         identity = (name, topic_id)
-        if identity in seen and error is not None:
+        if identity in seen and error is not None and identity != (None, NO_UUID):
             continue
         seen.add(identity)
         found.append((name, topic_id, error))

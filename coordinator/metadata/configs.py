@@ -21,10 +21,10 @@ def check_topic_config(values: dict[str, str | None]) -> dict[str, str]:
     known = keys("topic")
     parsed: dict[str, Any] = {}
     for name, value in values.items():
-        if name not in known:
-            raise ApiError(Errors.INVALID_CONFIG, f"Unknown topic config name: {name}")
         if value is None:
             raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        if name not in known:
+            raise ApiError(Errors.INVALID_CONFIG, f"Unknown topic config name: {name}")
         parsed[name] = known[name].parse(value)
     _check_together(parsed)
     return {name: value for name, value in values.items() if value is not None}
