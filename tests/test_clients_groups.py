@@ -262,15 +262,20 @@ def test_kafkas_tools_for_groups(tmp_path: Path) -> None:
         poll_until(lambda: len(seen) >= 80, *live, seen=seen)
         for one in live:
             one.commit(asynchronous=False)
-        listed = groups("--list", "--state")
-        assert [line.split() for line in sorted(listed.splitlines()) if line.startswith("live")] == [
-            ["live-classic", "Classic", "Stable"],
-            ["live-consumer", "Consumer", "Stable"],
-        ] or "live-classic" in listed
+
+        def rows(out: str) -> list[list[str]]:
+            return sorted(line.split() for line in out.splitlines() if line.startswith("live"))
+
+        assert rows(groups("--list", "--state")) == [["live-classic", "Stable"], ["live-consumer", "Stable"]]
+        assert rows(groups("--list", "--type")) == [["live-classic", "Classic"], ["live-consumer", "Consumer"]]
+        both = rows(tool("GroupsCommand", *at, "--list").stdout)
+        assert both == [["live-classic", "Classic", "consumer"], ["live-consumer", "Consumer", "consumer"]]
         described = groups("--describe", "--all-groups", "--verbose")
         assert described.count(topic) >= 8
-        members = groups("--describe", "--group", "live-consumer", "--members", "--verbose")
-        assert "CURRENT-EPOCH" in members or "rdkafka" in members
+        for name in ("live-consumer", "live-classic"):
+            ((_, _, host, client, partitions, epoch, assigned, *_),) = rows(groups("--describe", "--group", name, "--members", "--verbose"))
+            assert (host, client, partitions, assigned) == ("/127.0.0.1", "rdkafka", "4", f"{topic}:0,1,2,3")
+            assert epoch.isdigit() is (name == "live-consumer")
         assert "Stable" in groups("--describe", "--group", "live-classic", "--state")
         assert "is not empty" in groups("--delete", "--group", "live-classic")
         for one in live:
@@ -283,6 +288,8 @@ def test_kafkas_tools_for_groups(tmp_path: Path) -> None:
             (["--to-offset", "5"], 20),
             (["--to-current"], 20),
             (["--by-duration", "PT1H"], 0),
+            (["--to-datetime", "2000-01-01T00:00:00.000"], 0),
+            (["--to-datetime", "2999-01-01T00:00:00.000"], 40),
         ):
             out = groups(*at_offset, *how)
             offsets = [int(line.split()[3]) for line in out.splitlines() if line.startswith("live-classic")]
