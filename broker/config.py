@@ -17,6 +17,7 @@ from . import group_bounds
 
 LOCAL_DEFAULTS = {
     "node.id": "1",
+    "process.roles": "broker,controller",
     "listeners": "PLAINTEXT://127.0.0.1:9092",
     "log.dirs": "data",
     "offsets.topic.replication.factor": "1",
@@ -75,6 +76,15 @@ class Config:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def stated(self, name: str) -> str | None:
+        """What the static configuration says of a key: what was given, or our own default where that is not Kafka's; None where Kafka's holds."""
+        value = self.values.get(name)
+        if name != "listeners" and name in self.given:  # listeners have the ports by now that were bound
+            return self.given[name]
+        if name not in LOCAL_DEFAULTS or value is None:
+            return None
+        return ",".join(value) if isinstance(value, list) else str(value)
 
     @property
     def node_id(self) -> int:

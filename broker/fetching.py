@@ -197,6 +197,7 @@ class SessionCache:
                 return found
 
     def _evict(self, newcomer: Fetch, now_ms: int) -> bool:
+        """Makes room: by what was not used for long, or by the smallest of those that have been in use for long, where it is smaller."""
         if not self.sessions:
             return False
         oldest = next(iter(self.sessions.values()))
@@ -204,12 +205,13 @@ class SessionCache:
             self.remove(oldest)
             self.evictions += 1
             return True
-        smallest = min(self.sessions.values(), key=lambda s: len(s.entries))
-        if len(smallest.entries) < len(newcomer.entries) and now_ms - smallest.created_ms > self.eviction_ms:
-            self.remove(smallest)
-            self.evictions += 1
-            return True
-        return False
+        established = [s for s in self.sessions.values() if s.used_ms - s.created_ms > self.eviction_ms]
+        smallest = min(established, key=lambda s: len(s.entries), default=newcomer)
+        if len(smallest.entries) >= len(newcomer.entries):
+            return False
+        self.remove(smallest)
+        self.evictions += 1
+        return True
 
     def remove(self, session: Fetch) -> None:
         if self.sessions.pop(session.id, None) is not None:

@@ -645,6 +645,37 @@ def test_every_topic_key_is_described(pair: Pair) -> None:
     assert all(c.documentation for c in mine.results[0].configs)
 
 
+# of which each broker has its own
+OWN_VALUES = {
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "group.consumer.assignment.interval.ms",
+    "group.share.assignment.interval.ms",
+    "listeners",
+    "log.dirs",
+    "node.id",
+}
+
+
+def test_brokers_are_described(pair: Pair) -> None:
+    """Every key that Kafka has, and what is in force: values that a local node has instead of Kafka's defaults are told as if they were given."""
+    for name in ("", "2", "x", "-1"):
+        for version in versions("DescribeConfigs"):
+            pair.ask("DescribeConfigs", version, describe(name, 4))
+    mine, other = (wire.ask("DescribeConfigs", 4, describe("1", 4)).results[0].configs for wire in (pair.ours, pair.theirs))
+    found = {c.name: c for c in mine}
+    assert {name for name in found if not name.startswith("ottla.")} == {c.name for c in other}
+    for theirs in other:
+        ours = found[theirs.name]
+        assert (ours.read_only, ours.is_sensitive, ours.config_type) == (theirs.read_only, theirs.is_sensitive, theirs.config_type), ours
+        if theirs.name not in OWN_VALUES:
+            assert (ours.value, ours.config_source, ours.synonyms) == (theirs.value, theirs.config_source, theirs.synonyms), ours
+    assert (found["node.id"].value, found["group.share.assignment.interval.ms"].value) == ("1", "0")
+    assert not found["listeners"].value.endswith(":0"), "the port that was bound"
+
+
 def incremental(name: str, *operations: tuple[str, int, str | None], kind: int = 2, validate_only: bool = False) -> Any:
     r = m.IncrementalAlterConfigsRequest
     configs = [r.AlterableConfig(name=k, config_operation=op, value=v) for k, op, v in operations]

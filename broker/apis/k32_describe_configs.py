@@ -54,7 +54,7 @@ def _describe(context: Context, resource: Any) -> list[Described]:
         return describe_topic(broker, broker.image.config_of(TOPIC, name))
     if resource.resource_type == BROKER:
         if name == "":
-            return [d for d in describe_broker(broker) if d.source == DYNAMIC_DEFAULT_SOURCE]
+            return [d._replace(synonyms=d.synonyms[:1]) for d in describe_broker(broker) if d.source == DYNAMIC_DEFAULT_SOURCE]
         if not name.lstrip("-").isdigit():
             raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
         if name != str(context.node_id):
@@ -119,8 +119,9 @@ def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int
         found.append((name, own[name], DYNAMIC_BROKER_SOURCE))
     if name in general:
         found.append((name, general[name], DYNAMIC_DEFAULT_SOURCE))
-    if name in broker.config.given:
-        found.append((name, broker.config.given[name], STATIC_SOURCE))
+    stated = broker.config.stated(name)
+    if stated is not None:
+        found.append((name, stated, STATIC_SOURCE))
     if key is not None and key.default is not None:
         found.append((name, key.default, DEFAULT_SOURCE))
     return found
@@ -132,11 +133,6 @@ def describe_broker(broker: Broker) -> list[Described]:
         if key.internal:
             continue
         synonyms = _broker_values(broker, key.name)
-        if key.name in broker.config.values and not synonyms:
-            value = broker.config.values[key.name]
-            text = ",".join(map(str, value)) if isinstance(value, list) else None if value is None else str(value)
-            found.append(Described(key, text, DEFAULT_SOURCE, []))
-            continue
         found.append(Described(key, synonyms[0][1] if synonyms else key.default, synonyms[0][2] if synonyms else DEFAULT_SOURCE, synonyms))
     return found
 

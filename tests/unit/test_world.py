@@ -248,3 +248,32 @@ def test_what_a_request_made_goes_with_its_reply() -> None:
         for _ in range(20):
             serve()
         assert gc.collect() == 0, what
+
+
+def test_fetch_sessions_give_way_to_others_when_there_are_too_many() -> None:
+    """One that was not used for two minutes, or a smaller one that has been in use for longer than that (KIP-227)."""
+    world = World(max_incremental_fetch_session_cache_slots="2")
+    create(world, "t", 3)
+    r = m.FetchRequest
+
+    def fetch(count: int, session_id: int = 0, epoch: int = 0) -> Any:
+        parts = [r.FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=100) for n in range(count)]
+        topics = [r.FetchTopic(topic="t", partitions=parts)] if parts else []
+        return world.ask("Fetch", 11, r(session_id=session_id, session_epoch=epoch, topics=topics, max_bytes=100))
+
+    one, two = fetch(1).session_id, fetch(2).session_id
+    assert 0 not in (one, two)
+    assert fetch(3).session_id == 0, "both are new"
+    world.pass_ms(110_000)
+    assert fetch(0, two, 1).error_code == 0
+    world.pass_ms(10_001)
+    three = fetch(1).session_id
+    assert three != 0, "the first one was not used for two minutes"
+    assert fetch(0, one, 1).error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
+    world.pass_ms(110_000)
+    for session, epoch in ((two, 2), (three, 1)):
+        assert fetch(0, session, epoch).error_code == 0
+    assert fetch(2).session_id == 0, "one is as large, the other new"
+    assert fetch(3).session_id != 0
+    assert fetch(0, two, 3).error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
+    assert fetch(0, three, 2).error_code == 0
