@@ -534,6 +534,39 @@ def test_offsets_of_what_a_group_is_subscribed_to_do_not_expire() -> None:
     assert fetched(w, "g").committed_offset == -1
 
 
+def test_offsets_of_a_classic_group_age_once_it_is_empty() -> None:
+    """And while it is stable those of topics that nobody is subscribed to (KIP-211)."""
+    w = world(offsets_retention_minutes="1", offsets_retention_check_interval_ms="1000", group_max_session_timeout_ms="900000")
+    r, c = m.CreateTopicsRequest, m.OffsetCommitRequest
+    w.ask("CreateTopics", 5, r(topics=[r.CreatableTopic(name="u", num_partitions=1, replication_factor=1)], timeout_ms=1000))
+    joined = join(w, version=3, session_timeout_ms=900_000)
+    w.pass_ms(300)
+    member = joined.reply.member_id
+    parts = [c.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+    topics = [c.OffsetCommitRequestTopic(name=name, partitions=parts) for name in ("t", "u")]
+    sync(w, member, 1, **{member: b"all"})
+    w.send("OffsetCommit", 8, c(group_id="g", member_id=member, generation_id_or_member_epoch=1, topics=topics))
+
+    def kept() -> list[str]:
+        f = m.OffsetFetchRequest
+        found = w.send("OffsetFetch", 8, f(groups=[f.OffsetFetchRequestGroup(group_id="g", topics=None)])).reply.groups[0]
+        return sorted(t.name for t in found.topics)
+
+    w.pass_ms(58_000)
+    assert kept() == ["t", "u"]
+    w.pass_ms(4_000)
+    assert kept() == ["t"], "nobody is subscribed to the other, and its commit is a minute old"
+    w.pass_ms(120_000)
+    assert kept() == ["t"]
+    leaving = m.LeaveGroupRequest(group_id="g", members=[m.LeaveGroupRequest.MemberIdentity(member_id=member)])
+    assert w.send("LeaveGroup", 5, leaving).reply.error_code == 0
+    w.pass_ms(58_000)
+    assert kept() == ["t"], "empty for less than a minute, however old the commit"
+    w.pass_ms(4_000)
+    assert kept() == []
+    assert w.send("ListGroups", 4, m.ListGroupsRequest()).reply.groups == []
+
+
 def test_metadata_is_measured_in_javas_units() -> None:
     w = world(offset_metadata_max_bytes="4")
     assert code(commit(w, 1, metadata="\U0001f600\U0001f600")) == 0
