@@ -82,6 +82,8 @@ class Config:
         value = self.values.get(name)
         if name != "listeners" and name in self.given:  # listeners have the ports by now that were bound
             return self.given[name]
+        if name == "advertised.listeners":
+            return ",".join(map(str, self.advertised.values()))
         if name not in LOCAL_DEFAULTS or value is None:
             return None
         return ",".join(value) if isinstance(value, list) else str(value)

@@ -70,6 +70,12 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
+    def absolute(self, path: str) -> str:
+        """The whole path."""
+
+    def space(self, path: str) -> tuple[int, int]:
+        """The bytes of the volume that a directory is on, and those of them that are left; -1 where nobody knows."""
+
 
 class OsHandle:
     __slots__ = ("fd",)
@@ -160,6 +166,13 @@ class OsFiles:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def lock(self, path: str) -> int:
         """Holds an exclusive lock on `path` until the process ends or closes it; BlockingIOError when another has it."""
@@ -364,6 +377,12 @@ class MemFiles:
 
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
+
+    def absolute(self, path: str) -> str:
+        return path
+
+    def space(self, path: str) -> tuple[int, int]:
+        return -1, -1
 
     def sync_directory(self, path: str) -> None:
         self.before_sync()

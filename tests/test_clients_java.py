@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import uuid
 from pathlib import Path
@@ -120,3 +121,25 @@ def test_performance_tools(at: list[str], acks: str) -> None:
     out = ran("ConsumerPerformance", *at, "--topic", topic, "--num-records", "20000", "--timeout", "20000")
     columns, figures = (line.split(", ") for line in out.splitlines()[-2:])
     assert dict(zip(columns, figures, strict=True))["data.consumed.in.nMsg"] == "20000"
+
+
+def test_what_administers_one_node(at: list[str], tmp_path: Path) -> None:
+    topic = f"java-{uuid.uuid4().hex[:8]}"
+    ran("TopicCommand", *at, "--create", "--topic", topic, "--partitions", "2")
+    ran("ConsoleProducer", *at, "--topic", topic, stdin="one\ntwo\n")
+    sizes = json.loads(ran("LogDirsCommand", *at, "--describe", "--topic-list", topic).splitlines()[-1])
+    (directory,) = sizes["brokers"][0]["logDirs"]
+    assert {p["partition"]: p["size"] > 0 for p in directory["partitions"]} in ({f"{topic}-0": a, f"{topic}-1": not a} for a in (True, False))
+    assert "LeaderId:" in ran("MetadataQuorumCommand", *at, "describe", "--status")
+    assert ran("MetadataQuorumCommand", *at, "describe", "--replication").splitlines()[-1].split()[-1] == "Leader"
+    elected = tool("LeaderElectionCommand", *at, "--election-type", "preferred", "--topic", topic, "--partition", "0")
+    assert f"Valid replica already elected for partitions {topic}-0" in elected.stdout + elected.stderr
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1]}]}))
+    assert "Successfully started" in ran("reassign.ReassignPartitionsCommand", *at, "--reassignment-json-file", str(plan), "--execute")
+    assert f"Reassignment of partition {topic}-0 is completed" in ran(
+        "reassign.ReassignPartitionsCommand", *at, "--reassignment-json-file", str(plan), "--verify"
+    )
+    assert "No partition reassignments found" in ran("reassign.ReassignPartitionsCommand", *at, "--list")
+    refused = tool("AclCommand", *at, "--list")
+    assert "No Authorizer is configured on the broker" in refused.stdout + refused.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -673,7 +674,112 @@ def test_brokers_are_described(pair: Pair) -> None:
         if theirs.name not in OWN_VALUES:
             assert (ours.value, ours.config_source, ours.synonyms) == (theirs.value, theirs.config_source, theirs.synonyms), ours
     assert (found["node.id"].value, found["group.share.assignment.interval.ms"].value) == ("1", "0")
-    assert not found["listeners"].value.endswith(":0"), "the port that was bound"
+    for name in ("listeners", "advertised.listeners"):
+        assert found[name].value.startswith(f"PLAINTEXT://127.0.0.1:{pair.addresses[0].rpartition(':')[2]}"), "with the port that was bound"
+
+
+# what one node without an authorizer has to say of these
+
+
+def test_acls_without_an_authorizer(pair: Pair) -> None:
+    d, c, x = m.DescribeAclsRequest, m.CreateAclsRequest, m.DeleteAclsRequest
+    creation = c.AclCreation(resource_type=2, resource_name="x", resource_pattern_type=3, principal="User:a", host="*")
+    creation.operation = creation.permission_type = 3
+    filter_ = x.DeleteAclsFilter(resource_type_filter=2, pattern_type_filter=3, operation=1, permission_type=1)
+    for version in versions("DescribeAcls"):
+        pair.ask("DescribeAcls", version, d(resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1))
+        pair.ask("CreateAcls", version, c(creations=[creation, creation]))
+        pair.ask("DeleteAcls", version, x(filters=[filter_, filter_]))
+        pair.ask("DeleteAcls", version, x(filters=[]))
+
+
+def test_elections(pair: Pair) -> None:
+    topic(pair, "elected", 2)
+    r = m.ElectLeadersRequest
+    some = [r.TopicPartitions(topic="elected", partitions=[0, 1, 7, -1]), r.TopicPartitions(topic="nope", partitions=[0])]
+    for version in versions("ElectLeaders"):
+        for kind in (0, 1, 5) if version else (0,):
+            for asked in (some, [], [r.TopicPartitions(topic="elected", partitions=[])]):
+                pair.ask("ElectLeaders", version, r(election_type=kind, topic_partitions=asked, timeout_ms=10_000))
+        of_all = r(topic_partitions=None, timeout_ms=10_000)
+        every = [wire.ask("ElectLeaders", version, of_all).replica_election_results for wire in (pair.ours, pair.theirs)]
+        assert all("elected" in {one.topic for one in results} for results in every)
+        assert not any(one.partition_result for results in every for one in results)
+
+
+def test_reassignments(pair: Pair) -> None:
+    topic(pair, "reassigned", 2)
+    a, ls = m.AlterPartitionReassignmentsRequest, m.ListPartitionReassignmentsRequest
+    listed = [ls.ListPartitionReassignmentsTopics(name=name, partition_indexes=[0, 9]) for name in ("reassigned", "nope")]
+    for version in versions("AlterPartitionReassignments"):
+        for wanted in (
+            [(0, [1]), (1, None), (5, [1]), (-1, None)],
+            [(0, [2]), (1, [])],
+            [(0, [1, 1]), (1, [2, 1])],
+            [(0, [-1])],
+            [],
+        ):
+            parts = [a.ReassignablePartition(partition_index=index, replicas=replicas) for index, replicas in wanted]
+            topics = [a.ReassignableTopic(name=name, partitions=parts) for name in ("reassigned", "nope")]
+            pair.ask("AlterPartitionReassignments", version, a(topics=topics, timeout_ms=10_000))
+            if version:
+                pair.ask("AlterPartitionReassignments", version, a(topics=topics, timeout_ms=10_000, allow_replication_factor_change=False))
+        pair.ask("AlterPartitionReassignments", version, a(topics=[], timeout_ms=10_000))
+    for asked in (None, [], listed):
+        pair.ask("ListPartitionReassignments", 0, ls(topics=asked, timeout_ms=10_000))
+
+
+@pytest.mark.parametrize("version", versions("DescribeLogDirs"))
+def test_log_directories(pair: Pair, version: int) -> None:
+    """The same but for where they are, and what is left there when each is asked."""
+    name = f"dirs-{version}"
+    ids = topic(pair, name, 2)
+    produce(pair, name, ids, batch("a" * 100, "b"))
+    produce(pair, name, ids, batch("c"))
+    r = m.DescribeLogDirsRequest
+    one, other = r.DescribableLogDirTopic(topic=name, partitions=[0, 5]), r.DescribableLogDirTopic(topic="nope", partitions=[0])
+    for asked in ([one, other], [other], [], [r.DescribableLogDirTopic(topic=name, partitions=[])]):
+        told = []
+        for wire in (pair.ours, pair.theirs):
+            answer = wire.ask("DescribeLogDirs", version, r(topics=asked))
+            (found,) = answer.results
+            assert Path(found.log_dir).is_absolute()
+            assert (0 < found.usable_bytes <= found.total_bytes) if version >= 4 else (found.usable_bytes, found.total_bytes) == (-1, -1)
+            found.log_dir, found.usable_bytes, found.total_bytes = "", 0, 0
+            told.append(answer)
+        assert told[0] == told[1]
+    every = [wire.ask("DescribeLogDirs", version, r(topics=None)).results[0].topics for wire in (pair.ours, pair.theirs)]
+    mine, theirs = ({p.partition_index: p.partition_size for t in topics if t.name == name for p in t.partitions} for topics in every)
+    assert mine == theirs
+    assert mine[0] > mine[1] == 0
+
+
+@pytest.mark.parametrize("version", versions("DescribeQuorum"))
+def test_the_quorum(pair: Pair, version: int) -> None:
+    r = m.DescribeQuorumRequest
+
+    def asked(*topics: tuple[str, list[int]]) -> Any:
+        return r(topics=[r.TopicData(topic_name=name, partitions=[r.PartitionData(partition_index=i) for i in indexes]) for name, indexes in topics])
+
+    log = "__cluster_metadata"
+    none: list[int] = []
+    for topics in ([("t", [0])], [(log, [1])], [(log, [0, 1])], [(log, [0]), ("t", [0])], [(log, none)], []):
+        pair.ask("DescribeQuorum", version, asked(*topics))
+    told = []
+    for wire in (pair.ours, pair.theirs):
+        answer = wire.ask("DescribeQuorum", version, asked((log, [0])))
+        (partition,) = answer.topics[0].partitions
+        (voter,) = partition.current_voters
+        assert 0 < partition.high_watermark <= voter.log_end_offset
+        assert voter.last_fetch_timestamp == voter.last_caught_up_timestamp
+        assert (voter.last_fetch_timestamp > T) is (version >= 1)
+        assert (voter.replica_directory_id != NO_UUID) is (version >= 2)
+        controllers = [(listener.name, listener.host) for node in answer.nodes for listener in node.listeners]
+        assert controllers == ([("CONTROLLER", "127.0.0.1")] if version >= 2 else [])
+        partition.high_watermark = voter.log_end_offset = voter.last_fetch_timestamp = voter.last_caught_up_timestamp = partition.leader_epoch = 0
+        voter.replica_directory_id, answer.nodes = NO_UUID, []
+        told.append(answer)
+    assert told[0] == told[1]
 
 
 def incremental(name: str, *operations: tuple[str, int, str | None], kind: int = 2, validate_only: bool = False) -> Any:

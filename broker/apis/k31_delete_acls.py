@@ -1,0 +1,15 @@
+"""DeleteAcls, versions 1 to 3: SECURITY_DISABLED for each filter, as from a Kafka without an authorizer. 2 flexible; 3 user resources (KIP-373)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import messages
+from ...protocol.errors import Errors
+from ..context import Context
+from .k30_create_acls import NO_AUTHORIZER
+
+
+def handle(context: Context, request: Any) -> Any:
+    r = messages.DeleteAclsResponse
+    return r(filter_results=[r.DeleteAclsFilterResult(error_code=Errors.SECURITY_DISABLED, error_message=NO_AUTHORIZER) for _ in request.filters])
