@@ -499,6 +499,21 @@ def _partitions_of(name: str) -> Any:
 # states and administration
 
 
+@pytest.mark.parametrize("start", [-(1 << 63), -(1 << 63) + 5, (1 << 63) - 1, 1 << 40])
+def test_the_lag_behind_a_start_offset_that_no_log_has(pair: Pair, start: int) -> None:
+    """Java's numbers go round."""
+    name = f"lag{start}"
+    ids = began(pair, name)
+    r, w, d = m.InitializeShareGroupStateRequest, m.WriteShareGroupStateRequest, m.DescribeShareGroupOffsetsRequest
+    part = r.PartitionData(partition=0, state_epoch=9, start_offset=start)
+    pair.both("InitializeShareGroupState", 0, lambda s: r(group_id=name, topics=[r.InitializeStateData(topic_id=ids[s], partitions=[part])]))
+    written = w.PartitionData(partition=0, state_epoch=9, leader_epoch=0, start_offset=start, delivery_complete_count=2)
+    pair.both("WriteShareGroupState", 1, lambda s: w(group_id=name, topics=[w.WriteStateData(topic_id=ids[s], partitions=[written])]))
+    asked = d.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=[0])
+    for topics in (None, [asked]):
+        pair.ask("DescribeShareGroupOffsets", 1, d(groups=[d.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=topics)]))
+
+
 @pytest.mark.parametrize("start", [-1, 0, 5])
 def test_the_states_of_share_partitions(pair: Pair, start: int) -> None:
     ids = topic(pair, f"sp{start}", 2)

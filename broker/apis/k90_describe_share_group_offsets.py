@@ -14,6 +14,7 @@ from ..context import Context
 from ..share_groups import each, keys_of
 
 NO_OFFSET, NO_LAG = -1, -1
+MOST = 1 << 63
 
 
 async def handle(context: Context, request: Any) -> Any:
@@ -74,7 +75,8 @@ def _partition(context: Context, topic: str, index: int, state: Any) -> Any:
     try:
         partition = context.broker.partition(topic, index)
         partition.open_log()
-        out.lag = partition.high_watermark - state.start_offset - state.complete_count
+        lag = partition.high_watermark - state.start_offset - state.complete_count
+        out.lag = (lag + MOST) % (2 * MOST) - MOST  # any start offset may have been written, and Java's numbers go round
     except ApiError as error:
         out.error_code, out.error_message = error.code, error.text
         out.start_offset, out.leader_epoch = 0, 0
