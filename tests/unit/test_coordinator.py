@@ -31,8 +31,11 @@ def test_a_timeline_is_a_list_of_copies(seed: int) -> None:
         if action < 0.6:
             one = chance.choice(dicts)
             key = chance.randrange(5)
-            if chance.random() < 0.3:
+            how = chance.random()
+            if how < 0.3:
                 one.pop(key)
+            elif how < 0.6:
+                one.update({chance.randrange(5): chance.randrange(100) for _ in range(3)})
             else:
                 one[key] = chance.randrange(100)
         elif action < 0.8:
