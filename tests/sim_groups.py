@@ -485,5 +485,5 @@ BUGS: tuple[Bug, ...] = (
     (GroupShard, "on_loaded", "self.await_session(group_id, member.id)", "self.timers"),
     (Runtime, "_revert_batch", "self.timeline.revert(self.last_written_offset)", "self.timeline.offsets"),
     (Runtime, "flush", "self._parked.append(parked)", "parked.finish(None)"),
-    (offsets.Offsets, "put", "found[at] = offset, commit", "found.put_untracked(at, (offset, commit))"),
+    (offsets.Offsets, "put_all", "return self.of(commits.group).update(stored)", "return self.of(commits.group)._now.update(stored)"),
 )

@@ -16,7 +16,7 @@ from .test_differential import topic, versions
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 
 
-oracle, ours, coordinators = own_brokers({"group.consumer.assignment.interval.ms": 1000})
+oracle, ours, coordinators = own_brokers({"group.consumer.assignment.interval.ms": 1000, "group.share.assignment.interval.ms": 1000})
 
 
 Ids = tuple[str, str]
