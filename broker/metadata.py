@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla")
 
 
+def check_time(timeout_ms: int | None) -> None:
+    """ApiError(REQUEST_TIMED_OUT) for a request to the controller that leaves it no time."""
+    if timeout_ms is not None and timeout_ms <= 0:
+        raise ApiError(Errors.REQUEST_TIMED_OUT)
+
+
 def _bootstrap_records() -> list[Any]:
     """What a new cluster's log begins with. Kafka reads the feature levels from here, not from the first snapshot."""
     features = [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in defaults().items()]
@@ -198,14 +204,18 @@ class MetadataController:
     # writing
 
     def submit(self, handler: Callable[[], Result], timeout_ms: int | None = None) -> Later[Any]:
-        """Runs a handler of the controller; finished with its reply once its records are committed. ApiError."""
+        """Runs a handler of the controller; finished with its reply once its records are committed. ApiError.
+
+        `timeout_ms`: how long that may take; without any time the handler is not run.
+        """
+        check_time(timeout_ms)
         later: Later[Any] = Later()
         now = self.broker.schedule.monotonic_ms()
-        deadline = None if timeout_ms is None else now + max(0, timeout_ms)
+        deadline = None if timeout_ms is None else now + timeout_ms
         self.runtime.write(handler, later.settle, now, deadline_ms=deadline)
         self.broker.wrote(self)
         if deadline is not None and not later.done:
-            self.broker.schedule.later(max(0, timeout_ms or 0), lambda: self.broker.event(self._tick))
+            self.broker.schedule.later(timeout_ms or 0, lambda: self.broker.event(self._tick))
         return later
 
     def flush(self) -> None:

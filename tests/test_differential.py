@@ -678,6 +678,34 @@ def test_brokers_are_described(pair: Pair) -> None:
         assert found[name].value.startswith(f"PLAINTEXT://127.0.0.1:{pair.addresses[0].rpartition(':')[2]}"), "with the port that was bound"
 
 
+def test_the_controller_needs_time(pair: Pair) -> None:
+    """Requests that leave it none are not carried out."""
+    topic(pair, "hurried", 1)
+    c, d, p = m.CreateTopicsRequest, m.DeleteTopicsRequest, m.CreatePartitionsRequest
+    e, a = m.ElectLeadersRequest, m.AlterPartitionReassignmentsRequest
+    parts = [a.ReassignablePartition(partition_index=0, replicas=[1])]
+    for timeout_ms in (0, -1):
+        for version in versions("CreateTopics"):
+            wanted = [creatable("too-late"), creatable("hurried"), creatable("bad name")]
+            pair.ask("CreateTopics", version, c(topics=wanted, timeout_ms=timeout_ms))
+        for version in versions("DeleteTopics"):
+            if version < 6:
+                pair.ask("DeleteTopics", version, d(topic_names=["hurried", "absent", "hurried"], timeout_ms=timeout_ms))
+            else:
+                states = [d.DeleteTopicState(name="hurried"), d.DeleteTopicState(name=None, topic_id=b"x" * 16)]
+                pair.ask("DeleteTopics", version, d(topics=states, timeout_ms=timeout_ms))
+        for version in versions("CreatePartitions"):
+            more = [p.CreatePartitionsTopic(name=name, count=5, assignments=None) for name in ("hurried", "absent")]
+            pair.ask("CreatePartitions", version, p(topics=more, timeout_ms=timeout_ms))
+        for version in versions("ElectLeaders"):
+            for some in ([e.TopicPartitions(topic="hurried", partitions=[0, 9])], [], None):
+                pair.ask("ElectLeaders", version, e(topic_partitions=some, timeout_ms=timeout_ms))
+        for version in versions("AlterPartitionReassignments"):
+            for topics in ([a.ReassignableTopic(name="hurried", partitions=parts)], []):
+                pair.ask("AlterPartitionReassignments", version, a(topics=topics, timeout_ms=timeout_ms))
+    pair.ask("Metadata", 9, m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=n) for n in ("hurried", "too-late")]))
+
+
 # what one node without an authorizer has to say of these
 
 

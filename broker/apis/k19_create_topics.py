@@ -10,6 +10,7 @@ from typing import Any
 
 from ...coordinator.metadata import topics
 from ...protocol import messages
+from ...protocol.errors import ApiError
 from ..context import Context
 from .k32_describe_configs import TOPIC_SOURCE, describe_topic
 
@@ -18,15 +19,18 @@ REPLY_CONFIGS_SINCE = 5
 
 async def handle(context: Context, request: Any) -> Any:
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: topics.create_topics(metadata.controller, request), request.timeout_ms)
     r = messages.CreateTopicsResponse
     response = r()
+    try:
+        outcome = await metadata.submit(lambda: topics.create_topics(metadata.controller, request), request.timeout_ms)
+    except ApiError as why:  # of all
+        response.topics = [r.CreatableTopicResult(name=t.name, error_code=why.code, error_message=why.message) for t in request.topics]
+        return response
     for topic, error, topic_id, partitions, factor in outcome:
         out = r.CreatableTopicResult(name=topic.name)
         if error is not None:
             out.error_code, out.error_message, out.configs = error.code, error.text, []
         else:
-            out.error_message = None
             out.error_message = None
             out.topic_id, out.num_partitions, out.replication_factor = topic_id, partitions, factor
             out.configs = _configs(context, topic) if context.version >= REPLY_CONFIGS_SINCE else []

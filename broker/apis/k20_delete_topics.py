@@ -15,6 +15,16 @@ from ..context import Context
 
 
 async def handle(context: Context, request: Any) -> Any:
+    try:
+        return await _delete(context, request)
+    except ApiError as error:  # of all
+        result = messages.DeleteTopicsResponse.DeletableTopicResult
+        pairs = _pairs(context, request)
+        return messages.DeleteTopicsResponse(responses=[result(name=name, topic_id=i, error_code=error.code) for name, i in pairs])
+
+
+async def _delete(context: Context, request: Any) -> Any:
+    """ApiError."""
     if not context.broker.config["delete.topic.enable"]:
         raise ApiError(Errors.TOPIC_DELETION_DISABLED if context.version >= 3 else Errors.INVALID_REQUEST)
     r = messages.DeleteTopicsResponse
@@ -35,12 +45,16 @@ async def handle(context: Context, request: Any) -> Any:
     return r(responses=responses)
 
 
+def _pairs(context: Context, request: Any) -> list[tuple[str | None, bytes]]:
+    """The names and ids of a request."""
+    if context.version < 6:
+        return [(name, NO_UUID) for name in request.topic_names]
+    return [(t.name, t.topic_id) for t in request.topics]
+
+
 def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, ApiError | None]]:
     """Names and ids, and what is wrong with those that cannot be meant."""
-    if context.version < 6:
-        pairs: list[tuple[str | None, bytes]] = [(name, NO_UUID) for name in request.topic_names]
-    else:
-        pairs = [(t.name, t.topic_id) for t in request.topics]
+    pairs = _pairs(context, request)
     found: list[tuple[str | None, bytes, ApiError | None]] = []
     seen: set[Any] = set()
     names = [name for name, _ in pairs if name is not None]

@@ -6,14 +6,18 @@ from typing import Any
 
 from ...coordinator.metadata import topics
 from ...protocol import messages
+from ...protocol.errors import ApiError
 from ..context import Context
 
 
 async def handle(context: Context, request: Any) -> Any:
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: topics.create_partitions(metadata.controller, request), request.timeout_ms)
     r = messages.CreatePartitionsResponse
     response = r()
+    try:
+        outcome = await metadata.submit(lambda: topics.create_partitions(metadata.controller, request), request.timeout_ms)
+    except ApiError as why:  # of all
+        outcome = [(topic.name, why) for topic in request.topics]
     for name, error in outcome:
         out = r.CreatePartitionsTopicResult(name=name)
         if error is not None:

@@ -12,13 +12,18 @@ from ...protocol.errors import ApiError, Errors
 from ..context import Context
 
 PREFERRED, UNCLEAN = 0, 1
+ERROR_SINCE = 1  # for all
 NOT_NEEDED = "Leader election not needed for topic partition."
 NOBODY = {PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE, UNCLEAN: Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
 def handle(context: Context, request: Any) -> Any:
     r = messages.ElectLeadersResponse
-    refused = int(Errors.INVALID_REQUEST) if request.election_type not in NOBODY and request.topic_partitions != [] else 0
+    if request.topic_partitions == []:
+        return r()
+    if request.timeout_ms <= 0:
+        return _timed_out(context, request)
+    refused = int(Errors.INVALID_REQUEST) if request.election_type not in NOBODY else 0
     if refused and request.topic_partitions is None:
         return r(error_code=refused)
     topics = context.broker.image.topics
@@ -33,6 +38,17 @@ def handle(context: Context, request: Any) -> Any:
             found = [one for one in found if one.error_code != Errors.ELECTION_NOT_NEEDED]
         results.append(r.ReplicaElectionResult(topic=name, partition_result=found))
     return r(error_code=refused, replica_election_results=results)
+
+
+def _timed_out(context: Context, request: Any) -> Any:
+    r, code = messages.ElectLeadersResponse, int(Errors.REQUEST_TIMED_OUT)
+    results = [
+        r.ReplicaElectionResult(
+            topic=topic.topic, partition_result=[r.PartitionResult(partition_id=p, error_code=code, error_message=None) for p in topic.partitions]
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return r(error_code=code if context.version >= ERROR_SINCE else 0, replica_election_results=results)
 
 
 def _elect(context: Context, name: str, index: int, kind: int) -> Any:

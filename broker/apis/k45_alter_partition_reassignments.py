@@ -11,16 +11,20 @@ from ...coordinator.metadata.topics import check_assignment
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..context import Context
+from ..metadata import check_time
 
 
 def handle(context: Context, request: Any) -> Any:
     r = messages.AlterPartitionReassignmentsResponse
     response = r(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None if request.topics else "")
+    if request.timeout_ms <= 0 and request.topics:
+        response.error_code, response.error_message = int(Errors.REQUEST_TIMED_OUT), None
     for topic in request.topics:
         out = r.ReassignableTopicResponse(name=topic.name)
         for wanted in topic.partitions:
             answer = r.ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
             try:
+                check_time(request.timeout_ms)
                 _check(context, topic.name, wanted)
             except ApiError as error:
                 answer.error_code, answer.error_message = error.code, error.message
