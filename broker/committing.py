@@ -18,6 +18,17 @@ class Kind(NamedTuple):
     partition: Any
     ids_since: int
 
+    def by_id(self, context: Context) -> bool:
+        """Whether topics have ids in a request's version, and no names."""
+        return context.version >= self.ids_since
+
+    def identity(self, context: Context, topic: Any) -> tuple[str | None, bytes | None]:
+        """The name and the id of a topic of a request; None for what is not there."""
+        image = context.broker.groups.image
+        if self.by_id(context):
+            return image.topic_name(topic.topic_id), topic.topic_id
+        return topic.name, image.topic_id(topic.name)
+
 
 async def commit(context: Context, request: Any, kind: Kind, write: Callable[[], Awaitable[Any]]) -> Any:
     """The reply to a request; `write` commits what is left of it when names, ids and what does not exist have been looked after."""
@@ -36,15 +47,11 @@ def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
     """Completes names and ids; whether every topic and partition is there, and none without partitions, as nearly always."""
     if not request.topics:
         return False
-    image, by_id = context.broker.groups.image, context.version >= kind.ids_since
     for topic in request.topics:
-        if by_id:
-            name, topic_id = image.topic_name(topic.topic_id), topic.topic_id
-        else:
-            name, topic_id = topic.name, image.topic_id(topic.name)
+        name, topic_id = kind.identity(context, topic)
         if name is None or topic_id is None or not topic.partitions:
             return False
-        count = image.partition_count(topic_id)
+        count = context.broker.groups.image.partition_count(topic_id)
         for p in topic.partitions:
             if not 0 <= p.partition_index < count:
                 return False
@@ -55,7 +62,7 @@ def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
 def _hide(context: Context, response: Any, kind: Kind) -> None:
     """A topic has a name or an id in a version, never both."""
     for topic in response.topics:
-        if context.version >= kind.ids_since:
+        if kind.by_id(context):
             topic.name = ""
         else:
             topic.topic_id = NO_UUID
@@ -75,16 +82,13 @@ def _take_out_absent(context: Context, request: Any, kind: Kind) -> Any:
 
     It has a topic once, as Kafka's has.
     """
-    response, by_id, image = kind.response(), context.version >= kind.ids_since, context.broker.groups.image
+    response, by_id = kind.response(), kind.by_id(context)
     topics: dict[Any, Any] = {}
     known = []
     for topic in request.topics:
-        if by_id:
-            name, topic_id = image.topic_name(topic.topic_id), topic.topic_id
-        else:
-            name, topic_id = topic.name, image.topic_id(topic.name)
-        gone = name is None or topic_id is None
-        count = -1 if gone else image.partition_count(topic_id)
+        name, topic_id = kind.identity(context, topic)
+        count = -1 if name is None or topic_id is None else context.broker.groups.image.partition_count(topic_id)
+        gone = count < 0
         kept = [p for p in topic.partitions if 0 <= p.partition_index < count]
         refused = [p.partition_index for p in topic.partitions if not 0 <= p.partition_index < count]
         if kept:
@@ -103,7 +107,7 @@ def _take_out_absent(context: Context, request: Any, kind: Kind) -> Any:
 
 def _merged(context: Context, absent: Any, response: Any, kind: Kind) -> Any:
     """The coordinator's answers behind those for what is not there, a topic of both once."""
-    by_id = context.version >= kind.ids_since
+    by_id = kind.by_id(context)
     topics = {topic.topic_id if by_id else topic.name: topic for topic in absent.topics}
     for topic in response.topics:
         found = topics.setdefault(topic.topic_id if by_id else topic.name, topic)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ...coordinator.metadata import topics
@@ -53,25 +54,15 @@ def _pairs(context: Context, request: Any) -> list[tuple[str | None, bytes]]:
 
 
 def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, ApiError | None]]:
-    """Names and ids, and what is wrong with those that cannot be meant."""
-    pairs = _pairs(context, request)
+    """Names and ids, and what is wrong with those that cannot be meant; one that is there twice is told once."""
+    pairs = Counter(_pairs(context, request))
     found: list[tuple[str | None, bytes, ApiError | None]] = []
-    seen: set[Any] = set()
-    names = [name for name, _ in pairs if name is not None]
-    ids = [topic_id for name, topic_id in pairs if name is None]
-    for name, topic_id in pairs:
-        error = None
-        if name is None and topic_id == NO_UUID:
-            error = ApiError(Errors.INVALID_REQUEST, "Neither topic name nor id were specified.")
-        elif name is not None and topic_id != NO_UUID:
-            error = ApiError(Errors.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-        elif name is not None and names.count(name) > 1:
-            error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")
-        elif name is None and ids.count(topic_id) > 1:
-            error = ApiError(Errors.INVALID_REQUEST, "Duplicate topic id.")
-        identity = (name, topic_id)
-        if identity in seen and error is not None and identity != (None, NO_UUID):
-            continue
-        seen.add(identity)
-        found.append((name, topic_id, error))
+    for (name, topic_id), count in pairs.items():
+        if (name is None) is (topic_id == NO_UUID):
+            text = "Neither topic name nor id were specified." if name is None else "You may not specify both topic name and topic id."
+            found += [(name, topic_id, ApiError(Errors.INVALID_REQUEST, text))] * count
+        elif count > 1:
+            found.append((name, topic_id, ApiError(Errors.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")))
+        else:
+            found.append((name, topic_id, None))
     return found

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import ApiError, Errors, default_message
 from ..context import Context
+from ..metadata import check_time
 
 PREFERRED, UNCLEAN = 0, 1
 ERROR_SINCE = 1  # for all
-NOT_NEEDED = "Leader election not needed for topic partition."
 NOBODY = {PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE, UNCLEAN: Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
@@ -21,48 +22,41 @@ def handle(context: Context, request: Any) -> Any:
     r = messages.ElectLeadersResponse
     if request.topic_partitions == []:
         return r()
-    if request.timeout_ms <= 0:
-        return _timed_out(context, request)
-    refused = int(Errors.INVALID_REQUEST) if request.election_type not in NOBODY else 0
-    if refused and request.topic_partitions is None:
-        return r(error_code=refused)
-    topics = context.broker.image.topics
-    if request.topic_partitions is None:
-        asked = [(name, range(context.broker.image.partition_counts[topic.id])) for name, topic in topics.items()]
-    else:
-        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-    results = []
-    for name, partitions in asked:
-        found = [_elect(context, name, index, request.election_type) for index in partitions]
-        if request.topic_partitions is None:
-            found = [one for one in found if one.error_code != Errors.ELECTION_NOT_NEEDED]
-        results.append(r.ReplicaElectionResult(topic=name, partition_result=found))
-    return r(error_code=refused, replica_election_results=results)
-
-
-def _timed_out(context: Context, request: Any) -> Any:
-    r, code = messages.ElectLeadersResponse, int(Errors.REQUEST_TIMED_OUT)
-    results = [
-        r.ReplicaElectionResult(
-            topic=topic.topic, partition_result=[r.PartitionResult(partition_id=p, error_code=code, error_message=None) for p in topic.partitions]
-        )
-        for topic in request.topic_partitions or ()
-    ]
-    return r(error_code=code if context.version >= ERROR_SINCE else 0, replica_election_results=results)
-
-
-def _elect(context: Context, name: str, index: int, kind: int) -> Any:
-    out = messages.ElectLeadersResponse.PartitionResult(partition_id=index)
-    if kind not in NOBODY:
-        out.error_code, out.error_message = int(Errors.INVALID_REQUEST), f"Unknown election type {kind}"
-        return out
     try:
-        if context.broker.partition(name, index).offline:
-            raise ApiError(NOBODY[kind])
-        out.error_code, out.error_message = int(Errors.ELECTION_NOT_NEEDED), NOT_NEEDED
+        check_time(request.timeout_ms)
+        if request.election_type not in NOBODY:
+            raise ApiError(Errors.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     except ApiError as error:
-        out.error_code, out.error_message = error.code, error.text
-        if error.code == Errors.UNKNOWN_TOPIC_OR_PARTITION:
-            known = name in context.broker.image.topics
-            out.error_message = f"No such partition as {name}-{index}" if known else f"No such topic as {name}"
-    return out
+        return _refused(context, request, error)
+    if request.topic_partitions is not None:
+        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+        return r(replica_election_results=[_elect(context, name, partitions, request.election_type) for name, partitions in asked])
+    image = context.broker.image
+    every = [_elect(context, name, range(image.partition_counts[topic.id]), request.election_type) for name, topic in image.topics.items()]
+    for topic in every:
+        topic.partition_result = [one for one in topic.partition_result if one.error_code != Errors.ELECTION_NOT_NEEDED]
+    return r(replica_election_results=every)
+
+
+def _refused(context: Context, request: Any, error: ApiError) -> Any:
+    """The same error for everything."""
+    r = messages.ElectLeadersResponse
+    results = []
+    for topic in request.topic_partitions or ():
+        partitions = [r.PartitionResult(partition_id=index, error_code=error.code, error_message=error.message) for index in topic.partitions]
+        results.append(r.ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
+    return r(error_code=error.code if context.version >= ERROR_SINCE else 0, replica_election_results=results)
+
+
+def _elect(context: Context, name: str, indexes: Iterable[int], kind: int) -> Any:
+    r, results = messages.ElectLeadersResponse, []
+    for index in indexes:
+        partition = context.broker.partitions.by_name.get((name, index))
+        if partition is None:
+            code = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            text: str | None = f"No such partition as {name}-{index}" if name in context.broker.image.topics else f"No such topic as {name}"
+        else:
+            code = NOBODY[kind] if partition.offline else Errors.ELECTION_NOT_NEEDED
+            text = default_message(code)
+        results.append(r.PartitionResult(partition_id=index, error_code=int(code), error_message=text))
+    return r.ReplicaElectionResult(topic=name, partition_result=results)

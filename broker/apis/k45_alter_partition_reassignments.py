@@ -18,7 +18,7 @@ def handle(context: Context, request: Any) -> Any:
     r = messages.AlterPartitionReassignmentsResponse
     response = r(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None if request.topics else "")
     if request.timeout_ms <= 0 and request.topics:
-        response.error_code, response.error_message = int(Errors.REQUEST_TIMED_OUT), None
+        response.error_code = int(Errors.REQUEST_TIMED_OUT)
     for topic in request.topics:
         out = r.ReassignableTopicResponse(name=topic.name)
         for wanted in topic.partitions:

@@ -88,8 +88,8 @@ class Commits(Packed):
 
     def pack(self, index: int) -> bytes:
         value_size = varint(_COMMIT.size + len(self._tail) - 1)[0]  # it is one byte
-        same = repeat(value_size), repeat(COMMIT_VERSION), repeat(1), repeat(self.commit_ms)
-        packed = map(_PACKED.pack, self.partitions, same[0], same[1], self.offsets, self.leader_epochs, same[2], same[3])
+        size, version, no_metadata, at = repeat(value_size), repeat(COMMIT_VERSION), repeat(1), repeat(self.commit_ms)
+        packed = map(_PACKED.pack, self.partitions, size, version, self.offsets, self.leader_epochs, no_metadata, at)
         starts = starts_of(self._size, index, len(self.partitions))
         return b"".join(chain.from_iterable(zip(starts, repeat(self._head), packed, repeat(self._tail), strict=False)))
 

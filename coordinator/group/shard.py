@@ -153,15 +153,12 @@ class GroupShard:
     # the shard
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
-        if type(value) is Commits:
+        kind = type(value)
+        if kind is Commit or kind is Commits:
             if value.group not in self.groups:
                 self.groups.put_untracked(value.group, ClassicGroup(value.group))
-            return self.offsets.put_all(offset, producer_id, value)
-        if type(value) is Commit:
-            group_id = value.group
-            if group_id not in self.groups:
-                self.groups.put_untracked(group_id, ClassicGroup(group_id))
-            return self.offsets.put(offset, producer_id, value)
+            put = self.offsets.put if kind is Commit else self.offsets.put_all
+            return put(offset, producer_id, value)
         replay = _REPLAYS.get(type(key).__name__)
         if replay is not None:
             replay(self, offset, producer_id, key, value)
