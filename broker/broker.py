@@ -66,7 +66,7 @@ class Broker:
         self.fatal: Callable[[str], None] = lambda reason: None
         self._moves: dict[Partition, None] = {}
         self._unflushed: dict[Any, None] = {}  # coordinators with writes of this event
-        self._settling = False
+        self._settling = self._settles_soon = False
         self._topic_defaults = config.topic_defaults()
         self._values: dict[str, Any] = {}  # of broker keys
         self._settings: dict[str, tuple[LogSettings, dict[str, Any]]] = {}  # by topic, until a configuration changes
@@ -104,7 +104,7 @@ class Broker:
         self._unflushed[coordinator] = None
 
     def settle(self) -> None:
-        """Carries out what the event caused. To be called once at the end of every input event."""
+        """Carries out what the event caused. To be called at the end of every input event, or `settle_soon`."""
         if self._settling:
             return
         self._settling = True
@@ -114,12 +114,35 @@ class Broker:
                     coordinator = next(iter(self._unflushed))
                     del self._unflushed[coordinator]
                     coordinator.flush()
-                if self._moves:
-                    partition = next(iter(self._moves))
-                    del self._moves[partition]
-                    self._move(partition)
+                self._move_all()
         finally:
             self._settling = False
+
+    def settle_moves(self) -> None:
+        """Moves high watermarks now, and leaves what is to be written to shards of coordinators."""
+        if self._moves and not self._settling:
+            self._settling = True
+            try:
+                self._move_all()
+            finally:
+                self._settling = False
+
+    def settle_soon(self) -> None:
+        """As `settle`; what is written to shards waits until this turn has taken in all requests that had come, which makes a batch of theirs."""
+        self.settle_moves()
+        if self._unflushed and not self._settles_soon:
+            self._settles_soon = True
+            self.schedule.soon(self._settle_turn)
+
+    def _settle_turn(self) -> None:
+        self._settles_soon = False
+        self.settle()
+
+    def _move_all(self) -> None:
+        while self._moves:
+            partition = next(iter(self._moves))
+            del self._moves[partition]
+            self._move(partition)
 
     def _move(self, partition: Partition) -> None:
         if partition.log is None:

@@ -30,17 +30,21 @@ class Kind(NamedTuple):
         return topic.name, image.topic_id(topic.name)
 
 
-async def commit(context: Context, request: Any, kind: Kind, write: Callable[[], Awaitable[Any]]) -> Any:
-    """The reply to a request; `write` commits what is left of it when names, ids and what does not exist have been looked after."""
-    absent = None if _is_all_there(context, request, kind) else _take_out_absent(context, request, kind)
-    if absent is not None and not request.topics:
+def commit(context: Context, request: Any, kind: Kind, write: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    """The reply to a request; `write` commits what is left of it when names, ids and what does not exist have been looked after. ApiError."""
+    return write() if _is_all_there(context, request, kind) else _commit_rest(context, request, kind, write)
+
+
+async def _commit_rest(context: Context, request: Any, kind: Kind, write: Callable[[], Awaitable[Any]]) -> Any:
+    """Of what is not all there."""
+    absent = _take_out_absent(context, request, kind)
+    if not request.topics:
         return absent
     try:
         response = await write()
     except ApiError as error:
-        response = _failed(request, kind, error.code)
-    _hide(context, response, kind)
-    return response if absent is None or not absent.topics else _merged(context, absent, response, kind)
+        response = failed(context, request, kind, error)
+    return _merged(context, absent, response, kind) if absent.topics else response
 
 
 def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
@@ -59,21 +63,13 @@ def _is_all_there(context: Context, request: Any, kind: Kind) -> bool:
     return True
 
 
-def _hide(context: Context, response: Any, kind: Kind) -> None:
-    """A topic has a name or an id in a version, never both."""
-    for topic in response.topics:
-        if kind.by_id(context):
-            topic.name = ""
-        else:
-            topic.topic_id = NO_UUID
-
-
-def _failed(request: Any, kind: Kind, code: int) -> Any:
+def failed(context: Context, request: Any, kind: Kind, error: ApiError) -> Any:
     """The same error for everything."""
     response = kind.response()
     for topic in request.topics:
-        parts = [kind.partition(partition_index=p.partition_index, error_code=code) for p in topic.partitions]
-        response.topics.append(kind.topic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
+        named = {"topic_id": topic.topic_id} if kind.by_id(context) else {"name": topic.name}
+        parts = [kind.partition(partition_index=p.partition_index, error_code=error.code) for p in topic.partitions]
+        response.topics.append(kind.topic(**named, partitions=parts))
     return response
 
 

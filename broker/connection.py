@@ -152,7 +152,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._waiting = self._dispatcher.handle(self.peer, view[start : start + size], self._send)
             except Refused as error:
                 return self.close(str(error))
-            server.broker.settle()
+            server.broker.settle_soon()
 
     def _keep_rest(self, view: memoryview) -> None:
         """Moves what has not been served to the private buffer, as large as it needs to be for now."""

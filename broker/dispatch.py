@@ -1,7 +1,7 @@
 """From a frame to a reply: header, version, message, handler, and the bytes of what it answers.
 
 A handler returns a message, a `Later` of one, a coroutine that awaits `Later`s, or one of two marks: NO_REPLY (a Produce with
-acks=0) and CLOSE. ApiError from a handler becomes an error reply where the response has a place for it.
+acks=0) and CLOSE. ApiError from a handler becomes the reply that the API's `failed` makes of it, or an error at the response's top.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Dispatcher:
         outcome = self._call(api, context, request)
         times.handle_ns += time.perf_counter_ns() - parsed
         if isinstance(outcome, Later):
-            return self._park(api, context, outcome, send, times)
+            return self._park(api, context, request, outcome, send, times)
         self._finish(api, context, outcome, send, times)
         return None
 
@@ -114,16 +114,17 @@ class Dispatcher:
             outcome = api.handle(context, request)
             return drive(outcome) if type(outcome) is CoroutineType else outcome
         except ApiError as error:
-            return self._error_reply(api, error, request, context.version)
+            return self._error_reply(api, context, request, error)
         except MalformedMessage as error:
             raise Refused(f"{api.name}: {error}") from None
         except Exception:
             self.broker.metrics.bugs += 1
             logger.exception("%s v%d failed", api.name, context.version)
-            return self._error_reply(api, ApiError(Errors.UNKNOWN_SERVER_ERROR), request, context.version)
+            return self._error_reply(api, context, request, ApiError(Errors.UNKNOWN_SERVER_ERROR))
 
-    def _park(self, api: Api, context: Context, later: Later[Any], send: Send, times: ApiTimes) -> Later[Any]:
+    def _park(self, api: Api, context: Context, request: Any, later: Later[Any], send: Send, times: ApiTimes) -> Later[Any]:
         since = time.perf_counter_ns()
+        kept = None if api.failed is None else request  # what nobody needs any more goes while the reply waits
         times.parked += 1
 
         def done(finished: Later[Any]) -> None:
@@ -131,11 +132,11 @@ class Dispatcher:
             times.park_ns += time.perf_counter_ns() - since
             outcome, error = finished.result, finished.error
             if isinstance(error, ApiError):
-                outcome = self._error_reply(api, error, None, context.version)
+                outcome = self._error_reply(api, context, kept, error)
             elif error is not None:
                 self.broker.metrics.bugs += 1
                 logger.error("%s v%d failed", api.name, context.version, exc_info=error)
-                outcome = self._error_reply(api, ApiError(Errors.UNKNOWN_SERVER_ERROR), None, context.version)
+                outcome = self._error_reply(api, context, kept, ApiError(Errors.UNKNOWN_SERVER_ERROR))
             self._finish(api, context, outcome, send, times)
 
         later.when_done(done)
@@ -175,8 +176,10 @@ class Dispatcher:
         _LENGTH.pack_into(head, 0, len(head) - 4)
         send(Reply(head, []), False)
 
-    def _error_reply(self, api: Api, error: ApiError, request: Any, version: int) -> Any:
-        """The API's response with the error at its top, or the connection's end where it has no such place."""
+    def _error_reply(self, api: Api, context: Context, request: Any, error: ApiError) -> Any:
+        """What an error of the whole request is answered with, or the connection's end where the API's response has no place for it."""
+        if api.failed is not None:
+            return api.failed(context, request, error)
         response = getattr(messages, api.response)()
         if hasattr(response, "error_code"):
             response.error_code = error.code

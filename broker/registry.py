@@ -1,6 +1,7 @@
 """The table of what is supported: one file per API key in `apis`, found by its name and imported when it is first needed.
 
-A file `k03_metadata.py` serves key 3 with a function `handle(context, request)` in all released versions that the schemas list.
+A file `k03_metadata.py` serves key 3 with a function `handle(context, request)` in all released versions that the schemas list. Where a
+request that fails as a whole is told so part by part, a function `failed(context, request, error)` makes that reply.
 ApiVersions, the README's table and the tests' coverage are computed from here.
 """
 
@@ -33,6 +34,7 @@ class Api:
     high: int
     has_records: bool
     _handle: Callable[..., Any] | None = None
+    _failed: Callable[..., Any] | None = None
 
     @property
     def name(self) -> str:
@@ -45,8 +47,14 @@ class Api:
     @property
     def handle(self) -> Callable[..., Any]:
         if self._handle is None:
-            self._handle = importlib.import_module(f"{__package__}.apis.{self.module}").handle
+            module = importlib.import_module(f"{__package__}.apis.{self.module}")
+            self._handle, self._failed = module.handle, getattr(module, "failed", None)
         return self._handle
+
+    @property
+    def failed(self) -> Callable[..., Any] | None:
+        """What makes the reply to a request that failed as a whole, of an API whose replies have no place for that; set once it was handled."""
+        return self._failed
 
 
 @cache

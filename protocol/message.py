@@ -13,7 +13,7 @@ from typing import Any
 from .emit import Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
 from .structs import late_class
-from .wire import Fixed, Wire, emit_pack, emit_run, emit_value_read, emit_value_write, left, read_uvarint, take, write_uvarint
+from .wire import Fixed, Wire, emit_pack, emit_packed, emit_run, emit_value_read, emit_value_write, left, read_uvarint, take, write_uvarint
 
 NO_STRUCT = b"\0"
 
@@ -228,6 +228,10 @@ class Message(Wire):
             local = e.fresh("x")
             e.line(depth, f"{local} = {value}.{member.name}")
             wire.emit_write(e, depth, local)
+        if run and self.flexible and not self.tagged:  # the end, as nearly always, in one
+            e.line(depth, f"if {value}.unknown_tags is None: out += {emit_packed(e, [*run, ('B', '0')])}")
+            e.line(depth, "else:")
+            depth += 1
         emit_pack(e, depth, run)
         if self.flexible:
             self._emit_write_tags(e, depth, value)

@@ -201,10 +201,12 @@ class String(_Sized):
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
         self.emit_length(e, depth, head)
         self.emit_present(e, depth, target, head)
-        extra = " - 1" if self.flexible else ""
-        e.line(depth + 1, f"end = pos + {head}{extra}")
-        e.line(depth + 1, f"if end > limit or {head} > {0x8000 if self.flexible else 0x7FFF}: raise Truncated")
-        e.line(depth + 1, f"{target} = str(buf[pos:end], 'utf-8', 'replace'); pos = end")
+        empty, extra = (1, " - 1") if self.flexible else (0, "")
+        e.line(depth + 1, f"if {head} == {empty}: {target} = ''")
+        e.line(depth + 1, "else:")
+        e.line(depth + 2, f"end = pos + {head}{extra}")
+        e.line(depth + 2, f"if end > limit or {head} > {0x8000 if self.flexible else 0x7FFF}: raise Truncated")
+        e.line(depth + 2, f"{target} = str(buf[pos:end], 'utf-8', 'replace'); pos = end")
 
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
         depth = self.emit_null(e, depth, value)
@@ -377,11 +379,16 @@ def emit_run(e: Emitter, depth: int, run: list[tuple[str, str]]) -> None:
 
 def emit_pack(e: Emitter, depth: int, run: list[tuple[str, str]]) -> None:
     if run:
-        formats = "".join(fmt for fmt, _ in run)
-        if "16s" in formats:
-            e.names["uuid16"] = _uuid16
-        e.line(depth, f"out += {e.packer(formats)}({', '.join(place for _, place in run)})")
+        e.line(depth, f"out += {emit_packed(e, run)}")
         run.clear()
+
+
+def emit_packed(e: Emitter, run: list[tuple[str, str]]) -> str:
+    """The bytes of fixed fields, by format and value."""
+    formats = "".join(fmt for fmt, _ in run)
+    if "16s" in formats:
+        e.names["uuid16"] = _uuid16
+    return f"{e.packer(formats)}({', '.join(place for _, place in run)})"
 
 
 def emit_value_read(wire: Wire, e: Emitter, depth: int, target: str) -> None:

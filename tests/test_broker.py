@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.errors import Errors
@@ -27,6 +29,39 @@ from .wire import Closed, Wire, request_frame
 def wire(broker: Broker) -> Any:
     with Wire(broker.bootstrap_servers) as connected:
         yield connected
+
+
+# commits
+
+
+def test_what_members_commit_at_the_same_time_is_one_batch(broker: Broker, wire: Wire) -> None:
+    """Eight requests that the broker finds when it comes back to its sockets; each gets its own reply."""
+    create(wire, "together", 8)
+    while wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["together"])).coordinators[0].error_code:
+        continue
+    r = m.OffsetCommitRequest
+
+    def request(n: int) -> Any:
+        part = r.OffsetCommitRequestPartition(partition_index=n, committed_offset=100 + n, committed_metadata="")
+        return r(group_id="together", topics=[r.OffsetCommitRequestTopic(name="together", partitions=[part])])
+
+    while wire.ask("OffsetCommit", 8, request(0)).topics[0].partitions[0].error_code == Errors.COORDINATOR_LOAD_IN_PROGRESS:
+        continue
+    members = [Wire(broker.bootstrap_servers) for _ in range(8)]
+    for member in members:
+        member.ask("ListGroups", 4, m.ListGroupsRequest())  # they are known to the broker
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        for n, member in enumerate(members):
+            member.say("OffsetCommit", 8, request(n))
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    for n, member in enumerate(members):
+        (part,) = member.reply("OffsetCommit", 8).topics[0].partitions
+        assert (part.partition_index, part.error_code) == (n, 0)
+        member.close()
+    (log,) = (broker.data_directory / f"__consumer_offsets-{partition_for('together', 50)}").glob("*.log")
+    assert [at.header.record_count for at in records.batches(log.read_bytes())][-2:] == [1, 8]
 
 
 # the simulated high watermark

@@ -60,7 +60,7 @@ def _append_all(context: Context, request: Any, verified: dict[int, Verification
     if failed and context.version >= LEADERS_SINCE:
         _name_leaders(context, response)
     if waits:
-        context.broker.settle()  # most high watermarks are there at once, and nothing needs to be parked
+        context.broker.settle_moves()  # most high watermarks are there at once, and nothing needs to be parked
         waits = [(partition, end, answer) for partition, end, answer in waits if partition.high_watermark < end]
         if waits:
             return _wait(context, response, waits, request.timeout_ms)

@@ -21,11 +21,7 @@ async def handle(context: Context, request: Any) -> Any:
     metadata = context.broker.metadata
     r = messages.CreateTopicsResponse
     response = r()
-    try:
-        outcome = await metadata.submit(lambda: topics.create_topics(metadata.controller, request), request.timeout_ms)
-    except ApiError as why:  # of all
-        response.topics = [r.CreatableTopicResult(name=t.name, error_code=why.code, error_message=why.message) for t in request.topics]
-        return response
+    outcome = await metadata.submit(lambda: topics.create_topics(metadata.controller, request), request.timeout_ms)
     for topic, error, topic_id, partitions, factor in outcome:
         out = r.CreatableTopicResult(name=topic.name)
         if error is not None:
@@ -36,6 +32,11 @@ async def handle(context: Context, request: Any) -> Any:
             out.configs = _configs(context, topic) if context.version >= REPLY_CONFIGS_SINCE else []
         response.topics.append(out)
     return response
+
+
+def failed(context: Context, request: Any, error: ApiError) -> Any:
+    r = messages.CreateTopicsResponse
+    return r(topics=[r.CreatableTopicResult(name=t.name, error_code=error.code, error_message=error.message) for t in request.topics])
 
 
 def _configs(context: Context, topic: Any) -> list[Any]:

@@ -16,16 +16,6 @@ from ..context import Context
 
 
 async def handle(context: Context, request: Any) -> Any:
-    try:
-        return await _delete(context, request)
-    except ApiError as error:  # of all
-        result = messages.DeleteTopicsResponse.DeletableTopicResult
-        pairs = _pairs(context, request)
-        return messages.DeleteTopicsResponse(responses=[result(name=name, topic_id=i, error_code=error.code) for name, i in pairs])
-
-
-async def _delete(context: Context, request: Any) -> Any:
-    """ApiError."""
     if not context.broker.config["delete.topic.enable"]:
         raise ApiError(Errors.TOPIC_DELETION_DISABLED if context.version >= 3 else Errors.INVALID_REQUEST)
     r = messages.DeleteTopicsResponse
@@ -44,6 +34,11 @@ async def _delete(context: Context, request: Any) -> Any:
             out.error_code, out.error_message = error.code, error.text
         responses.append(out)
     return r(responses=responses)
+
+
+def failed(context: Context, request: Any, error: ApiError) -> Any:
+    r = messages.DeleteTopicsResponse
+    return r(responses=[r.DeletableTopicResult(name=name, topic_id=i, error_code=error.code) for name, i in _pairs(context, request)])
 
 
 def _pairs(context: Context, request: Any) -> list[tuple[str | None, bytes]]:

@@ -12,6 +12,7 @@ from ...coordinator.group import offsets
 from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from .. import committing
 from ..appending import verifies
 from ..committing import Kind, commit
 from ..context import Context
@@ -25,10 +26,16 @@ LOADING_SINCE = 2
 NO_SEQUENCE = -1
 
 
-async def handle(context: Context, request: Any) -> Any:
-    r = messages.TxnOffsetCommitResponse
-    kind = Kind(r, r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition, ids_since=6)
-    return await commit(context, request, kind, lambda: _commit(context, request))
+_R = messages.TxnOffsetCommitResponse
+KIND = Kind(_R, _R.TxnOffsetCommitResponseTopic, _R.TxnOffsetCommitResponsePartition, offsets.TXN_TOPIC_IDS_SINCE)
+
+
+def handle(context: Context, request: Any) -> Any:
+    return commit(context, request, KIND, lambda: _commit(context, request))
+
+
+def failed(context: Context, request: Any, error: ApiError) -> Any:
+    return committing.failed(context, request, KIND, error)
 
 
 async def _commit(context: Context, request: Any) -> Any:

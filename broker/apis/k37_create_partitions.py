@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...coordinator.metadata import topics
@@ -12,12 +13,16 @@ from ..context import Context
 
 async def handle(context: Context, request: Any) -> Any:
     metadata = context.broker.metadata
+    return _told(await metadata.submit(lambda: topics.create_partitions(metadata.controller, request), request.timeout_ms))
+
+
+def failed(context: Context, request: Any, error: ApiError) -> Any:
+    return _told((topic.name, error) for topic in request.topics)
+
+
+def _told(outcome: Iterable[tuple[str, ApiError | None]]) -> Any:
     r = messages.CreatePartitionsResponse
     response = r()
-    try:
-        outcome = await metadata.submit(lambda: topics.create_partitions(metadata.controller, request), request.timeout_ms)
-    except ApiError as why:  # of all
-        outcome = [(topic.name, why) for topic in request.topics]
     for name, error in outcome:
         out = r.CreatePartitionsTopicResult(name=name)
         if error is not None:

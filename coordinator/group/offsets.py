@@ -7,7 +7,7 @@ one with the highest offset in the log wins.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -29,8 +29,8 @@ NO_OFFSET = -1
 NO_RETENTION = -1
 NO_GENERATION = -1
 NO_METADATA = {"", None}
-GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
-TXN_GROUP_ID_NOT_FOUND_SINCE = STALE_EPOCH_SINCE = 6  # TxnOffsetCommit
+GROUP_ID_NOT_FOUND_SINCE, TOPIC_IDS_SINCE = 9, 10  # OffsetCommit
+TXN_GROUP_ID_NOT_FOUND_SINCE = STALE_EPOCH_SINCE = TXN_TOPIC_IDS_SINCE = 6  # TxnOffsetCommit
 K = TypeVar("K")
 
 
@@ -130,7 +130,8 @@ def commit(shard: GroupShard, client: Client, request: Any) -> Result:
     check = _check_commit(shard, client.version, request)
     r = messages.OffsetCommitResponse
     expire = -1 if request.retention_time_ms == NO_RETENTION else shard.env.now_ms() + request.retention_time_ms
-    return _committed(shard, request, check, r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, expire)
+    reply = Answers(r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, client.version >= TOPIC_IDS_SINCE)
+    return _committed(shard, request, check, reply, expire)
 
 
 def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Result:
@@ -138,14 +139,29 @@ def commit_in_transaction(shard: GroupShard, client: Client, request: Any) -> Re
     r = messages.TxnOffsetCommitResponse
     try:
         check = _check_in_transaction(shard, client.version, request)
-        return _committed(shard, request, check, r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition)
+        reply = Answers(r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition, client.version >= TXN_TOPIC_IDS_SINCE)
+        return _committed(shard, request, check, reply)
     except ApiError as error:
         if error.code == Errors.STALE_MEMBER_EPOCH and client.version < STALE_EPOCH_SINCE:
             raise ApiError(Errors.ILLEGAL_GENERATION) from None
         raise
 
 
-def _committed(shard: GroupShard, request: Any, check: Any, response: Any, topic_result: Any, result: Any, expire: int = -1) -> Result:
+class Answers(NamedTuple):
+    """The response to a request, what it has of a topic and of a partition, and whether topics have ids in its version, and no names."""
+
+    response: Any
+    topic: Any
+    partition: Any
+    by_id: bool
+
+    def add(self, topic: Any, partitions: list[Any]) -> None:
+        named = self.topic(topic_id=topic.topic_id) if self.by_id else self.topic(name=topic.name)
+        named.partitions = partitions
+        self.response.topics.append(named)
+
+
+def _committed(shard: GroupShard, request: Any, check: Any, reply: Answers, expire: int = -1) -> Result:
     now = shard.env.now_ms()
     records: list[Any] = []
     for topic in request.topics:
@@ -155,12 +171,12 @@ def _committed(shard: GroupShard, request: Any, check: Any, response: Any, topic
             records.append(_all_of(request.group_id, topic, check, now))
         else:
             codes = _each_of(shard, request.group_id, topic, check, now, expire, records)
-        answers = [result(partition_index=p.partition_index) for p in partitions]
+        answers = [reply.partition(p.partition_index) for p in partitions]
         for place, code in codes.items():
             answers[place].error_code = code
         shard.counts["offset_commits"] += len(answers) - len(codes)
-        response.topics.append(topic_result(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return Result(records, response)
+        reply.add(topic, answers)
+    return Result(records, reply.response)
 
 
 def _all_of(group_id: str, topic: Any, check: Any, now: int) -> Commits:
