@@ -28,6 +28,9 @@ _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 SINCE = click.option("--since", metavar="WHEN", help="From when on: 90s, 15m, 2h, 7d, an ISO time (UTC), or ms since 1970.")
 OUT = click.option("--out", type=click.Path(), help="Where to write: a file for html, else a directory.")
 FORMAT = click.option("--format", "kind", type=click.Choice(FORMATS), default="table", show_default=True)
+PROPERTIES = click.option(
+    "--properties", type=click.Path(exists=True, dir_okay=False), help="The broker's properties, for those that its directory has not."
+)
 SETTING = click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
 
 
@@ -119,12 +122,14 @@ def _job(name: str, help_: str, title: str) -> None:
     @SINCE
     @OUT
     @FORMAT
+    @PROPERTIES
     @SETTING
-    def run(directory: str, since: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
+    def run(directory: str, since: str | None, out: str | None, kind: str, properties: str | None, settings: tuple[str, ...]) -> None:
         begin = since_ms(since, int(time.time() * 1000))
 
         def work() -> int:
             source = opened(directory, begin, settings, small=name != "compaction")
+            source.settings = broker_settings(properties)
             from .jobs import report_of
 
             return tell(report_of(name)(source), f"{title} of {directory}", kind, out)
@@ -143,6 +148,16 @@ def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: 
     from .jobs import Input
 
     return Input(spark, directory, begin)
+
+
+def broker_settings(path: str | None) -> dict[str, str]:
+    """A broker's properties. OSError, ValueError."""
+    if path is None:
+        return {}
+    import javaproperties
+
+    with open(path, encoding="utf-8") as file:
+        return dict(javaproperties.load(file))
 
 
 _ABOUT = {

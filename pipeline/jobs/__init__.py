@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -37,12 +37,16 @@ class Report:
 
 @dataclass
 class Input:
-    """A data directory, from when on it is looked at, and when that is: ms since the epoch. Tables are read once and kept."""
+    """A data directory, from when on it is looked at, and when that is: ms since the epoch. Tables are read once and kept.
+
+    `settings`: the broker's properties, which are not in its directory; only those that jobs name matter.
+    """
 
     spark: SparkSession
     path: str
     since_ms: int | None = None
     now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    settings: Mapping[str, str] = field(default_factory=dict)
     _tables: dict[Any, DataFrame] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
@@ -70,6 +74,13 @@ class Input:
         if not self.has(topic):
             return None
         return self.table("internal", topic=topic, isolation="read_committed" if committed else "read_uncommitted", mode="dropmalformed")
+
+    def setting_ms(self, name: str, otherwise: int) -> int:
+        """A number of milliseconds among the broker's properties. ValueError where it is none."""
+        text = self.settings.get(name, str(otherwise)).strip()
+        if not text.isdecimal():
+            raise ValueError(f"{name} is a number of milliseconds, not {text!r}")
+        return int(text)
 
     def lately(self, frame: DataFrame, column: str) -> DataFrame:
         """The rows whose time, or its absence, is not before `since_ms`."""

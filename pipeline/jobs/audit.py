@@ -17,7 +17,7 @@ from . import Input, Report
 from .transactions import hanging, spans, states
 
 SEQUENCE_MASK = 0x7FFFFFFF
-PRODUCER_EXPIRY = "INTERVAL 1 DAY"  # producer.id.expiration.ms
+PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS = "producer.id.expiration.ms", 86_400_000  # the broker's setting, and its default
 
 
 def report(source: Input) -> Report:
@@ -25,7 +25,8 @@ def report(source: Input) -> Report:
     batches = source.table("batches", verifyRecords="compressed")
     partitions, index, files = source.table("partitions"), source.table("index", verifyIndex="true"), source.table("files")
     log = spans(batches)
-    parts = [in_logs(batches, partitions), in_ends(partitions), in_indexes(index), in_aborted(log, partitions, index), in_files(files)]
+    expiry_ms = source.setting_ms(PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS)
+    parts = [in_logs(batches, partitions, expiry_ms), in_ends(partitions), in_indexes(index), in_aborted(log, partitions, index), in_files(files)]
     internal = source.internal("__transaction_state")
     if internal is not None:
         parts.append(in_transactions(log, internal))
@@ -56,11 +57,14 @@ def looked_at(batches: DataFrame, partitions: DataFrame) -> DataFrame:
     return partitions.join(read, ["topic", "partition"], "left").select(*columns).fillna(0).orderBy("topic", "partition")
 
 
-def in_logs(batches: DataFrame, partitions: DataFrame) -> DataFrame:
-    """Bytes, CRCs, records, the order of offsets and leader epochs; and what each producer wrote in its order: nothing left out, nothing twice."""
+def in_logs(batches: DataFrame, partitions: DataFrame, expiry_ms: int = PRODUCER_EXPIRY_MS) -> DataFrame:
+    """Bytes, CRCs, records, the order of offsets and leader epochs; and what each producer wrote in its order: nothing left out, nothing twice.
+
+    `expiry_ms`: after how long the broker forgets a producer, which then may begin anew.
+    """
     producer = "producerId, producerEpoch"
     return _told(
-        _beside_neighbours(batches, partitions),
+        _beside_neighbours(batches, partitions, expiry_ms),
         _finding("error IS NOT NULL AND magic < 0", "bytes", "%s", "error"),
         _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", "crc", "%s", "error"),
         _finding("error IS NOT NULL AND magic >= 0 AND crcValid", "records", "%s", "error"),
@@ -84,7 +88,7 @@ def in_logs(batches: DataFrame, partitions: DataFrame) -> DataFrame:
     )
 
 
-def _beside_neighbours(batches: DataFrame, partitions: DataFrame) -> DataFrame:
+def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int) -> DataFrame:
     """Every batch beside the one before it, and the one before it of its producer: what is due, what is expected, what that makes of it."""
     marks = partitions.selectExpr(
         "topic",
@@ -122,7 +126,7 @@ def _beside_neighbours(batches: DataFrame, partitions: DataFrame) -> DataFrame:
         "try_element_at(filter(leaderEpochs, e -> e.startOffset <= offset), -1).epoch AS epoch",
         "numbered AND producerEpoch = last.epoch AS same",
         f"if(producerEpoch = last.epoch, (last.sequence + 1) & {SEQUENCE_MASK}, 0) AS expected",
-        f"last.lastOffset >= knownFrom AND maxTimestamp <= last.maxTimestamp + {PRODUCER_EXPIRY} AS known",
+        f"last.lastOffset >= knownFrom AND maxTimestamp <= last.maxTimestamp + INTERVAL '{expiry_ms / 1000:.3f}' SECOND AS known",
     )
     return rows.selectExpr(
         "*",

@@ -1,29 +1,40 @@
 """What the log cleaner would keep if it ran now: the last record of each key, all that lies in the active segment, is not stable yet or is
 younger than `min.compaction.lag.ms` of its topic, tombstones and markers whose time has not come. Batches that it empties and keeps for their
-producers' sake hold no records. The broker's own `log.cleaner.min.compaction.lag.ms` is not in its data directory, and counts as 0.
+producers' sake hold no records. For topics without a lag of their own `log.cleaner.min.compaction.lag.ms` counts, as the metadata has it; what
+stands in the broker's properties alone is not in its data directory, and is told (`Input.settings`), else it is Kafka's default, 0.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from ...coordinator.metadata.format import CLUSTER_METADATA
-from . import Input, NotThere, Plot, Report, configurations
+from ...storage import layout
+from ...storage.checkpoints import decode_properties
+from ..files import Files
+from . import Input, NotThere, Plot, Report
 
 RECORD_COLUMNS = "topic string, partition int, offset long, key binary, keySize int, valueSize int, control boolean, batchOffset long, position long"
+POLICY, LAG, BROKER_LAG = "cleanup.policy", "min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
+TOPIC, BROKER = 2, 4  # types of resources
+ALL_BROKERS = ""  # the name of the resource
 
 
 def report(source: Input) -> Report:
-    metadata = source.internal(CLUSTER_METADATA, committed=False)
-    options = {} if metadata is None else {"topic": ",".join(compacted_topics(source, metadata))}
-    if metadata is not None and not options["topic"]:
+    policies = policies_of(source)
+    if policies is not None and not policies.compacted:
         raise NotThere(f"no topic of {source.path} is compacted")
+    options = {} if policies is None else {"topic": ",".join(policies.compacted)}
     reader = source.spark.read.format("kafka-log").schema(RECORD_COLUMNS).options(path=source.path, mode="dropmalformed", **options)
     records = reader.load()
     stable = reader.option("isolation", "read_committed").load()
-    batches, waits = source.read("batches", **options), None if metadata is None else lags(metadata)
-    cleanable = limits(batches, source.table("files"), source.table("partitions"), waits, source.now_ms)
+    batches, lags = source.read("batches", **options), policies or Policies([], {}, source.setting_ms(BROKER_LAG, 0))
+    cleanable = limits(batches, source.table("files"), source.table("partitions"), lags, source.now_ms)
     marked = source.kept(judged(records, stable, batches, cleanable, source.now_ms))
     return Report(
         {"partitions": summary(marked), "keys": keys(marked)},
@@ -31,32 +42,57 @@ def report(source: Input) -> Report:
     )
 
 
-def compacted_topics(source: Input, metadata: DataFrame) -> list[str]:
-    """The topics of a directory with the policy compact, by the metadata."""
-    rows = configured(metadata, "cleanup.policy").collect()
-    return sorted(row.topic for row in rows if row.value and "compact" in row.value and source.has(row.topic))
+class Policies(NamedTuple):
+    """Which topics of a directory are compacted, those with a lag of their own, and the lag of all others."""
+
+    compacted: list[str]
+    lags_ms: dict[str, int]
+    other_lag_ms: int
 
 
-def lags(metadata: DataFrame) -> DataFrame:
-    """`min.compaction.lag.ms` of the topics that have it: topic, lagMs."""
-    return configured(metadata, "min.compaction.lag.ms").where("value IS NOT NULL").selectExpr("topic", "bigint(value) AS lagMs")
+def policies_of(source: Input) -> Policies | None:
+    """By the metadata, where the directory has any."""
+    metadata = source.internal(CLUSTER_METADATA, committed=False)
+    if metadata is None:
+        return None
+    rows = metadata.where("type IN ('ConfigRecord', 'TopicRecord', 'RemoveTopicRecord')").select("offset", "type", "value").collect()
+    values = configured((row.type, json.loads(row.value)) for row in sorted(rows, key=lambda row: row.offset))
+    topics = {name: {key: value for (_, other, key), value in values.items() if other == name} for kind, name, _ in values if kind == TOPIC}
+    compacted = sorted(name for name, own in topics.items() if "compact" in own.get(POLICY, "") and source.has(name))
+    node = decode_properties(Files(source.path).whole(layout.META_PROPERTIES)).get("node.id", ALL_BROKERS)
+    static = source.setting_ms(BROKER_LAG, 0)
+    other = values.get((BROKER, node, BROKER_LAG)) or values.get((BROKER, ALL_BROKERS, BROKER_LAG)) or static
+    return Policies(compacted, {name: int(own[LAG]) for name, own in topics.items() if LAG in own}, int(other))
 
 
-def configured(metadata: DataFrame, name: str) -> DataFrame:
-    """What topics are configured to by now: topic, value, which is null where that was taken back."""
-    rows = configurations(metadata).where((f.col("resource_type") == 2) & (f.col("name") == name))
-    return rows.groupBy(f.col("resource_name").alias("topic")).agg(f.max_by("value", "offset").alias("value"))
+def configured(records: Iterable[tuple[str, Any]]) -> dict[tuple[int, str, str], str]:
+    """What is configured after records of the metadata, by type and name of the resource and by key; a topic takes with it what was its."""
+    values: dict[tuple[int, str, str], str] = {}
+    names: dict[str, str] = {}
+    for kind, record in records:
+        if kind == "TopicRecord":
+            names[record["topic_id"]] = record["name"]
+        elif kind == "RemoveTopicRecord":
+            gone = names.pop(record["topic_id"], None)
+            values = {at: value for at, value in values.items() if at[:2] != (TOPIC, gone)}
+        elif record["value"] is None:
+            values.pop((record["resource_type"], record["resource_name"], record["name"]), None)
+        else:
+            values[record["resource_type"], record["resource_name"], record["name"]] = record["value"]
+    return values
 
 
-def limits(batches: DataFrame, files: DataFrame, partitions: DataFrame, lags: DataFrame | None, now_ms: int) -> DataFrame:
+def limits(batches: DataFrame, files: DataFrame, partitions: DataFrame, policies: Policies, now_ms: int) -> DataFrame:
     """Up to where each partition can be cleaned, `limit`: to its active segment, its last stable offset, its first segment that is too young."""
     place = ["topic", "partition"]
     active = files.where("kind = 'log'").groupBy(*place).agg(f.max("baseOffset").alias("activeFrom"))
     ends = partitions.select(*place, "lastStableOffset", "cleanedOffset").join(active, place)
-    if lags is None:
+    if not any((*policies.lags_ms.values(), policies.other_lag_ms)):
         return ends.selectExpr(*place, "least(activeFrom, lastStableOffset) AS limit")
+    own = f.create_map(*(f.lit(one) for pair in policies.lags_ms.items() for one in pair))
+    lag = f.coalesce(own[f.col("topic")], f.lit(policies.other_lag_ms)) if policies.lags_ms else f.lit(policies.other_lag_ms)
     segments = batches.where("magic >= 0").groupBy(*place, "segment").agg(f.max("maxTimestamp").alias("youngest"), f.max("lastOffset").alias("last"))
-    dirty = segments.join(f.broadcast(ends), place).where("last >= coalesce(cleanedOffset, 0)").join(f.broadcast(lags), "topic")
+    dirty = segments.join(f.broadcast(ends), place).where("last >= coalesce(cleanedOffset, 0)").withColumn("lagMs", lag)
     young = dirty.where(f"unix_millis(youngest) > {now_ms} - lagMs AND lagMs > 0")
     from_ = young.groupBy(*place).agg(f.expr("min(bigint(substring(segment, 1, 20))) AS youngFrom"))
     return ends.join(f.broadcast(from_), place, "left").selectExpr(*place, "least(activeFrom, lastStableOffset, youngFrom) AS limit")

@@ -23,11 +23,12 @@ from ottla.storage import checkpoints, layout
 pytestmark = pytest.mark.slow
 NAME = "00000000000000000000"
 END = 12
+EXPIRY_MS = 50
 ABORTED = layout.TXN_INDEX_ENTRY.pack(0, 8, 6, 8, 9)
 
 
-def batch(base: int, count: int, **settings: Any) -> bytes:
-    made = [Record(b"k", b"value %d" % (base + n), 1000 + base + n, base + n) for n in range(count)]
+def batch(base: int, count: int, since_ms: int = 1000, **settings: Any) -> bytes:
+    made = [Record(b"k", b"value %d" % (base + n), since_ms + base + n, base + n) for n in range(count)]
     return bytes(records.encode(made, Template(base_offset=base, leader_epoch=3, **settings)))
 
 
@@ -86,7 +87,7 @@ class Planted:
         """The kinds of findings by what was planted."""
         (self.root / layout.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets(self.ends))
         (self.root / layout.CLEANER_OFFSETS).write_bytes(checkpoints.encode_offsets(self.cleaned))
-        source = Input(spark, str(self.root), since_ms)
+        source = Input(spark, str(self.root), since_ms, settings={audit.PRODUCER_EXPIRY: str(EXPIRY_MS)})
         rows = audit.report(source).tables["findings"].collect()
         source.close()
         found: dict[str, set[str]] = {what: set() for what in self.what.values()}
@@ -148,6 +149,14 @@ LOGS: dict[str, tuple[list[bytes], set[str]]] = {
     "a new epoch begins at 0": ([batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=0)], set()),
     "a new epoch begins later": (
         [batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=3)],
+        {"sequence-gap"},
+    ),
+    "a producer that was forgotten": (
+        [batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 1, 1000 + EXPIRY_MS, base_sequence=5, **PRODUCER)],
+        set(),
+    ),
+    "a producer that was not yet forgotten": (
+        [batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 1, 1000 + EXPIRY_MS - 1, base_sequence=5, **PRODUCER)],
         {"sequence-gap"},
     ),
     "a compressed block that is none": ([broken_block()], {"records"}),

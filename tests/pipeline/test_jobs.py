@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from ottla.pipeline.jobs import Input, audit, compaction, report_of, shares, together, transactions
@@ -151,20 +151,40 @@ def test_compaction_is_what_kafkas_cleaner_left(spark: Any, archive: Path, left:
     source = Input(spark, str(archive / name))
     reader = spark.read.format("kafka-log").schema(compaction.RECORD_COLUMNS).options(path=source.path, topic=TOPICS)
     batches = source.table("batches", topic=TOPICS)
-    lags = compaction.lags(source.read("internal", topic="__cluster_metadata"))
-    limits = compaction.limits(batches, source.read("files"), source.read("partitions", topic=TOPICS), lags, cleaned_at_ms)
+    policies = compaction.policies_of(source)
+    assert policies == (["compacted", "young"], {"young": 3_600_000}, 0)
+    limits = compaction.limits(batches, source.read("files"), source.read("partitions", topic=TOPICS), policies, cleaned_at_ms)
     rows = compaction.judged(reader.load(), reader.option("isolation", "read_committed").load(), batches, limits, cleaned_at_ms)
     assert {(row.topic, row.offset) for row in rows.where("kept").select("topic", "offset").collect()} == left
     source.close()
 
 
 def test_what_could_be_cleaned_later(spark: Any, archive: Path, left: set[tuple[str, int]], cleaned_at_ms: int) -> None:
-    """When the hour that `young` waits has gone by."""
-    source = Input(spark, str(archive / "before"), now_ms=cleaned_at_ms + 2 * 3_600_000)
-    kept = {row.topic: row.keptRecords for row in compaction.report(source).tables["partitions"].collect()}
+    """When the hour that `young` waits has gone by, and the day that others wait where the broker says so has not."""
+    day_ms = {compaction.BROKER_LAG: "86400000"}
+    source = Input(spark, str(archive / "before"), now_ms=cleaned_at_ms + 2 * 3_600_000, settings=day_ms)
+    rows = {row.topic: row for row in compaction.report(source).tables["partitions"].collect()}
     source.close()
-    assert kept["compacted"] == sum(topic == "compacted" for topic, _ in left)
-    assert kept["young"] < sum(topic == "young" for topic, _ in left) / 2
+    assert rows["compacted"].keptRecords == rows["compacted"].records > sum(topic == "compacted" for topic, _ in left)
+    assert rows["young"].keptRecords < sum(topic == "young" for topic, _ in left) / 2
+
+
+def test_what_is_configured_is_what_was_said_last() -> None:
+    def told(name: str, value: str | None, resource: tuple[int, str] = (compaction.TOPIC, "t")) -> tuple[str, dict[str, Any]]:
+        return "ConfigRecord", {"resource_type": resource[0], "resource_name": resource[1], "name": name, "value": value}
+
+    topic = "TopicRecord", {"topic_id": "0a", "name": "t"}
+    own, broker = (compaction.TOPIC, "t", compaction.LAG), (compaction.BROKER, "", compaction.BROKER_LAG)
+    said = [topic, told(compaction.LAG, "1"), told(compaction.LAG, "2"), told(compaction.BROKER_LAG, "9", broker[:2])]
+    assert compaction.configured(said) == {own: "2", broker: "9"}
+    assert compaction.configured([*said, told(compaction.LAG, None)]) == {broker: "9"}
+    gone = "RemoveTopicRecord", {"topic_id": "0a"}
+    assert compaction.configured([*said, gone, topic]) == {broker: "9"}, "a topic takes its own with it"
+
+
+def test_a_setting_that_is_no_number() -> None:
+    with pytest.raises(ValueError, match="is a number of milliseconds, not 'an hour'"):
+        Input(cast(Any, None), "", settings={compaction.BROKER_LAG: "an hour"}).setting_ms(compaction.BROKER_LAG, 0)
 
 
 def test_a_compacted_directory_is_clean(spark: Any, archive: Path) -> None:
