@@ -59,7 +59,7 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",  # in the 48 MB for one compiler Java goes on sweeping
 }
 # How Spark starts Python and talks to it: by TCP each task waits 40 ms for an acknowledgement that is delayed.
 WORKERS = {"spark.python.daemon.module": "ottla.pipeline.daemon", "spark.python.unix.domain.socket.enabled": "true"}

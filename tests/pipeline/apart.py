@@ -25,13 +25,18 @@ def commits(out: Path) -> int:
     return len(list(out.glob("_checkpoint/commits/[0-9]*")))
 
 
+def with_small_java() -> dict[str, str]:
+    """The environment of a command whose Java compiles little."""
+    return {**os.environ, "JDK_JAVA_OPTIONS": pipeline.SMALL[pipeline.JAVA_OPTIONS]}
+
+
 def killed_export(directory: str, out: Path) -> Path:
     """Killed when it has written some of its batches."""
     arguments = ottla("export", directory, "--topic", TOPICS, "--out", str(out), "--offsets-per-batch", str(OFFSETS_PER_BATCH))
     small = {name: value for name, value in pipeline.SMALL.items() if name != pipeline.JAVA_OPTIONS}
     for name, value in {**small, "spark.master": "local[1]"}.items():
         arguments += ["--conf", f"{name}={value}"]
-    export = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
+    export = subprocess.Popen(arguments, env=with_small_java(), stderr=subprocess.DEVNULL, start_new_session=True)
     while commits(out) < 2:
         assert export.poll() is None, "it was done before it could be killed"
         time.sleep(0.05)  # another process's files can only be polled
@@ -49,6 +54,5 @@ def declared(directory: str, parent: Path) -> Ran:
     """One table of a project as `ottla pipeline new` makes it."""
     project = parent / "mine"
     subprocess.run(ottla("new", str(project), directory), check=True, stdout=subprocess.DEVNULL)
-    environment = {**os.environ, "JDK_JAVA_OPTIONS": pipeline.SMALL[pipeline.JAVA_OPTIONS]}
-    ran = subprocess.run(ottla("run", str(project), "--refresh", "partitions"), env=environment, check=False, capture_output=True)
+    ran = subprocess.run(ottla("run", str(project), "--refresh", "partitions"), env=with_small_java(), check=False, capture_output=True)
     return Ran(project, ran.returncode)

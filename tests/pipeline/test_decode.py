@@ -124,7 +124,7 @@ def test_old_message_sets(magic: int, codec: int) -> None:
     assert [row[1:4] for row in by_columns(data)] == [(one.timestamp, one.key, one.value) for one in legacy.decode(data)]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(BATCHES, st.data())
 def test_a_damaged_batch_is_noticed_and_the_others_are_read(made: Any, chance: Any) -> None:
     """What is opened after a byte was changed is what the codec reads; only the batch with the byte may be lost."""

@@ -152,7 +152,7 @@ def test_compaction_is_what_kafkas_cleaner_left(spark: Any, archive: Path, left:
     reader = spark.read.format("kafka-log").schema(compaction.RECORD_COLUMNS).options(path=source.path, topic=TOPICS)
     batches = source.table("batches", topic=TOPICS)
     policies = compaction.policies_of(source)
-    assert policies == (["compacted", "young"], {"young": 3_600_000}, 0)
+    assert policies == (["__transaction_state", "compacted", "young"], {"young": 3_600_000}, 0)
     limits = compaction.limits(batches, source.read("files"), source.read("partitions", topic=TOPICS), policies, cleaned_at_ms)
     rows = compaction.judged(reader.load(), reader.option("isolation", "read_committed").load(), batches, limits, cleaned_at_ms)
     assert {(row.topic, row.offset) for row in rows.where("kept").select("topic", "offset").collect()} == left
