@@ -143,3 +143,16 @@ def test_what_administers_one_node(at: list[str], tmp_path: Path) -> None:
     assert "No partition reassignments found" in ran("reassign.ReassignPartitionsCommand", *at, "--list")
     refused = tool("AclCommand", *at, "--list")
     assert "No Authorizer is configured on the broker" in refused.stdout + refused.stderr
+    users = (*at, "--entity-type", "users", "--entity-name", "alice", "--alter")
+    assert "Completed updating config for user alice" in ran("kafka.admin.ConfigCommand", *users, "--add-config", "SCRAM-SHA-256=[password=secret]")
+    assert "Completed updating config for user alice" in ran("kafka.admin.ConfigCommand", *users, "--delete-config", "SCRAM-SHA-256")
+    again = tool("kafka.admin.ConfigCommand", *users, "--delete-config", "SCRAM-SHA-256")
+    assert "Attempt to delete a user credential that does not exist" in again.stdout + again.stderr
+    token = tool("DelegationTokenCommand", *at, "--describe", "--command-config", str(empty(tmp_path)))
+    assert "Delegation Token requests are not allowed" in token.stdout + token.stderr
+
+
+def empty(directory: Path) -> Path:
+    """A file of properties with none."""
+    (directory / "none.properties").touch()
+    return directory / "none.properties"

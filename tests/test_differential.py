@@ -725,6 +725,61 @@ def test_acls_without_an_authorizer(pair: Pair) -> None:
         pair.ask("DeleteAcls", version, x(filters=[]))
 
 
+def test_a_listener_without_sasl(pair: Pair) -> None:
+    """Each is refused, and the connection goes on."""
+    for version in versions("SaslHandshake"):
+        pair.ask("SaslHandshake", version, m.SaslHandshakeRequest(mechanism="PLAIN"))
+    for version in versions("SaslAuthenticate"):
+        pair.ask("SaslAuthenticate", version, m.SaslAuthenticateRequest(auth_bytes=b"x"))
+
+
+def test_delegation_tokens_are_for_those_who_logged_in(pair: Pair) -> None:
+    c, d = m.CreateDelegationTokenRequest, m.DescribeDelegationTokenRequest
+    renewers = [c.CreatableRenewers(principal_type="User", principal_name="a")]
+    for version in versions("CreateDelegationToken"):
+        pair.ask("CreateDelegationToken", version, c(renewers=renewers, max_lifetime_ms=1000))
+    pair.ask("CreateDelegationToken", 3, c(owner_principal_type="User", owner_principal_name="b", max_lifetime_ms=-1))
+    for version in versions("RenewDelegationToken"):
+        pair.ask("RenewDelegationToken", version, m.RenewDelegationTokenRequest(hmac=b"x", renew_period_ms=1))
+        pair.ask("ExpireDelegationToken", version, m.ExpireDelegationTokenRequest(hmac=b"x", expiry_time_period_ms=1))
+    for version in versions("DescribeDelegationToken"):
+        for owners in (None, [], [d.DescribeDelegationTokenOwner(principal_type="User", principal_name="a")]):
+            pair.ask("DescribeDelegationToken", version, d(owners=owners))
+
+
+def test_scram_credentials(pair: Pair) -> None:
+    """Of one mechanism for each user: in which order Kafka tells several is chance."""
+    a, d = m.AlterUserScramCredentialsRequest, m.DescribeUserScramCredentialsRequest
+
+    def put(name: str, mechanism: int, iterations: int = 4096, password: bytes = b"pw") -> Any:
+        return a.ScramCredentialUpsertion(name=name, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=password)
+
+    def delete(name: str, mechanism: int) -> Any:
+        return a.ScramCredentialDeletion(name=name, mechanism=mechanism)
+
+    steps: list[tuple[list[Any], list[Any]]] = [
+        ([], []),
+        ([delete("a", 1)], []),
+        ([], [put("a", 1), put("b", 2, 8192), put("carol", 1, 16384)]),
+        ([], [put("a", 1, 5000)]),
+        ([], [put("c", 1, 4095), put("d", 1, 16385), put("e", 0), put("f", 3), put("", 1), put("g", -1, 1)]),
+        ([delete("", 1), delete("a", 0), delete("a", 2), delete("zz", 1), delete("zz", 1)], []),
+        ([delete("a", 1)], [put("a", 1), put("h", 1)]),
+        ([delete("a", 1), delete("a", 1)], [put("i", 1), put("i", 2), put("j", 2)]),
+        ([delete("a", 1), delete("b", 1)], [put("k", 2), put("l", 2), put("l", 7)]),
+        ([delete("b", 2)], [put("n", 1), put("m", 1, password=b"")]),
+        ([delete("carol", 1), delete("b", 2)], [put("Ödön", 1), put("x" * 300, 2)]),
+    ]
+    for deletions, upsertions in steps:
+        pair.ask("AlterUserScramCredentials", 0, a(deletions=deletions, upsertions=upsertions))
+        some = [d.UserName(name=name) for name in ("a", "zz", "b", "b", "", "carol")]
+        for users in (None, [], some):
+            pair.ask("DescribeUserScramCredentials", 0, d(users=users))
+    pair.ask("AlterUserScramCredentials", 0, a(upsertions=[put("k", 1)]))
+    told = [wire.ask("DescribeUserScramCredentials", 0, d(users=[d.UserName(name="k")])).results[0] for wire in (pair.ours, pair.theirs)]
+    assert [{info.mechanism: info.iterations for info in one.credential_infos} for one in told] == [{1: 4096, 2: 4096}] * 2
+
+
 def test_elections(pair: Pair) -> None:
     topic(pair, "elected", 2)
     r = m.ElectLeadersRequest

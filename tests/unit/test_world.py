@@ -277,3 +277,17 @@ def test_fetch_sessions_give_way_to_others_when_there_are_too_many() -> None:
     assert fetch(3).session_id != 0
     assert fetch(0, two, 3).error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
     assert fetch(0, three, 2).error_code == 0
+
+
+def test_credentials_are_kept_as_kafka_keeps_them() -> None:
+    """The keys are those that Kafka 4.4.0 wrote; the broker has them after a restart."""
+    world = World()
+    a, d = m.AlterUserScramCredentialsRequest, m.DescribeUserScramCredentialsRequest
+    alice = a.ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"pw")
+    assert world.ask("AlterUserScramCredentials", 0, a(upsertions=[alice])).results[0].error_code == 0
+    (record,) = (record for key, record in world.broker.image.others.items() if key == ("UserScramCredentialRecord", "alice", 1))
+    assert record.stored_key.hex() == "5678ee9d1077eaf019eebd2995dfcf6abcb00e7dbfcc7999826a101285ca578d"
+    assert record.server_key.hex() == "ff96b365feaf2a3e2ce059cfc7988af8c5c00e9146121c75f9f8dad809a5984f"
+    world.broker.stop()
+    (told,) = World(world.files).ask("DescribeUserScramCredentials", 0, d(users=None)).results
+    assert (told.user, [(info.mechanism, info.iterations) for info in told.credential_infos]) == ("alice", [(1, 4096)])
