@@ -51,6 +51,20 @@ class World:
 
     def send(self, name: str, version: int, message: Any, peer: Peer | None = None) -> Answer:
         """A request as an input event, over the connection `peer`; time does not pass."""
+        answer = self._taken(name, version, message, peer or self.peer)
+        self.broker.settle()
+        return answer
+
+    def together(self, *requests: tuple[str, int, Any]) -> list[Answer]:
+        """Requests of several connections that the broker finds in one turn."""
+        answers = []
+        for number, (name, version, message) in enumerate(requests):
+            answers.append(self._taken(name, version, message, Peer("PLAINTEXT", f"127.0.0.1:{number + 2}")))
+            self.broker.settle_soon()
+        self.pass_ms(0)
+        return answers
+
+    def _taken(self, name: str, version: int, message: Any, peer: Peer) -> Answer:
         answer = Answer()
 
         def take(reply: Reply | None, end: bool) -> None:
@@ -64,8 +78,7 @@ class World:
                 answer.reply = codec.parse(f"{name}Response", version, bytes(out), start)
 
         frame = memoryview(bytearray(request_frame(name, version, message)))[4:]
-        answer.waiting = self.dispatcher.handle(peer or self.peer, frame, take)
-        self.broker.settle()
+        answer.waiting = self.dispatcher.handle(peer, frame, take)
         return answer
 
     def ask(self, name: str, version: int, message: Any, within_ms: int = 60_000) -> Any:

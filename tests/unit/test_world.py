@@ -291,3 +291,27 @@ def test_credentials_are_kept_as_kafka_keeps_them() -> None:
     world.broker.stop()
     (told,) = World(world.files).ask("DescribeUserScramCredentials", 0, d(users=None)).results
     assert (told.user, [(info.mechanism, info.iterations) for info in told.credential_infos]) == ("alice", [(1, 4096)])
+
+
+def _commit(offset: int) -> tuple[str, int, Any]:
+    r = m.OffsetCommitRequest
+    part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return "OffsetCommit", 8, r(group_id="g", topics=[r.OffsetCommitRequestTopic(name="t", partitions=[part])])
+
+
+def _codes(answers: list[Any]) -> list[int]:
+    return [part.error_code for answer in answers for topic in answer.reply.topics for part in topic.partitions]
+
+
+def test_what_requests_of_one_turn_write_is_one_batch_or_none_of_it() -> None:
+    world = World(offsets_topic_num_partitions="1")
+    create(world, "t")
+    while world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"])).coordinators[0].error_code:
+        world.pass_ms(10)
+    log = world.broker.partition("__consumer_offsets", 0).open_log()
+    before = log.end_offset
+    assert _codes(world.together(*map(_commit, (5, 6, 7)))) == [0, 0, 0]
+    assert [batch.header.record_count for _, batch in log.batches_from(before) if batch.header is not None] == [3]
+    world.files.fail_writes = OSError(errno.ENOSPC, "No space left on device")
+    failed = world.together(*map(_commit, (8, 9)))
+    assert _codes(failed) == [Errors.NOT_COORDINATOR] * 2
