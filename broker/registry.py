@@ -34,7 +34,7 @@ class Api:
     high: int
     has_records: bool
     _handle: Callable[..., Any] | None = None
-    _failed: Callable[..., Any] | None = None
+    failed: Callable[..., Any] | None = None  # what makes the reply to a request that failed as a whole, where the module has it; known with `handle`
 
     @property
     def name(self) -> str:
@@ -48,13 +48,8 @@ class Api:
     def handle(self) -> Callable[..., Any]:
         if self._handle is None:
             module = importlib.import_module(f"{__package__}.apis.{self.module}")
-            self._handle, self._failed = module.handle, getattr(module, "failed", None)
+            self._handle, self.failed = module.handle, getattr(module, "failed", None)
         return self._handle
-
-    @property
-    def failed(self) -> Callable[..., Any] | None:
-        """What makes the reply to a request that failed as a whole, of an API whose replies have no place for that; set once it was handled."""
-        return self._failed
 
 
 @cache

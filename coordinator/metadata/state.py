@@ -99,7 +99,7 @@ class MetadataState:
         self.partition_counts[r.topic_id] = 0
 
     def replay_remove_topic(self, r: Any) -> None:
-        name = self.topic_names.pop(r.topic_id)
+        name = self.topic_names.pop(r.topic_id, None)
         if name is None:
             return
         del self.topics[name]

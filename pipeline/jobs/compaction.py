@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from ...coordinator.metadata.format import CLUSTER_METADATA
+from ...coordinator.metadata.state import BROKER, TOPIC, MetadataState
+from ...protocol import messages
 from ...storage import layout
 from ...storage.checkpoints import decode_properties
 from ..files import Files
@@ -21,7 +23,6 @@ from . import Input, NotThere, Plot, Report
 
 RECORD_COLUMNS = "topic string, partition int, offset long, key binary, keySize int, valueSize int, control boolean, batchOffset long, position long"
 POLICY, LAG, BROKER_LAG = "cleanup.policy", "min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
-TOPIC, BROKER = 2, 4  # types of resources
 ALL_BROKERS = ""  # the name of the resource
 
 
@@ -57,29 +58,20 @@ def policies_of(source: Input) -> Policies | None:
         return None
     rows = metadata.where("type IN ('ConfigRecord', 'TopicRecord', 'RemoveTopicRecord')").select("offset", "type", "value").collect()
     values = configured((row.type, json.loads(row.value)) for row in sorted(rows, key=lambda row: row.offset))
-    topics = {name: {key: value for (_, other, key), value in values.items() if other == name} for kind, name, _ in values if kind == TOPIC}
+    topics = {name: own for (kind, name), own in values.items() if kind == TOPIC}
     compacted = sorted(name for name, own in topics.items() if "compact" in own.get(POLICY, "") and source.has(name))
     node = decode_properties(Files(source.path).whole(layout.META_PROPERTIES)).get("node.id", ALL_BROKERS)
-    static = source.setting_ms(BROKER_LAG, 0)
-    other = values.get((BROKER, node, BROKER_LAG)) or values.get((BROKER, ALL_BROKERS, BROKER_LAG)) or static
-    return Policies(compacted, {name: int(own[LAG]) for name, own in topics.items() if LAG in own}, int(other))
+    brokers = {BROKER_LAG: str(source.setting_ms(BROKER_LAG, 0)), **values.get((BROKER, ALL_BROKERS), {}), **values.get((BROKER, node), {})}
+    return Policies(compacted, {name: int(own[LAG]) for name, own in topics.items() if LAG in own}, int(brokers[BROKER_LAG]))
 
 
-def configured(records: Iterable[tuple[str, Any]]) -> dict[tuple[int, str, str], str]:
-    """What is configured after records of the metadata, by type and name of the resource and by key; a topic takes with it what was its."""
-    values: dict[tuple[int, str, str], str] = {}
-    names: dict[str, str] = {}
+def configured(records: Iterable[tuple[str, Any]]) -> dict[tuple[int, str], dict[str, str]]:
+    """What is configured after records of the metadata, which are given by type and as plain values: by type and name of the resource."""
+    state = MetadataState()
     for kind, record in records:
-        if kind == "TopicRecord":
-            names[record["topic_id"]] = record["name"]
-        elif kind == "RemoveTopicRecord":
-            gone = names.pop(record["topic_id"], None)
-            values = {at: value for at, value in values.items() if at[:2] != (TOPIC, gone)}
-        elif record["value"] is None:
-            values.pop((record["resource_type"], record["resource_name"], record["name"]), None)
-        else:
-            values[record["resource_type"], record["resource_name"], record["name"]] = record["value"]
-    return values
+        state.apply(getattr(messages, kind)(**{name: value for name, value in record.items() if name != "unknown_tags"}))
+    found: dict[tuple[int, str], dict[str, str]] = state.configs
+    return found
 
 
 def limits(batches: DataFrame, files: DataFrame, partitions: DataFrame, policies: Policies, now_ms: int) -> DataFrame:

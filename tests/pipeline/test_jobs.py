@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from ottla.coordinator.metadata.state import BROKER, TOPIC
 from ottla.pipeline.jobs import Input, audit, compaction, report_of, shares, together, transactions
 
 from .conftest import Told
@@ -170,16 +171,16 @@ def test_what_could_be_cleaned_later(spark: Any, archive: Path, left: set[tuple[
 
 
 def test_what_is_configured_is_what_was_said_last() -> None:
-    def told(name: str, value: str | None, resource: tuple[int, str] = (compaction.TOPIC, "t")) -> tuple[str, dict[str, Any]]:
+    def told(name: str, value: str | None, resource: tuple[int, str] = (TOPIC, "t")) -> tuple[str, dict[str, Any]]:
         return "ConfigRecord", {"resource_type": resource[0], "resource_name": resource[1], "name": name, "value": value}
 
     topic = "TopicRecord", {"topic_id": "0a", "name": "t"}
-    own, broker = (compaction.TOPIC, "t", compaction.LAG), (compaction.BROKER, "", compaction.BROKER_LAG)
-    said = [topic, told(compaction.LAG, "1"), told(compaction.LAG, "2"), told(compaction.BROKER_LAG, "9", broker[:2])]
-    assert compaction.configured(said) == {own: "2", broker: "9"}
-    assert compaction.configured([*said, told(compaction.LAG, None)]) == {broker: "9"}
+    own, brokers = (TOPIC, "t"), (BROKER, "")
+    said = [topic, told(compaction.LAG, "1"), told(compaction.LAG, "2"), told(compaction.BROKER_LAG, "9", brokers)]
+    assert compaction.configured(said) == {own: {compaction.LAG: "2"}, brokers: {compaction.BROKER_LAG: "9"}}
+    assert compaction.configured([*said, told(compaction.LAG, None)]) == {brokers: {compaction.BROKER_LAG: "9"}}
     gone = "RemoveTopicRecord", {"topic_id": "0a"}
-    assert compaction.configured([*said, gone, topic]) == {broker: "9"}, "a topic takes its own with it"
+    assert compaction.configured([*said, gone, topic]) == {brokers: {compaction.BROKER_LAG: "9"}}, "a topic takes its own with it"
 
 
 def test_a_setting_that_is_no_number() -> None:
