@@ -6,40 +6,45 @@ READY := $(VENV)/.ready
 # Every broker and worker that is started would compile its modules again: a broker is there in 0.14 s with compiled files, 0.24 s without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check bench bench-pipeline pipeline fuzz sim schemas stubs oracle constraints
+.PHONY: run test quick check bench bench-pipeline pipeline fuzz attack sim schemas oracle constraints show docs transcripts verdicts screenshots
 
-run: $(READY)
+# What type checkers and editors know of the messages. setup.py derives it for wheels and sdists.
+STUBS := protocol/messages.pyi
+
+run: $(READY) $(STUBS)
 	$(BIN)/ottla serve $(ARGS)
 
-# Tests that compute, and those of the pipeline, run beside those that talk to brokers; what they said comes last.
-PURE := tests/unit tests/pipeline tests/test_sims.py tests/test_sim_broker.py
-PURE_LOG := $(VENV)/pure-tests.log
-
 test: $(READY) .types/ottla
-	@$(BIN)/pytest -q $(PURE) > $(PURE_LOG) 2>&1 & pure=$$!; \
-	$(BIN)/pytest $(PURE:%=--ignore=%); wire=$$?; \
-	wait $$pure; pure=$$?; cat $(PURE_LOG); exit $$((wire > pure ? wire : pure))
+	$(BIN)/python -m tests.lanes $(VENV)/tests
 
 quick: $(READY) .types/ottla
-	$(BIN)/pytest -m "not slow and not oracle and not go and not node"
+	$(BIN)/python -m tests.lanes $(VENV)/tests quick
 
-check: $(READY) .types/ottla
+check: $(READY) $(STUBS) .types/ottla
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.pipeline -p ottla.protocol -p ottla.storage
+	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.pipeline -p ottla.protocol -p ottla.storage -p ottla.verdict
 	MYPYPATH=.types $(BIN)/mypy tests
+	$(BIN)/python -m tests.support.audit
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+	@echo docs/_build/index.html
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ARGS)
 
 bench-pipeline: $(READY)
-	$(BIN)/python -m tests.bench_pipeline $(ARGS)
+	$(BIN)/python -m tests.bench.pipeline $(ARGS)
 
 pipeline: $(READY)
 	$(BIN)/python -m tests.pipeline.show $(ARGS)
 
 fuzz: $(READY)
-	$(BIN)/python -m tests.fuzz $(ARGS)
+	$(BIN)/python -m tests.support.fuzz $(ARGS)
+
+attack: $(READY)
+	$(BIN)/python -m tests.attack.harness $(ARGS)
 
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(ARGS)
@@ -47,21 +52,35 @@ sim: $(READY)
 schemas: $(READY)
 	$(BIN)/python -m tests.oracle.derive_schemas $(ARGS)
 
-stubs: $(READY)
-	$(BIN)/python -m tests.tools.make_stubs $(ARGS)
+show: $(READY)
+	@$(BIN)/python -m ottla.protocol.show $(SCHEMA) $(VERSION)
+
+screenshots: $(READY)
+	$(BIN)/python -m tests.support.ui_screenshots
 
 oracle: $(READY)
 	$(BIN)/python -m tests.oracle.kafka $(ARGS)
 
+transcripts: $(READY)
+	OTTLA_ORACLE=record $(BIN)/pytest -q tests/differential $(ARGS)
+
+verdicts: $(READY)
+	$(BIN)/python -m tests.clients.verdicts $(ARGS)
+
 constraints:
-	$(PYTHON) -m piptools compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url \
-		--no-emit-trusted-host --no-emit-find-links --no-header --extra dev --extra pipelines --extra spark -o constraints.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)/piptools
+	$(VENV)/piptools/bin/python -m pip install --quiet --disable-pip-version-check pip-tools
+	$(VENV)/piptools/bin/python -m piptools compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-emit-index-url \
+		--no-emit-trusted-host --no-emit-find-links --no-header --extra dev --extra docs --extra pipelines --extra spark --extra ui -o constraints.txt pyproject.toml
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	touch $(READY)
+
+$(STUBS): protocol/stubs.py protocol/schema.py schemas/index.json $(wildcard schemas/*/*.json) | $(READY)
+	$(BIN)/python -m ottla.protocol.stubs
 
 .types/ottla:
 	mkdir -p .types && ln -sfn .. .types/ottla

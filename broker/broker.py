@@ -1,298 +1,255 @@
-"""The broker without its sockets: directories, metadata, partitions, and the order in which things happen.
+"""The wiring of a broker: creates, starts and stops its parts in order, and connects those that follow the metadata.
 
-An input event (a frame, a timer, the end of an fsync) is handled to its end, and then `settle` carries out what it caused: writes of
-coordinators are appended, the high watermarks that followed are moved, partition by partition, until nothing is left. So a reply is
-parked before anything can release it, and nothing is entered twice.
+Each part gets only the objects that it uses; only API handlers, the lab and the server have the whole broker.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+import random
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
-from ..coordinator.metadata.state import BROKER, MetadataState, Topic
-from ..protocol.config_def import keys, topic_synonyms
-from ..protocol.errors import ApiError, Errors
-from ..storage.files import Files, HandlePool
-from ..storage.settings import LogSettings
-from . import replication
+from ..coordinator.metadata.state import MetadataState, Topic
+from ..coordinator.metadata.tokens import SWEPT_AT_ONCE, sweep
+from ..coordinator.quota.rates import Windows
+from ..coordinator.security.authorizer import Authorizer
+from ..storage.files import Files
+from . import bugs
+from .client_quotas import ClientQuotas
 from .clock import Schedule
-from .config import Config
-from .coordinators import GroupCoordinators
-from .directories import LogDirectory, open_directory
-from .hosting import Coordinators, Host
-from .later import Later, drive
-from .metadata import MetadataController
+from .config.config import Config
+from .connection_rates import RATE_MAX, ConnectionRates
+from .controller.controller import MetadataController
+from .controller.producer_ids import ProducerIds
+from .group.coordinators import GroupCoordinators
+from .later import Later
+from .limits import Limits
 from .metrics import Metrics
-from .partition import Partition
-from .partitions import Partitions
-from .producer_ids import ProducerIds
-from .replication import Policies
-from .share_coordinators import ShareCoordinators
-from .sharing import Sharing
-from .transaction_coordinators import TransactionCoordinators
+from .replica.appender import Appender
+from .replica.directories import LogDirectories, LogDirectory
+from .replica.high_watermarks import HighWatermarks
+from .replica.partition import Partition
+from .replica.partitions import Partitions
+from .replica.replica_manager import ReplicaManager
+from .security.authorization import Audit
+from .security.authorizing import AclFollower, authorizer_of
+from .security.tokens import tokens_of
+from .settings import Settings
+from .shards.hosts import Services, ShardHost, ShardHosts
+from .share.coordinators import ShareCoordinators
+from .share.share_partition_manager import SharePartitionManager
+from .sparse_log import SparseLog
+from .telemetry.client_metrics_manager import ClientMetricsManager
+from .telemetry.pushed_metrics import PushedMetrics
+from .tls.listeners import tls_listeners
+from .transaction.coordinators import TransactionCoordinators
+from .turn import Turn
+from .watermark_policies import Policies
+
+if TYPE_CHECKING:
+    from .security.sasl_listener import SaslListener
+    from .security.token_issuer import TokenIssuer
 
 logger = logging.getLogger("ottla")
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
 class Broker:
-    """One broker process: its state, and what its API handlers call."""
+    """One broker process. Raises ConfigError for an assignor that cannot be loaded, or a listener's TLS."""
 
     def __init__(self, config: Config, schedule: Schedule, files: Files, new_id: Callable[[], bytes]) -> None:
         self.config = config
         self.schedule = schedule
-        self.files = files
-        self.new_id = new_id
-        self.pool = HandlePool(files)
         self.metrics = Metrics()
+        self.sparsely = SparseLog(schedule)
+        self.limits = Limits(self.sparsely)
+        # the broker's only source of randomness; everything else follows from its input
+        self.chance = random.Random(new_id())
         self.policies = Policies()
         self.policies.configure(config["ottla.high.watermark"])
         self.image = MetadataState()
-        self.directories: list[LogDirectory] = []
         self.cluster_id = ""
-        self.partitions = Partitions(self)
-        self.loading: dict[Host[Any], None] = {}  # shards that take more than a moment
-        self.groups = GroupCoordinators(self)
-        self.share_states = ShareCoordinators(self)
-        self.transactions = TransactionCoordinators(self)
-        families: tuple[Coordinators[Any], ...] = (self.groups, self.share_states, self.transactions)
+        self.turn = turn = Turn(schedule)
+        self.settings = settings = Settings(config, self.image)
+        self.tls = tls_listeners(config, settings.of_listener)
+        self.log_directories = LogDirectories(turn, config, files, new_id, self.metrics, self.sparsely)
+        self.metadata = MetadataController(turn, settings, self.log_directories, self.policies)
+        self.partitions = Partitions(self.image, self.log_directories)
+        self.replicas = ReplicaManager(
+            turn, settings, self.log_directories, self.partitions, self.policies, self.metrics
+        )
+        self.high_watermarks = HighWatermarks(turn, self.replicas.flusher, self.chance)
+        self.appender = Appender(
+            turn, settings, self.partitions, self.high_watermarks, self.replicas.reopen, self.limits
+        )
+        services = Services(turn, settings, self.partitions, self.appender, self.metadata, {}, self.limits)
+        self.groups = GroupCoordinators(services, new_id)
+        self.share_states = ShareCoordinators(services)
+        self.producer_ids = ProducerIds(turn, self.metadata, config.node_id)
+        self.transactions = TransactionCoordinators(services, self.producer_ids, self.groups)
+        families: tuple[ShardHosts[Any], ...] = (self.groups, self.share_states, self.transactions)
         self.coordinators = {one.topic_name: one for one in families}
-        self.producer_ids = ProducerIds(self)
-        self.sharing = Sharing(self)
-        self.metadata = MetadataController(self)
-        self.extensions: dict[str, Any] = {}  # state of API families, made when they are first used
-        self.fatal: Callable[[str], None] = lambda reason: None
-        self._moves: dict[Partition, None] = {}
-        self._unflushed: dict[Any, None] = {}  # coordinators with writes of this event
-        self._settling = self._settles_soon = False
-        self._topic_defaults = config.topic_defaults()
-        self._values: dict[str, Any] = {}  # of broker keys
-        self._settings: dict[str, tuple[LogSettings, dict[str, Any]]] = {}  # by topic, until a configuration changes
+        self.share_partitions = SharePartitionManager(
+            turn, settings, self.partitions, self.appender, self.metadata, self.share_states
+        )
+        self.tokens = tokens_of(config, turn, self.image, new_id)
+        self.token_issuer: TokenIssuer | None = None
+        self.sasl = self._sasl_listeners(new_id)
+        self.quotas, self.connection_rates = self._quotas()
+        self.client_metrics = ClientMetricsManager(turn, self.image, self.limits, config["telemetry.max.bytes"], new_id)
+        self.pushed_metrics: PushedMetrics | None = None
+        if config.takes_client_metrics:
+            self.pushed_metrics = PushedMetrics(turn, self.limits, config["ottla.client.metrics.series.max"])
+            self.client_metrics.receiver = self.pushed_metrics
+        self.authorizer: Authorizer | None = None
+        self.acls: AclFollower | None = None
+        self.audit: Audit | None = None
+        self.extensions: dict[str, Any] = {}  # state of API families, made on first use
+        turn.move = self.high_watermarks.move
+        self.log_directories.offline = self._directory_failed
+        self.replicas.opened, self.replicas.closed = self._opened, self._closed
+        self._follow_metadata()
+        self.groups.check()
+        authorizer = authorizer_of(config)
+        if authorizer is not None:
+            self.authorize_with(authorizer)
+
+    def _follow_metadata(self) -> None:
+        for follows in (
+            self.settings,
+            self.replicas,
+            self.groups,
+            self.share_states,
+            self.share_partitions,
+            self.quotas,
+            self.connection_rates,
+            self.client_metrics,
+        ):
+            self.metadata.watch(follows.metadata_changed)
+        if self.tokens is not None:
+            self.metadata.watch(self.tokens.metadata_changed)
+
+    def _sasl_listeners(self, new_id: Callable[[], bytes]) -> dict[str, SaslListener]:
+        """Makes the SASL mechanisms of the listeners that ask for them. Raises ConfigError."""
+        config = self.config
+        names = [one.name for one in config.listeners if config.security_protocol(one.name).has_sasl]
+        if not names:
+            return {}
+        from .config.jaas_file import load_sections
+        from .security.guesses import Guesses
+        from .security.sasl import SaslServices
+        from .security.sasl_listener import sasl_listener
+        from .security.token_issuer import TokenIssuer
+
+        guesses = Guesses(config["ottla.oauth.failures.max"], lambda: self.schedule.work_ns() // 1_000_000)
+        self.token_issuer = TokenIssuer(config.users, self.turn.now_ms, new_id, guesses)
+        sections = cache(partial(load_sections, config))  # the file is read where a listener needs it
+        services = SaslServices(self.turn, self.image, new_id, config.users, sections, self.tokens, self.token_issuer)
+        return {name: sasl_listener(config, name, services) for name in names}
+
+    def _quotas(self) -> tuple[ClientQuotas, ConnectionRates]:
+        config = self.config
+        windows = Windows(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
+        of_mutations = config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1000
+        quotas = ClientQuotas(self.schedule, self.image, windows, Windows(*of_mutations))
+        listeners = [one.name for one in config.listeners]
+        between_brokers = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        return quotas, ConnectionRates(
+            self.turn, self.image, windows, listeners, self._connection_rate, between_brokers.upper()
+        )
+
+    def _connection_rate(self, listener: str | None) -> int:
+        """Returns how many connections a listener of this name, or the whole broker, takes per second."""
+        key = "max.connection.creation.rate"
+        if listener is None:
+            return int(self.settings.value(key))
+        own = self.settings.of_listener(listener).own(key)
+        return RATE_MAX if own is None else int(own)
+
+    def authorize_with(self, authorizer: Authorizer) -> None:
+        """Lets an authorizer decide who may do what, by the access control entries of the metadata."""
+        self.acls = AclFollower(authorizer, self.image)
+        self.acls.load()
+        self.metadata.watch(self.acls.metadata_changed)
+        self.authorizer = authorizer
+
+    def _sweep_tokens(self) -> None:
+        """Removes the delegation tokens that have expired, and goes on at once if there are more."""
+        later = self.metadata.submit(lambda: sweep(self.metadata.controller, self.schedule.now_ms()))
+
+        def done(swept: Later[int]) -> None:
+            if swept.result:
+                logger.info("%d expired delegation tokens were removed", swept.result)
+            if swept.result == SWEPT_AT_ONCE and not self.turn.stopped:
+                self.turn.soon(self._sweep_tokens)
+
+        later.when_done(done)
 
     # start and stop
 
     def start(self) -> None:
-        """Opens the directories and the metadata. Partitions go on opening behind it. DirectoryError, OSError."""
-        wanted = self.config["ottla.cluster.id"] or None
-        for path in self.config.log_dirs:
-            directory, self.cluster_id = open_directory(self.files, path.rstrip("/"), self.config.node_id, wanted, self.new_id)
-            wanted = self.cluster_id
-            self.directories.append(directory)
+        """Opens the directories and the metadata, and starts to open the partitions.
+        Raises DirectoryError or OSError.
+        """
+        self.cluster_id = self.log_directories.open()
         self.metadata.start()
-        self.partitions.start()
-        self.settle()
+        self.quotas.load()
+        self.connection_rates.load()
+        self.client_metrics.load()
+        if self.acls is not None:
+            self.acls.load()
+        if self.tokens is not None:
+            self.tokens.load()
+            self.turn.every(lambda: self.config["delegation.token.expiry.check.interval.ms"], self._sweep_tokens)
+        self.replicas.start()
+        self.turn.settle()
 
-    def stop(self) -> None:
-        """Closes every log cleanly. What is parked is answered by nobody: the connections are gone."""
+    def stop(self) -> str | None:
+        """Closes every log cleanly; returns what went wrong, None after a clean stop. Parked requests get no reply:
+        their connections are closed.
+        """
+        self.turn.stopped = True
         for one in self.coordinators.values():
-            one.stop()
-        self.partitions.stop()
-        self.metadata.stop()
-        self.partitions.finish()
-        self.pool.close_all()
-
-    # the order of events
-
-    def moved(self, partition: Partition) -> None:
-        """The end of a partition's log, or what the followers have, may have moved."""
-        self._moves[partition] = None
-
-    def wrote(self, coordinator: Any) -> None:
-        """A coordinator has writes to append when the event ends: it has a method `flush`."""
-        self._unflushed[coordinator] = None
-
-    def settle(self) -> None:
-        """Carries out what the event caused. To be called at the end of every input event, or `settle_soon`."""
-        if self._settling:
-            return
-        self._settling = True
-        try:
-            while self._moves or self._unflushed:
-                while self._unflushed:
-                    coordinator = next(iter(self._unflushed))
-                    del self._unflushed[coordinator]
-                    coordinator.flush()
-                self._move_all()
-        finally:
-            self._settling = False
-
-    def settle_moves(self) -> None:
-        """Moves high watermarks now, and leaves what is to be written to shards of coordinators."""
-        if self._moves and not self._settling:
-            self._settling = True
+            bugs.guarded(f"stopping the coordinators of {one.topic_name}", one.stop)
+        failures: list[str] = []
+        for step in (self.replicas.stop, self.metadata.stop, lambda: self.replicas.finish(self.metadata.broker_epoch)):
             try:
-                self._move_all()
-            finally:
-                self._settling = False
+                step()
+            except Exception as error:
+                if not isinstance(error, OSError):
+                    bugs.report("stopping", error)
+                failures.append(str(error))
+                self.replicas.clean_stop = False
+        self.log_directories.pool.close_all()
+        return failures[0] if failures else self.replicas.stop_failure
 
-    def settle_soon(self) -> None:
-        """As `settle`; what is written to shards waits until this turn has taken in all requests that had come, which makes a batch of theirs."""
-        self.settle_moves()
-        if self._unflushed and not self._settles_soon:
-            self._settles_soon = True
-            self.schedule.soon(self._settle_turn)
+    # partitions and the coordinators on them
 
-    def _settle_turn(self) -> None:
-        self._settles_soon = False
-        self.settle()
-
-    def _move_all(self) -> None:
-        while self._moves:
-            partition = next(iter(self._moves))
-            del self._moves[partition]
-            self._move(partition)
-
-    def _move(self, partition: Partition) -> None:
-        if partition.log is None:
-            return
-        now = self.schedule.monotonic_ms()
-        end, again_ms = replication.replicated_offset(partition.follower, partition, now)
-        bound = partition.leader_bound()
-        unflushed = bound < partition.end_offset
-        partition.advance(min(end, bound))
-        if again_ms is not None:
-            self.schedule.later(again_ms, lambda: self.event(lambda: self.moved(partition)))
-        if unflushed:
-            self.partitions.flush(partition)
-
-    def event(self, call: Callable[[], Any]) -> None:
-        """Runs `call` as an input event."""
-        call()
-        self.settle()
-
-    def background(self, steps: Coroutine[Later[Any], None, None]) -> None:
-        """Runs what nobody waits for; an exception there is a fault of ours, and is counted as one."""
-
-        def done(finished: Later[None]) -> None:
-            if finished.error is not None:
-                self.metrics.bugs += 1
-                logger.error("%s failed", steps, exc_info=finished.error)
-
-        drive(steps).when_done(done)
-
-    def pause(self, ms: float) -> Later[None]:
-        """Finished after so many milliseconds, as an input event."""
-        later: Later[None] = Later()
-        timer = self.schedule.later(ms, lambda: self.event(lambda: later.finish(None)))
-        later.on_cancel = timer.cancel
-        return later
-
-    def within(self, ms: float, awaited: Later[Any]) -> Later[Any]:
-        """Finished with what is awaited; fails with REQUEST_TIMED_OUT where that takes too long."""
-        later: Later[Any] = Later()
-        if not awaited.done:
-            timer = self.schedule.later(ms, lambda: self.event(lambda: later.fail(ApiError(Errors.REQUEST_TIMED_OUT))))
-            awaited.when_done(lambda _: timer.cancel())
-        awaited.when_done(lambda found: later.settle(found.result, found.error))
-        return later
-
-    def note_append(self, partition: Partition) -> None:
-        """A partition's log grew."""
-        follower = partition.follower
-        if follower.policy is not replication.IMMEDIATE:
-            replication.on_append(follower, partition.end_offset, self.schedule.monotonic_ms(), self.policies.chance)
-        self._moves[partition] = None
-        log = partition.log
-        if log is not None and log.wants_flush_to > log.recovery_point and not partition.flushing:
-            self.partitions.flush(partition)
-
-    def opened(self, partition: Partition) -> None:
-        """A partition's log can be read and written."""
-        self._moves[partition] = None
+    def _opened(self, partition: Partition) -> None:
+        """A partition's log can now be read and written."""
+        self.turn.moved(partition)
         family = self.coordinators.get(partition.topic)
         if family is not None:
-            family.opened(partition)
+            bugs.guarded(f"the coordinator on {partition.name}", family.opened, partition)
 
-    def closed(self, partition: Partition) -> None:
-        """A partition went, or its directory failed."""
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        homes = self.partitions.directory_of
+        self.replicas.go_offline(directory)
+        self.metadata.directory_failed({(one.topic_id, one.index) for one, home in homes.items() if home is directory})
+
+    def _closed(self, partition: Partition) -> None:
+        """A partition was removed, or its directory failed."""
         family = self.coordinators.get(partition.topic)
         if family is not None:
-            family.closed(partition)
-        self.sharing.reload(partition)
+            bugs.guarded(f"the coordinator on {partition.name}", family.closed, partition)
+        bugs.guarded(f"the share groups of {partition.name}", self.share_partitions.reload, partition)
 
-    def hosts(self) -> Iterator[Host[Any]]:
-        """Every coordinator's shard, with the partition it is on."""
+    def hosts(self) -> Iterator[ShardHost[Any]]:
+        """Yields every coordinator shard that this broker hosts."""
         for family in self.coordinators.values():
             yield from family.hosts.values()
-
-    # topics
 
     def topic(self, name: str) -> Topic | None:
         found: Topic | None = self.image.topics.get(name)
         return found
-
-    def partition(self, name: str, index: int) -> Partition:
-        """ApiError(UNKNOWN_TOPIC_OR_PARTITION) where there is none."""
-        found = self.partitions.by_name.get((name, index))
-        if found is None:
-            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        return found
-
-    def is_internal(self, name: str) -> bool:
-        return name in INTERNAL_TOPICS
-
-    def topic_config(self, name: str) -> dict[str, Any]:
-        """The parsed values of all of a topic's keys."""
-        return self._parsed(name)[1]
-
-    def settings(self, name: str) -> LogSettings:
-        return self._parsed(name)[0]
-
-    def _parsed(self, name: str) -> tuple[LogSettings, dict[str, Any]]:
-        cached = self._settings.get(name)
-        if cached is not None:
-            return cached
-        own = self.image.config_of(2, name)
-        values = {}
-        dynamic = self.dynamic_topic_defaults()
-        for key in keys("topic").values():
-            text = own.get(key.name, dynamic.get(key.name, self._topic_defaults.get(key.name, key.default)))
-            values[key.name] = key.parse(text)
-        if values["internal.segment.bytes"] is not None:
-            values["segment.bytes"] = values["internal.segment.bytes"]
-        values["cleanup.policy"] = tuple(values["cleanup.policy"])
-        made = self._settings[name] = (LogSettings.of(values), values)
-        return made
-
-    def value(self, name: str) -> Any:
-        """A broker key's value in force: the dynamic one where there is one."""
-        if name not in self._values:
-            text = self._dynamic_configs().get(name)
-            self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
-        return self._values[name]
-
-    def _dynamic_configs(self) -> dict[str, str]:
-        """This broker's own dynamic configs, over those of all brokers."""
-        return {**self.image.config_of(BROKER, ""), **self.image.config_of(BROKER, str(self.config.node_id))}
-
-    def dynamic_topic_defaults(self) -> dict[str, str]:
-        """What dynamic broker configs say of topic keys."""
-        dynamic = self._dynamic_configs()
-        if not dynamic:
-            return {}
-        return {key: dynamic[name] for key, names in topic_synonyms().items() for name in names if name in dynamic}
-
-    def forget_settings(self, topic: str) -> None:
-        """The topic is another one now."""
-        self._settings.pop(topic, None)
-
-    def configs_changed(self) -> None:
-        """A configuration changed: what follows from it is computed anew."""
-        self._settings.clear()
-        self._values.clear()
-        self.groups.configs_changed()
-        self.partitions.configure()
-
-    # trouble
-
-    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
-        """An I/O error in a log directory: its partitions go offline; without any directory left the broker ends, as Kafka does."""
-        if directory.failed:
-            return
-        directory.failed = True
-        logger.error("log directory %s failed: %s", directory.path, error)
-        self.partitions.go_offline(directory)
-        if all(d.failed for d in self.directories):
-            self.fatal(f"all log directories have failed; the last one, {directory.path}: {error}")

@@ -1,21 +1,25 @@
-"""What a handler waits for, and the small trampoline that drives handlers of several steps.
+"""The result that a handler waits for, and the trampoline that drives handlers with several steps.
 
-A `Later` is finished once, with a result or an error. An `async def` handler awaits nothing but `Later`s, so that it runs the
-same under an event loop and in a simulator.
+A `Later` completes once, with a result or an error. An `async def` handler awaits only `Later`s, so that it runs the
+same way on an event loop and in a simulator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, TypeVar
 
 from ..protocol.errors import ApiError
+from . import bugs
 
 T = TypeVar("T")
+E = TypeVar("E")
+Steps = Coroutine["Later[Any]", None, T]
+"""A coroutine that awaits only `Later`s."""
 
 
 class Later(Generic[T]):
-    """A value that is not there yet."""
+    """A result that may not be available yet."""
 
     __slots__ = ("_callback", "_more", "done", "error", "on_cancel", "result")
 
@@ -23,63 +27,112 @@ class Later(Generic[T]):
         self.done = False
         self.result: T | None = None
         self.error: BaseException | None = None
-        self.on_cancel: Callable[[], None] | None = None  # frees what the wait holds
+        self.on_cancel: Callable[[], object] | None = None  # frees the resources of the wait
         self._callback: Callable[[Later[T]], None] | None = None
         self._more: list[Callable[[Later[T]], None]] | None = None
 
     def finish(self, result: T) -> None:
-        """The value is there. Does nothing when it was finished or cancelled before."""
+        """Completes with a result. Does nothing if it is already complete or cancelled."""
         if not self.done:
             self.result = result
             self._end()
 
     def fail(self, error: BaseException) -> None:
         if not self.done:
-            # an answer needs no traceback, whose frames know this object; what a request made goes with its reply, see `_Driven`
+            # a reply needs no traceback, whose frames reference this object; see `_Driven` about reference cycles
             self.error = error.with_traceback(None) if isinstance(error, ApiError) else error
             self._end()
 
-    def settle(self, result: T, error: BaseException | None) -> None:
-        """Finished with a result, or failed where there is an error."""
-        if error is None:
-            self.finish(result)
-        else:
+    def settle(self, result: T | None, error: BaseException | None) -> None:
+        """Completes with a result, or fails if there is an error."""
+        if error is not None:
             self.fail(error)
+        elif not self.done:
+            self.result = result
+            self._end()
 
     def cancel(self) -> None:
-        """Nobody waits any more: no callback will be called."""
+        """Cancels the wait: no callback will be called."""
         if not self.done:
             self.done = True
             self._callback = self._more = None
             if self.on_cancel is not None:
-                self.on_cancel()
+                bugs.guarded("the end of a wait", self.on_cancel)
+
+    def when_cancelled(self, call: Callable[[], object]) -> None:
+        """Calls `call` if the wait is cancelled, before `on_cancel`."""
+        first = self.on_cancel
+
+        def cancelled() -> None:
+            call()
+            if first is not None:
+                first()
+
+        self.on_cancel = cancelled
+
+    @staticmethod
+    def all(awaited: Iterable[Later[E]]) -> Later[list[E | ApiError]]:
+        """Completes once all are complete, with the result or ApiError of each, in their order; fails with the first
+        error of another type.
+
+        Cancelling it cancels those that are not complete.
+        """
+        waiting = list(awaited)
+        left = len(waiting)
+        outcome: Later[list[E | ApiError]] = Later()
+
+        def one_is_done(_: Later[E]) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                faults = [one.error for one in waiting if one.error is not None and not isinstance(one.error, ApiError)]
+                results = [one.result if one.error is None else one.error for one in waiting]
+                outcome.settle(results, faults[0] if faults else None)  # type: ignore[arg-type]
+
+        def cancel() -> None:
+            for one in waiting:
+                one.cancel()
+
+        outcome.on_cancel = cancel
+        for one in waiting:
+            one.when_done(one_is_done)
+        if not waiting:
+            outcome.finish([])
+        return outcome
 
     def _end(self) -> None:
         self.done = True
         callback, more = self._callback, self._more
         self._callback = self._more = None
         if callback is not None:
-            callback(self)
+            try:
+                callback(self)
+            except Exception as error:  # a fault in the waiting code must not affect other waiters
+                bugs.report("what waited for a result", error)
         for one in more or ():
-            one(self)
+            bugs.guarded("what waited for a result", one, self)
 
     def when_done(self, callback: Callable[[Later[T]], None]) -> None:
-        """Calls `callback` with this object once it is finished; at once when it is."""
+        """Calls `callback` with this object on completion; at once if it is complete. Exceptions of the callback are
+        reported and not propagated.
+        """
         if self.done:
-            callback(self)
+            bugs.guarded("what waited for a result", callback, self)
         elif self._callback is None:
             self._callback = callback
         else:
-            self._more = [*(self._more or ()), callback]
+            if self._more is None:
+                self._more = []
+            self._more.append(callback)
 
     def get(self) -> T:
-        """The result of a finished one; its error is raised."""
+        """Returns the result, or raises the error. The object must be complete."""
         error, result = self.error, self.result
         if error is not None:
             try:
                 raise error
             finally:
-                del self, error  # the error knows this frame, which must not know the error
+                del self, error  # the error references this frame, which must not reference the error
         return result  # type: ignore[return-value]
 
     def __await__(self) -> Generator[Later[Any], None, T]:
@@ -92,12 +145,13 @@ class Later(Generic[T]):
 
 
 class _Driven(Later[T]):
-    """The outcome of a coroutine that awaits `Later`s. It and what it waits for hold each other no longer than the wait lasts, so that
-    whatever a request made goes when its reply has gone, and does not wait for the garbage collector."""
+    """The result of a coroutine that awaits `Later`s. It references what it waits for only during the wait, so that the
+    objects of a request are freed with its reply, without the garbage collector.
+    """
 
     __slots__ = ("_steps", "_waited")
 
-    def __init__(self, steps: Coroutine[Later[Any], None, T]) -> None:
+    def __init__(self, steps: Steps[T]) -> None:
         super().__init__()
         self._steps = steps
         self._waited: Later[Any] | None = None
@@ -119,11 +173,44 @@ class _Driven(Later[T]):
             super().cancel()
             if self._waited is not None:
                 self._waited.cancel()
-            self._steps.close()
+            bugs.guarded("a request that ends early", self._steps.close)
 
 
-def drive(steps: Coroutine[Later[Any], None, T]) -> Later[T]:
-    """Runs a coroutine that awaits `Later`s; what it returns or raises finishes the result."""
+def finished(result: T) -> Later[T]:
+    """Returns a `Later` that is complete."""
+    later: Later[T] = Later()
+    later.finish(result)
+    return later
+
+
+def failed(error: BaseException) -> Later[Any]:
+    """Returns a `Later` that has failed."""
+    later: Later[Any] = Later()
+    later.fail(error)
+    return later
+
+
+def after(awaited: Later[Any], make: Callable[[Later[Any]], T]) -> Later[T]:
+    """Completes with what `make` returns for a result or an error; fails with what `make` raises. Cancelling it ends
+    the wait.
+    """
+    outcome: Later[T] = Later()
+
+    def done(found: Later[Any]) -> None:
+        try:
+            made = make(found)
+        except Exception as error:
+            outcome.fail(error)
+        else:
+            outcome.finish(made)
+
+    outcome.on_cancel = awaited.cancel
+    awaited.when_done(done)
+    return outcome
+
+
+def drive(steps: Steps[T]) -> Later[T]:
+    """Runs a coroutine that awaits `Later`s; its return value or exception completes the result."""
     outcome = _Driven(steps)
     outcome.step(None)
     return outcome

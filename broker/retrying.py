@@ -1,29 +1,34 @@
-"""Trying again, as Kafka's inter-broker clients do: five times, at growing intervals."""
+"""Retries like those of Kafka's inter-broker clients: five attempts, at growing intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Container, Iterator
+from typing import TypeVar
 
 from ..protocol.errors import ApiError
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .turn import Turn
 
 T = TypeVar("T")
 ATTEMPTS = 5
 BACKOFF_MS, BACKOFF_MAX_MS = 1000, 30_000
 
 
-async def retried(broker: Broker, retriable: Container[int], attempt: Callable[[], Awaitable[T]]) -> T:
-    """What an attempt gives. ApiError: one that is not `retriable`, or the last one's."""
-    backoff_ms = BACKOFF_MS
-    for left in reversed(range(ATTEMPTS)):
+async def retried(turn: Turn, retriable: Container[int], attempt: Callable[[], Awaitable[T]]) -> T:
+    """Returns the result of the first successful attempt. Raises the first ApiError that is not `retriable`, or that of
+    the last attempt.
+    """
+    for backoff_ms in backoffs_ms():
         try:
             return await attempt()
         except ApiError as error:
-            if not left or error.code not in retriable:
+            if backoff_ms is None or error.code not in retriable:
                 raise
-        await broker.pause(backoff_ms)
-        backoff_ms = min(2 * backoff_ms, BACKOFF_MAX_MS)
+        await turn.pause(backoff_ms)
     raise AssertionError("the last attempt returns or raises")
+
+
+def backoffs_ms() -> Iterator[int | None]:
+    """Yields how long to wait after each attempt; None after the last one."""
+    for number in range(ATTEMPTS - 1):
+        yield min(BACKOFF_MS << number, BACKOFF_MAX_MS)
+    yield None

@@ -1,46 +1,48 @@
-"""The records of Kafka's own topics as plain data: for people, and for tables. What they mean is left to who reads them."""
+"""The records of Kafka's internal topics as plain data, for people and for tables."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..protocol import codec, schema
 from ..protocol.codec import as_plain
+from ..protocol.control import ControlType, control_type
 from ..protocol.records import Record
+from ..protocol.text import Json
 from .format import CoordinatorFormat, group_key_names, share_key_names, transaction_key_names
 from .metadata.format import CLUSTER_METADATA, MetadataFormat
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__share_group_state", "__transaction_state", CLUSTER_METADATA)
 ABORT, COMMIT = "ABORT", "COMMIT"
 _CONTROL = {
-    0: ABORT,
-    1: COMMIT,
-    2: "LeaderChangeMessage",
-    3: "SnapshotHeaderRecord",
-    4: "SnapshotFooterRecord",
-    5: "KRaftVersionRecord",
-    6: "VotersRecord",
+    ControlType.ABORT: ABORT,
+    ControlType.COMMIT: COMMIT,
+    ControlType.LEADER_CHANGE: "LeaderChangeMessage",
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    ControlType.KRAFT_VERSION: "KRaftVersionRecord",
+    ControlType.KRAFT_VOTERS: "VotersRecord",
 }
-_SHORTS = struct.Struct(">hh")
 
 
 class Described(NamedTuple):
-    """A record: its type (its schema's name without `Key`, such as `OffsetCommit`), and its key and value as dicts; a tombstone has no value."""
+    """A record: its type (its schema's name without `Key`, such as `OffsetCommit`), and its key and value as dicts; a
+    tombstone has no value.
+    """
 
     type: str
-    key: Any
-    value: Any
+    key: Json
+    value: Json
 
 
 Describer = Callable[[Record], Described | None]
 
 
 def describer(topic: str) -> Describer | None:
-    """What tells the meaning of the records of a topic; None for topics that are not Kafka's own.
+    """Returns a function that describes the records of an internal topic; None for other topics.
 
-    A describer gives None for a type or a version that it does not know, and raises MalformedMessage for bytes that are not of their type.
+    The function returns None for an unknown type or version, and raises MalformedMessage for invalid bytes.
     """
     names = _KEYS.get(topic)
     if names is not None:
@@ -56,7 +58,9 @@ def _of_coordinator(names: Mapping[int, str]) -> Describer:
         if found is None:
             return None
         key, value = found
-        return Described(type(key).__name__.removesuffix("Key"), as_plain(key), None if value is None else as_plain(value))
+        return Described(
+            type(key).__name__.removesuffix("Key"), as_plain(key), None if value is None else as_plain(value)
+        )
 
     return describe
 
@@ -73,18 +77,23 @@ _KEYS: dict[str, Callable[[], dict[int, str]]] = {
 }
 
 
-def control_type(key: bytes | None) -> str | None:
-    """What kind of control record a key is of; None for one that is not known."""
-    if key is None or len(key) < _SHORTS.size:
-        return None
-    return _CONTROL.get(_SHORTS.unpack_from(key)[1])
+def control_name(key: bytes | None) -> str | None:
+    """Returns the type of a control record: ABORT, COMMIT, or the name of its value's schema;
+    None for an unknown one.
+    """
+    kind = control_type(key)
+    return None if kind is None else _CONTROL[kind]
 
 
-def control_value(kind: str, value: bytes | None) -> Any:
-    """The value of a control record as a dict. MalformedMessage."""
+def control_value(kind: str, value: bytes | None) -> Json:
+    """Returns the value of a control record as a dict. Raises MalformedMessage."""
     if value is None or len(value) < 2:
         return None
     version = int.from_bytes(value[:2], "big", signed=True)
     if kind in (ABORT, COMMIT):
-        return as_plain(codec.parse("EndTxnMarker", version, value, 2)) if version in schema.load("EndTxnMarker").valid else None
+        return (
+            as_plain(codec.parse("EndTxnMarker", version, value, 2))
+            if version in schema.load("EndTxnMarker").valid
+            else None
+        )
     return as_plain(codec.parse(kind, version, value)) if version in schema.load(kind).valid else None

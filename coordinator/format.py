@@ -1,7 +1,7 @@
-"""Coordinator records on the wire: a key with the record's type in front, a value with its version in front (CoordinatorRecordSerde).
+"""Encodes coordinator records: a key after the record's type, a value after its version (CoordinatorRecordSerde).
 
-A record is a pair of messages, key and value; a value of None is a tombstone. Types that are not known here are skipped at
-loading and left in the log, where they survive compaction.
+A record is a pair of messages, key and value; a value of None is a tombstone. Unknown types are skipped at loading and
+stay in the log, through compactions too.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from ..protocol.records import Record
 
 CoordinatorRecord = tuple[Any, Any]
 
-COMMIT_KEY = b"\0\1"  # how the key of a committed offset begins
+COMMIT_KEY = b"\0\1"  # the first bytes of the key of a committed offset
+COMMIT_KEYS = (COMMIT_KEY, b"\0\0")  # also of the older key version 0
 _SHORT = struct.Struct(">h")
-# which topic a key belongs to, where it is not __consumer_offsets
+# the topics of keys, except those of __consumer_offsets
 SHARE_KEYS = frozenset(("ShareSnapshotKey", "ShareUpdateKey"))
 TRANSACTION_KEYS = frozenset(("TransactionLogKey",))
 
 
 @cache
 def group_key_names() -> dict[int, str]:
-    """Names of the keys of `__consumer_offsets` by record type."""
+    """Returns the names of the keys of `__consumer_offsets` by record type."""
     return {number: name for name, number in _numbers().items() if name not in SHARE_KEYS | TRANSACTION_KEYS}
 
 
 @cache
 def share_key_names() -> dict[int, str]:
-    """Names of the keys of `__share_group_state` by record type."""
+    """Returns the names of the keys of `__share_group_state` by record type."""
     return {number: name for name, number in _numbers().items() if name in SHARE_KEYS}
 
 
 @cache
 def transaction_key_names() -> dict[int, str]:
-    """Names of the keys of `__transaction_state` by record type."""
+    """Returns the names of the keys of `__transaction_state` by record type."""
     return {number: name for name, number in _numbers().items() if name in TRANSACTION_KEYS}
 
 
@@ -52,16 +53,16 @@ def _key_head(name: str) -> bytes:
 
 
 class CoordinatorFormat:
-    """Pairs such as `(ShareSnapshotKey, ShareSnapshotValue)` to records and back.
+    """Converts pairs such as `(ShareSnapshotKey, ShareSnapshotValue)` to records and back.
 
-    `names`: the keys by record type. `versions`: the version in which a value is written, where it is not 0.
+    `names`: the keys by record type. `versions`: the versions of values that are not written in version 0.
     """
 
     def __init__(self, names: Mapping[int, str], versions: Mapping[str, int]) -> None:
         self._names = names
         self._versions = versions
 
-    def encode(self, record: Any) -> Record:
+    def encode(self, record: CoordinatorRecord) -> Record:
         key, value = record
         name = type(key).__name__
         key_bytes = bytes(codec.build(name, 0, key, bytearray(_key_head(name))))
@@ -71,12 +72,11 @@ class CoordinatorFormat:
         version = self._versions.get(value_name, 0)
         return Record(key_bytes, bytes(codec.build(value_name, version, value, bytearray(_SHORT.pack(version)))))
 
-    def replayed(self, record: Any) -> CoordinatorRecord:
-        pair: CoordinatorRecord = record
-        return pair
+    def replayed(self, record: CoordinatorRecord) -> CoordinatorRecord:
+        return record
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
-        """Key and value; None for a type or a version that is not known here."""
+        """Returns key and value; None for an unknown type or version."""
         data = record.key
         if data is None or len(data) < 2:
             return None

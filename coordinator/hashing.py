@@ -1,13 +1,16 @@
-"""Java's hashes of strings, by which Kafka chooses partitions and orders names."""
+"""Java's string hashes, which Kafka uses to choose partitions and to order names."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Generator, Iterable
+
+from .remembered import remembered
+
+NAMES_PER_STEP = 64
 
 
-@lru_cache(1024)
+@remembered(1024)
 def java_hash(text: str) -> int:
     """`String.hashCode`: over the UTF-16 code units, in 32 bits with a sign."""
     value = 0
@@ -22,20 +25,53 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(group_id: str, count: int) -> int:
-    """The partition of `__consumer_offsets` that a group lives on. Java's abs leaves the least integer as it is; Kafka's makes it 0."""
+    """Returns the partition of `__consumer_offsets` for a group. Kafka's abs maps Java's least integer to 0."""
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % count
 
 
 def java_order(names: Iterable[str]) -> list[str]:
-    """The order in which a Java HashMap that was filled with `names` yields them: what Kafka's assignors go by."""
+    """Returns `names` in the iteration order of a Java HashMap, which Kafka's assignors use."""
     listed = list(names)
+    capacity = _capacity(len(listed))
+    return sorted(listed, key=lambda name: _bucket(name, capacity))
+
+
+def computed_order(names: Iterable[str], capacity: int) -> list[str]:
+    """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
+    filled by `computeIfAbsent`, which grows the map later than `put`, and puts a new key before those of its bucket.
+    """
+    size = 1
+    while size < capacity:
+        size *= 2
+    found: dict[str, None] = {}
+    for name in names:
+        if len(found) > int(size * 0.75):
+            size *= 2
+        found[name] = None
+    order = list(found)[::-1]
+    return sorted(order, key=lambda name: _bucket(name, size))
+
+
+def java_order_steps(names: Iterable[str]) -> Generator[None, None, list[str]]:
+    """Like `java_order`, with a pause after some names."""
+    listed = list(names)
+    capacity = _capacity(len(listed))
+    buckets: dict[str, int] = {}
+    for name in listed:
+        buckets[name] = _bucket(name, capacity)
+        if len(buckets) % NAMES_PER_STEP == 0:
+            yield
+    return sorted(listed, key=buckets.__getitem__)
+
+
+def _capacity(count: int) -> int:
     capacity = 16
-    while len(listed) > capacity * 3 // 4:
+    while count > capacity * 3 // 4:
         capacity *= 2
+    return capacity
 
-    def bucket(name: str) -> int:
-        value = java_hash(name) & 0xFFFFFFFF
-        return (value ^ value >> 16) & (capacity - 1)
 
-    return sorted(listed, key=bucket)
+def _bucket(name: str, capacity: int) -> int:
+    value = java_hash(name) & 0xFFFFFFFF
+    return (value ^ value >> 16) & (capacity - 1)

@@ -1,52 +1,79 @@
-"""What a coordinator shard is to the runtime, and how its records become bytes."""
+"""The interface between a coordinator shard and the runtime, and the encoding of its records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 from ..protocol import records
+from ..protocol.control import Marker
 from ..protocol.errors import ApiError
 from ..protocol.records import Record, Template
 from .timers import Timer
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    R = TypeVar("R", default=None)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
+# `R`: the reply of a write; `Result` alone is the decision of a write without a reply
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
-class Result:
-    """What a write handler decides.
+class Result(Generic[R]):
+    """The decision of a write handler.
 
-    `records` go into one batch unless `atomic` is False; `reply` waits for them, and timers are set once they are appended.
-    `on_appended` is called when they are committed, with None, or with why they are not. `replay` False: the handler has changed
-    the state itself, which only the soft state of classic groups allows.
+    `records` go into one batch unless `atomic` is False; `reply` waits for them. Timers, soft state and effects are in
+    the shard's journal and hold, or happen, once they are appended. `on_committed` is called when they are committed,
+    with None, or when that took too long, with the error. `on_failed` is called with the error where they could not be
+    appended, once everything is taken back. `replay` False: the handler has changed the state itself, which only the
+    soft state of classic groups allows.
     """
 
-    records: list[Any] = field(default_factory=list)
-    reply: Any = None
-    timers: list[Timer] = field(default_factory=list)
-    on_appended: Callable[[ApiError | None], None] | None = None
+    records: Sequence[object] = field(default_factory=list)
+    reply: R = None  # type: ignore[assignment]
+    on_committed: Callable[[ApiError | None], None] | None = None
     replay: bool = True
     atomic: bool = True
+    on_failed: Callable[[ApiError], None] | None = None
+
+    def with_reply(self, reply: T) -> Result[T]:
+        """Returns the same decision with another reply."""
+        return cast(Result[T], replace(self, reply=reply))  # type: ignore[arg-type]
+
+
+Decision = Generator[None, None, Result[T]]
+"""Decides in steps, about an element of a request each, against a state that does not change meanwhile."""
 
 
 class Shard(Protocol):
-    """A replayed state machine. Handlers decide and return a `Result`; only `replay` and `replay_marker` change state."""
+    """A replayed state machine. Handlers decide and return a `Result`; only `replay` and `replay_marker` change state
+    that is in the log.
+
+    Handlers may change soft state, which is not in the log, if the journal can undo the change. A handler that raises
+    has changed nothing.
+    """
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
         """Applies one record, the same at load and live."""
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, coordinator_epoch: int, committed: bool) -> None:
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
         """Applies the end of a transaction."""
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
-        """The log has been replayed: the timers to begin with."""
+        """Returns the first timers, after the log was replayed."""
 
     def on_unloaded(self) -> None:
-        """The shard is no longer in charge; waiting requests have been answered."""
+        """The shard was closed; its waiting requests have been answered."""
 
 
 class Packed:
-    """Several records that a handler decides, writes and replays as one: for those who write many."""
+    """Several records that a handler decides, writes and replays as one, because they are many."""
 
     __slots__ = ()
 
@@ -55,11 +82,13 @@ class Packed:
 
     @property
     def size(self) -> int:
-        """The most bytes they take in a batch."""
+        """The most bytes that the records take in a batch."""
         raise NotImplementedError
 
     def pack(self, index: int) -> bytes:
-        """What they are in a batch of one time, where the first of them is its record number `index`."""
+        """Returns the encoded records. The first is record number `index` of its batch,
+        whose records all have the same timestamp.
+        """
         raise NotImplementedError
 
 
@@ -67,19 +96,19 @@ Encoded = Record | Packed
 
 
 class RecordFormat(Protocol):
-    """How a shard's records become the records of a log and come back."""
+    """Converts a shard's records to records of a log and back."""
 
     def encode(self, record: Any) -> Record: ...
 
     def replayed(self, record: Any) -> tuple[Any, Any]:
-        """Key and value of what a handler decided, as `decode` gives them of its bytes."""
+        """Returns the key and value of a record from a handler, equal to those that `decode` returns for its bytes."""
 
     def decode(self, record: Record) -> tuple[Any, Any] | None:
-        """Key and value, or None for a record that this version does not know and skips."""
+        """Returns key and value; None for an unknown record, which is skipped."""
 
 
 def encode_batch(encoded: list[Encoded], now_ms: int, template: Template) -> bytearray:
-    """A batch of records that bear the time `now_ms`."""
+    """Returns a batch of the records, all with the timestamp `now_ms`."""
     body, count = bytearray(), 0
     for one in encoded:
         if isinstance(one, Packed):

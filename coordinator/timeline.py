@@ -1,19 +1,24 @@
 """State that can be read as of an earlier offset, and rolled back to one.
 
-A `Timeline` holds a snapshot for every offset that was written and is not committed yet. A snapshot is an undo journal: what
-each structure held before it was first changed after that snapshot. So a write costs one dict entry, a snapshot and a commit
-cost what changed and not what exists, and a revert undoes the journals newest first.
+A `Timeline` holds a snapshot for every offset that was written and is not committed yet. A snapshot is an undo journal:
+for each structure, the values from before their first change after that snapshot. So a write costs one dict entry, and
+the cost of a snapshot or a commit depends on the number of changes, not on the size of the state. A revert undoes the
+snapshots, newest first. Soft state and timers, which are not in the log, are undone by `journal`; its notes begin with
+the open batch, not with the last snapshot.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, ItemsView, Iterator, KeysView, ValuesView
 from itertools import repeat
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
+
+from .journal import Journal
 
 K = TypeVar("K")
 V = TypeVar("V")
+D = TypeVar("D")
 _ABSENT: Any = object()
 
 
@@ -26,23 +31,26 @@ class _Snapshot:
 
 
 class Timeline:
-    """The offsets at which snapshots were taken, ascending, and what changed after each."""
+    """The offsets at which snapshots were taken, ascending, and the changes after each."""
 
     def __init__(self) -> None:
         self._snapshots: deque[_Snapshot] = deque()
+        self.journal = Journal()
+        self.reverts = 0  # how often the state went back to a snapshot
 
     @property
     def offsets(self) -> list[int]:
         return [s.offset for s in self._snapshots]
 
     def snapshot(self, offset: int) -> None:
-        """The state as it is now is the state at `offset`."""
+        """Marks the present state as the state at `offset`."""
         assert not self._snapshots or offset > self._snapshots[-1].offset, "snapshots ascend"
         self._snapshots.append(_Snapshot(offset))
 
     def revert(self, offset: int) -> None:
-        """Makes the state what it was at the snapshot of `offset`, and forgets later ones."""
+        """Restores the state of the snapshot at `offset`, and drops later snapshots."""
         assert any(s.offset == offset for s in self._snapshots), f"no snapshot at {offset}"
+        self.reverts += 1
         while self._snapshots:
             snapshot = self._snapshots[-1]
             for structure, before in snapshot.before.items():
@@ -53,13 +61,13 @@ class Timeline:
             self._snapshots.pop()
 
     def commit(self, offset: int) -> None:
-        """Nobody will read or revert to anything before `offset` any more."""
+        """Drops snapshots before `offset`: no read or revert will need them."""
         while len(self._snapshots) > 1 and self._snapshots[1].offset <= offset:
             self._snapshots.popleft()
 
 
 class TimelineDict(Generic[K, V]):
-    """A dict of values that are replaced and never changed."""
+    """A dict whose values are replaced and never changed."""
 
     __slots__ = ("_now", "_timeline")
     __hash__ = object.__hash__
@@ -89,23 +97,50 @@ class TimelineDict(Generic[K, V]):
             self._remember(key)
         self._now[key] = value
 
-    def update(self, values: dict[K, V]) -> None:
-        """As `__setitem__` for each."""
+    def _remember_all(self, keys: Collection[K]) -> None:
+        """Like `_remember` for each key, for callers that change many."""
         snapshots = self._timeline._snapshots
         if snapshots:
             before = snapshots[-1].before.get(self)
             if before is None:
                 before = snapshots[-1].before[self] = {}
-            if before.keys().isdisjoint(values):
-                before.update(zip(values, map(self._now.get, values, repeat(_ABSENT)), strict=False))
+            if before.keys().isdisjoint(keys):
+                before.update(zip(keys, map(self._now.get, keys, repeat(_ABSENT)), strict=False))
             else:
-                for key in values:
+                for key in keys:
                     self._remember(key)
+
+    def update(self, values: dict[K, V]) -> None:
+        """Like `__setitem__` for each pair."""
+        self._remember_all(values)
         self._now.update(values)
 
+    def remove_all(self, keys: Collection[K]) -> None:
+        """Like `__delitem__` for each key, all of which are there."""
+        self._remember_all(keys)
+        now = self._now
+        for key in keys:
+            del now[key]
+
     def put_untracked(self, key: K, value: V) -> None:
-        """Puts something that is no state: no revert takes it out again, and every reader sees it at once."""
+        """Puts a value that is not in the log: every reader sees it at once, and only the journal removes it again."""
         self._now[key] = value
+        self._timeline.journal.note(self._drop, key, value)
+
+    def _drop(self, key: K, value: V) -> None:
+        if self._now.get(key) is value:
+            del self._now[key]
+
+    def decide(self, key: K, value: V | None) -> None:
+        """Puts a value, or with None removes it, in a handler and not in a replay: the journal undoes that too."""
+        self._timeline.journal.note(self._undecide, key, self._now.get(key))
+        self._undecide(key, value)
+
+    def _undecide(self, key: K, value: V | None) -> None:
+        if value is None:
+            self.pop(key)
+        else:
+            self[key] = value
 
     def __getitem__(self, key: K) -> V:
         return self._now[key]
@@ -116,14 +151,24 @@ class TimelineDict(Generic[K, V]):
         self._remember(key)
         del self._now[key]
 
+    @overload
+    def pop(self, key: K) -> V | None: ...
+    @overload
+    def pop(self, key: K, default: D) -> V | D: ...
     def pop(self, key: K, default: Any = None) -> Any:
         if key not in self._now:
             return default
         self._remember(key)
         return self._now.pop(key)
 
+    @overload
+    def get(self, key: K, default: None = None, as_of: int | None = None) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V, as_of: int | None = None) -> V: ...
+    @overload
+    def get(self, key: K, default: D, as_of: int | None = None) -> V | D: ...
     def get(self, key: K, default: Any = None, as_of: int | None = None) -> Any:
-        """The value now, or as it was at the snapshot of `as_of`."""
+        """Returns the present value, or the value at the snapshot of `as_of`."""
         if as_of is not None:
             for snapshot in self._timeline._snapshots:
                 if snapshot.offset >= as_of:
@@ -142,17 +187,17 @@ class TimelineDict(Generic[K, V]):
     def __iter__(self) -> Iterator[K]:
         return iter(self._now)
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[K]:
         return self._now.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[V]:
         return self._now.values()
 
-    def items(self, as_of: int | None = None) -> Any:
-        """The pairs now, or as they were at the snapshot of `as_of`."""
+    def items(self, as_of: int | None = None) -> ItemsView[K, V]:
+        """Returns the present pairs, or those at the snapshot of `as_of`."""
         if as_of is None:
             return self._now.items()
-        changed: dict[K, Any] = {}
+        changed: dict[K, V] = {}
         for snapshot in self._timeline._snapshots:
             if snapshot.offset >= as_of:
                 for key, old in snapshot.before.get(self, {}).items():

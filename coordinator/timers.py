@@ -1,32 +1,39 @@
-"""Timers as data: a shard's deadlines by key, in one heap. Moving a deadline costs a dict entry; old heap entries are skipped."""
+"""Timers as data: a shard's deadlines by key, in one heap.
+Moving a deadline changes a dict entry; old heap entries are skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
+
+from .journal import NEVER, Journal
+
+OLD_MAX = 64  # entries of the heap that may be old, beyond as many as there are timers
 
 
 @dataclass(slots=True)
 class Timer:
-    """At `deadline_ms` (monotonic), `operation` is run as a write of the shard. A deadline of None cancels the key's timer.
-
-    `retry`: whether it is run again a moment later when its records could not be appended.
+    """At `deadline_ms` (monotonic), `operation` runs as a write of the shard, and again a moment later if the write
+    fails. A deadline of None cancels the key's timer.
     """
 
     key: Hashable
     deadline_ms: int | None
     operation: Callable[[int], Any] | None = None
-    retry: bool = True
 
 
 class Timers:
-    """The timers of one shard."""
+    """The timers of one shard. The journal undoes the changes of a failed write."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal = NEVER) -> None:
+        self._journal = journal
         self._live: dict[Hashable, Timer] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
+        # the deadline with which the heap holds a key; entries with another are old
+        self._queued: dict[Hashable, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -35,40 +42,82 @@ class Timers:
     def __contains__(self, key: object) -> bool:
         return key in self._live
 
+    def __iter__(self) -> Iterator[Timer]:
+        return iter(self._live.values())
+
+    def get(self, key: Hashable) -> Timer | None:
+        return self._live.get(key)
+
     def set(self, timer: Timer) -> None:
         """Replaces the key's timer."""
-        if timer.deadline_ms is None:
-            self._live.pop(timer.key, None)
+        key = timer.key
+        journal = self._journal
+        if journal.is_open:
+            journal.notes.append((self._put_back, key, self._live.get(key)))
+        deadline_ms = timer.deadline_ms
+        if deadline_ms is None:
+            self._live.pop(key, None)
             return
-        before = self._live.get(timer.key)
-        self._live[timer.key] = timer
-        if before is None or before.deadline_ms is None or timer.deadline_ms < before.deadline_ms:
+        self._live[key] = timer
+        queued = self._queued.get(key)
+        if queued is None or deadline_ms < queued:
             self._push(timer)
+
+    def cancel(self, key: Hashable) -> None:
+        """Removes the key's timer, if there is one."""
+        timer = self._live.pop(key, None)
+        if timer is None:
+            return
+        if self._journal.is_open:
+            self._journal.notes.append((self._put_back, key, timer))
+        if len(self._heap) > 2 * len(self._live) + OLD_MAX:
+            self._drop_old()
+
+    def _drop_old(self) -> None:
+        """Removes the old entries of the heap, so that it is in proportion to the timers."""
+        live, queued = self._live, self._queued
+        self._heap = [one for one in self._heap if one[2] in live and queued.get(one[2]) == one[0]]
+        heapify(self._heap)
+        self._queued = {key: deadline_ms for deadline_ms, _, key in self._heap}
+
+    def _put_back(self, key: Hashable, timer: Timer | None) -> None:
+        """Undoes a change. The heap has an entry for the key if it had one before the change."""
+        if timer is None:
+            self._live.pop(key, None)
+        else:
+            self._live[key] = timer
+            assert timer.deadline_ms is not None
+            if key not in self._queued or timer.deadline_ms < self._queued[key]:
+                self._push(timer)
 
     def _push(self, timer: Timer) -> None:
         assert timer.deadline_ms is not None
         self._count += 1
+        self._queued[timer.key] = timer.deadline_ms
         heappush(self._heap, (timer.deadline_ms, self._count, timer.key))
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `due` next; it may find nothing then."""
+        """Returns when to call `due` next, which may find nothing then."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[Timer]:
-        """Takes out the timers whose time has come, earliest first."""
+        """Returns the timers that are due, earliest first. Each stays until the write that runs it cancels it."""
         found = []
         while self._heap and self._heap[0][0] <= now_ms:
-            _, _, key = heappop(self._heap)
+            deadline_ms, _, key = heappop(self._heap)
+            if self._queued.get(key) != deadline_ms:
+                continue
+            del self._queued[key]
             timer = self._live.get(key)
             if timer is None or timer.deadline_ms is None:
                 continue
             if timer.deadline_ms > now_ms:
                 self._push(timer)
-                continue
-            del self._live[key]
-            found.append(timer)
+            else:
+                found.append(timer)
         return found
 
     def clear(self) -> None:
         self._live.clear()
         self._heap.clear()
+        self._queued.clear()

@@ -1,4 +1,4 @@
-"""The command `ottla`. What controls a running broker goes through its lab port and nothing else."""
+"""The command `ottla`: `serve`, and what needs no running broker. The others are imported when they are used."""
 
 from __future__ import annotations
 
@@ -8,106 +8,210 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
 from . import __version__
+from .lazy import LazyGroup
+from .protocol.text import printable
 
 if TYPE_CHECKING:
-    from .broker.server import Server
+    from .broker.net.server import Server
 
-LAB = click.option("--lab", "lab", default="http://127.0.0.1:9644", envvar="OTTLA_LAB", show_default=True, help="The broker's lab port.")
+CONTROL = ("topics", "records", "share", "transactions", "hold", "release", "step", "policy")
+LAB_PORT = 9644
+LAB_PORT_ANY = "any"  # --lab without a port
 
 
-class Commands(click.Group):
-    """`pipeline` is imported when it is asked for: a broker starts without it."""
+class Commands(LazyGroup):
+    """What `ottla serve` does not need is imported when it is used."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "pipeline"])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "pipeline":
-            from .pipeline.command import pipeline
-
-            return pipeline
-        return super().get_command(ctx, cmd_name)
+    lazy: ClassVar[Mapping[str, str]] = {
+        "pipeline": "pipeline.commands:pipeline",
+        "lab": "lab_group:lab",
+        "replay": "replay_command:replay",
+        "trace": "trace_commands:trace",
+        "clients": "client_commands:clients",
+        "clock": "clock_commands:clock",
+        "group": "group_commands:group",
+        "groups": "group_commands:groups",
+        "compare": "compare_command:compare",
+        "ui": "ui_command:ui",
+        "verdict": "verdict_command:verdict",
+        **{name: f"lab_commands:{name}" for name in CONTROL},
+    }
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ottla")
 def main() -> None:
-    """A Kafka-compatible broker that starts in a blink and shows what a real broker hides."""
+    """A Kafka-compatible broker that starts at once and shows the state that a real broker hides."""
 
 
-@main.command()
-@click.option("-c", "--config", "file", type=click.Path(dir_okay=False), help="A server.properties file.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
-@click.option("--lab", "lab_port", type=int, default=None, is_flag=False, flag_value=9644, help="Open the lab's HTTP port [9644; 0: any].")
-@click.option("--announce", is_flag=True, help="Print one line when ready, for programs: address, and the lab's URL.")
-@click.argument("settings", nargs=-1)
-def serve(file: str | None, verbose: bool, lab_port: int | None, announce: bool, settings: tuple[str, ...]) -> None:
-    """Run the broker. SETTINGS are key=value, by Kafka's names.
-
-    Exit codes: 0 stopped in order, 2 bad configuration, 3 port taken, 4 data directory in use, 5 data directory unusable,
-    6 every log directory failed while running.
+class LogLines(logging.Formatter):
+    """Escapes log lines: a name that a peer chose can neither control a terminal nor
+    look like a log line of its own.
     """
-    gc.disable()  # until the broker serves: imports make much and drop little
-    from .broker import config as configuration
-    from .broker.server import EXIT_BAD_CONFIG, install_loop
-    from .broker.server import serve as run_server
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: logging._SysExcInfoType) -> str:  # logging's name
+        return printable(super().formatException(ei), keep="\n\t")
+
+
+class ServeCommand(click.Command):
+    """`--lab` takes a port as `--lab=PORT` or as the number after it; any other argument after it is a setting."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        following = [*args[1:], ""]
+        rest = [
+            f"{one}={LAB_PORT_ANY}" if one == "--lab" and not after.isdecimal() else one
+            for one, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, rest)
+
+
+@main.command(cls=ServeCommand)
+@click.option("-c", "--config", "file", type=click.Path(), help="A server.properties file.")
+@click.option("-v", "--verbose", is_flag=True, help="Log debug messages too; otherwise only warnings and errors.")
+@click.option(
+    "--lab",
+    "lab_port",
+    default=None,
+    metavar="[=PORT]",
+    help="Open the lab's HTTP port [default: ottla.lab.port, else 9644; 0 for any free port].",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=None,
+    help="Let everything that is chosen by chance follow from this number, with a clock that stands still: two runs "
+    "with the same input write the same bytes (ottla.lab.seed, ottla.lab.clock).",
+)
+@click.option("--scenario", type=click.Path(), help="A scenario file to run at start (ottla.lab.scenario).")
+@click.option(
+    "--announce",
+    is_flag=True,
+    help="Print one line when the broker is ready, for programs: its address and the lab's URL.",
+)
+@click.argument("settings", nargs=-1)
+def serve(
+    file: str | None,
+    verbose: bool,
+    lab_port: str | None,
+    seed: int | None,
+    scenario: str | None,
+    announce: bool,
+    settings: tuple[str, ...],
+) -> None:
+    """Run the broker. SETTINGS are key=value pairs with Kafka's configuration keys.
+
+    Exit codes: 0 clean shutdown, 2 invalid configuration, 3 port in use, 4 data directory in use, 5 data directory
+    unusable, 6 every log directory failed while the broker ran, or a log could not be closed cleanly.
+    """
+    os.umask(0o077)  # what the broker writes is for its user only
+    gc.disable()  # until the broker serves: imports create many objects and free few
+    from .broker.apis import apis
+    from .broker.config import sources
+    from .broker.config.config import ConfigError
+    from .broker.net.server import EXIT_BAD_CONFIG, install_loop
+    from .broker.net.server import serve as run_server
 
     level = logging.DEBUG if verbose else logging.WARNING
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogLines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level)
     try:
-        sources = [configuration.from_environment(os.environ)]
+        given = [sources.from_environment(os.environ)]
         if file is not None:
-            sources.append(configuration.from_file(file))
-        sources.append(configuration.from_arguments(settings))
-        if lab_port is not None:
-            sources.append([("ottla.lab.port", str(lab_port), "command line")])
-        config = configuration.build(*sources)
-    except configuration.ConfigError as error:
-        click.echo(f"ottla: {error}", err=True)
+            given.append(sources.from_file(file))
+        given.append(sources.from_arguments(settings))
+        if lab_port not in (None, LAB_PORT_ANY):
+            given.append([("ottla.lab.port", lab_port, "--lab")])
+        if seed is not None:
+            given.append([("ottla.lab.seed", str(seed), "--seed")])
+        if scenario is not None:
+            given.append([("ottla.lab.scenario", scenario, "--scenario")])
+        config = sources.build(*given)
+    except ConfigError as error:
+        click.echo(printable(f"ottla: {error}"), err=True)
         sys.exit(EXIT_BAD_CONFIG)
+    if lab_port == LAB_PORT_ANY and config["ottla.lab.port"] < 0:
+        config.values["ottla.lab.port"] = LAB_PORT
+    _hide_secrets(settings)
     for warning in config.warnings:
-        click.echo(f"ottla: warning: {warning}", err=True)
-    if any(one.host in ("0.0.0.0", "", "::") for one in config.listeners):
-        click.echo("ottla: warning: everyone who reaches this machine can read and write, as there is no authentication", err=True)
-    sys.exit(install_loop()(run_server(config, _announce_line if announce else _announce_screen)))
+        click.echo(printable(f"ottla: warning: {warning}"), err=True)
+    if any(one.host in ("0.0.0.0", "", "::") and not config.authenticates(one.name) for one in config.listeners):
+        click.echo(
+            "ottla: warning: a listener is open to the network without authentication: any host can read and write",
+            err=True,
+        )
+    served = apis(config["unstable.api.versions.enable"])
+    sys.exit(install_loop()(run_server(config, served, _announce_line if announce else _announce_screen)))
+
+
+def _hide_secrets(settings: tuple[str, ...]) -> None:
+    """Removes secrets of the command line from the list of processes; warns, because they could be read until now."""
+    from .broker.config.secrets import is_secret
+
+    secret = [one for one in settings if is_secret(one.partition("=")[0].strip())]
+    if secret:
+        from . import process_list
+
+        hidden = "until the broker started" if process_list.hide(secret) else "as long as the broker runs"
+        names = ", ".join(one.partition("=")[0].strip() for one in secret)
+        click.echo(
+            printable(
+                f"ottla: warning: other users of this machine could read {names} in the list of processes {hidden}; "
+                "write secrets into a file (-c) or a variable"
+            ),
+            err=True,
+        )
 
 
 def _announce_line(server: Server) -> None:
     first = next(iter(server.config.advertised.values()))
-    lab = f" http://127.0.0.1:{server.lab.port}" if server.lab is not None else ""
+    lab = f" {server.lab.url}" if server.lab is not None else ""
     print(f"{first.host}:{first.port}{lab}", flush=True)
 
 
 def _announce_screen(server: Server) -> None:
     config = server.config
     first = next(iter(config.advertised.values()))
-    print(f"ottla {__version__} serves Kafka clients, as Apache Kafka 4.4.0 would")
+    print(f"ottla {__version__} is ready and serves Kafka clients like Apache Kafka 4.4.0")
     for listener in config.listeners:
-        told = config.advertised[listener.name]
-        also = f", clients are told {told.host}:{told.port}" if (told.host, told.port) != (listener.host, listener.port) else ""
-        print(f"  listener   {listener}{also}")
-    for directory in server.broker.directories:
-        print(f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node {config.node_id})")
+        advertised = config.advertised[listener.name]
+        is_same = (advertised.host, advertised.port) == (listener.host, listener.port)
+        print(f"  listener   {listener}{'' if is_same else f', advertised as {advertised.host}:{advertised.port}'}")
+    for directory in server.broker.log_directories.all:
+        print(
+            f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node "
+            f"{config.node_id})"
+        )
     if server.lab is not None:
-        print(f"  lab        http://127.0.0.1:{server.lab.port}/v1/topics, /metrics")
-    print(f"  connect    bootstrap.servers={first.host}:{first.port}")
+        print(f"  lab        {server.lab.url}/v1/topics, /metrics")
+    protocol = config.security_protocol(first.name).name
+    secured = "" if protocol == "PLAINTEXT" else f", security.protocol={protocol}"
+    print(f"  connect    bootstrap.servers={first.host}:{first.port}{secured}")
     print("  stop       Ctrl-C", flush=True)
 
 
 @main.command()
 @click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True)
-@click.option("--timeout", default=2.0, show_default=True, help="Seconds to wait for the answer.")
-def ready(bootstrap_server: str, timeout: float) -> None:
-    """Exit with 0 when a broker answers, with 1 when none does: for health checks."""
+@click.option("--timeout", default=2.0, show_default=True, help="Seconds to wait for the broker's reply.")
+@click.option("--tls", is_flag=True, help="The listener has TLS: a handshake is the answer, whatever its certificate.")
+def ready(bootstrap_server: str, timeout: float, tls: bool) -> None:
+    """Health check: exit with 0 if a broker answers, with 1 if none does."""
     host, _, port = bootstrap_server.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout) as connection:
+            if tls:
+                return _shake(connection)
             connection.sendall(bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"ping")
             answer = connection.recv(10)
     except (OSError, ValueError) as error:
@@ -116,178 +220,47 @@ def ready(bootstrap_server: str, timeout: float) -> None:
     sys.exit(0 if len(answer) == 10 and answer[4:8] == b"\0\0\0\1" else 1)
 
 
-def _ask(lab: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    import urllib.error
-    import urllib.request
+def _shake(connection: socket.socket) -> None:
+    """Makes a TLS handshake. Raises OSError if the peer does not."""
+    import ssl
 
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{lab}/v1/{path}", data, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        click.echo(f"ottla: {json.load(error)['error']}", err=True)
-    except OSError as error:
-        click.echo(f"ottla: no lab at {lab} ({error}); start the broker with --lab", err=True)
-    sys.exit(1)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], indent: str = "") -> None:
-    lines = [tuple(columns), *(tuple("-" if row[c] is None else str(row[c]) for c in columns) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        click.echo(indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _show(partitions: list[dict[str, Any]]) -> None:
-    _table(("topic", "partition", "log_start_offset", "high_watermark", "last_stable_offset", "log_end_offset", "policy", "state"), partitions)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.wrap_socket(connection).close()
 
 
 @main.command()
-@LAB
-@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
-@click.argument("names", nargs=-1)
-def topics(lab: str, as_json: bool, names: tuple[str, ...]) -> None:
-    """Show topics and partitions, with their high watermarks."""
-    found = _ask(lab, "topics")["topics"]
-    chosen = [t for t in found if not names or t["topic"] in names]
-    if as_json:
-        click.echo(json.dumps(chosen, indent=2))
-        return
-    _show([{"topic": t["topic"], **p} for t in chosen for p in t["partitions"]])
-
-
-@main.command()
-@LAB
-@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
-@click.option("-w", "--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@click.argument("group", required=False)
-@click.argument("share_partition", required=False, metavar="[TOPIC[:PARTITION]]")
-def share(lab: str, as_json: bool, watch: bool, group: str | None, share_partition: str | None) -> None:
-    """Show what GROUP holds of its partitions: records in flight, who has them, and for how long. Without GROUP: which groups there are."""
-    import time
-    from urllib.parse import quote
-
-    topic, _, index = (share_partition or "").rpartition(":") if ":" in (share_partition or "") else (share_partition, "", "")
-    path = "/".join(["share", *(quote(part, safe="") for part in (group, topic, index) if part)])
-    while True:
-        found = _ask(lab, path)
-        if watch:
-            click.clear()
-        if as_json:
-            click.echo(json.dumps(found, indent=2))
-        elif group is None:
-            _table(("group", "share_partitions"), found["groups"])
-        else:
-            for one in found["share_partitions"]:
-                _show_share_partition(one)
-        if not watch:
-            return
-        time.sleep(1)
-
-
-def _show_share_partition(one: dict[str, Any]) -> None:
-    offsets = "start_offset", "end_offset", "high_watermark", "lag", "in_flight", "complete", "lock_timeouts", "waiting_fetches"
-    click.echo(f"{one['topic']}:{one['partition']}  {one['state']}  " + "  ".join(f"{name}={one[name]}" for name in offsets))
-    _table(("first", "last", "state", "delivery_count", "member", "lock_remaining_ms", "being_written"), one["records"], "  ")
-    if one["runs_left_out"]:
-        click.echo(f"  ... and more: ottla share GROUP {one['topic']}:{one['partition']}")
-    click.echo("  what happened last:")
-    now = max((step["at_ms"] for step in one["history"]), default=0)
-    steps = [{**step, "ms": step["at_ms"] - now, "member": step["member_id"] or None} for step in one["history"][-10:]]
-    _table(("ms", "what", "first", "last", "member"), steps, "  ")
-
-
-@main.command()
-@LAB
-@click.option("--json", "as_json", is_flag=True, help="Print what the lab said.")
-@click.option("-w", "--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Show transactional ids without a transaction too.")
-def transactions(lab: str, as_json: bool, watch: bool, everything: bool) -> None:
-    """Show who has a transaction open, since when and on which partitions, and what blocks a last stable offset."""
-    import time
-
-    while True:
-        found = _ask(lab, "transactions/all" if everything else "transactions")
-        if watch:
-            click.clear()
-        if as_json:
-            click.echo(json.dumps(found, indent=2))
-        else:
-            _show_transactions(found)
-        if not watch:
-            return
-        time.sleep(1)
-
-
-def _show_transactions(found: dict[str, Any]) -> None:
-    columns = "transactional_id", "producer_id", "producer_epoch", "state", "open_ms", "aborts_in_ms", "partitions"
-    places = "{topic}:{partition}@{first_offset}"
-    rows = [{**one, "partitions": " ".join(places.format(**p) for p in one["partitions"]) or None} for one in found["transactions"]]
-    _table(columns, rows)
-    for one in found["transactions"]:
-        if one["given_up"]:
-            click.echo(f"{one['transactional_id']}: its markers cannot be written: {one['given_up']}")
-    if found["held_back"]:
-        click.echo("last stable offsets held back:")
-        held = "topic", "partition", "last_stable_offset", "high_watermark", "records_behind", "transactional_id", "producer_id", "idle_ms", "why"
-        _table(held, found["held_back"], "  ")
-
-
-def _control(lab: str, verb: str, topic: str | None, partition: int | None, **more: Any) -> None:
-    body = {key: value for key, value in {"topic": topic, "partition": partition, **more}.items() if value is not None}
-    _show(_ask(lab, verb, body)["partitions"])
-
-
-PARTITION = click.option("-p", "--partition", type=int, default=None, help="One partition; otherwise all of the topic.")
-
-
-@main.command()
-@LAB
-@PARTITION
-@click.argument("topic")
-def hold(lab: str, topic: str, partition: int | None) -> None:
-    """Make the high watermark of TOPIC stand still."""
-    _control(lab, "hold", topic, partition)
-
-
-@main.command()
-@LAB
-@PARTITION
-@click.argument("topic")
-def release(lab: str, topic: str, partition: int | None) -> None:
-    """Let the high watermark of TOPIC follow the log again."""
-    _control(lab, "release", topic, partition)
-
-
-@main.command()
-@LAB
-@PARTITION
-@click.option("-n", "--batches", default=1, show_default=True)
-@click.argument("topic")
-def step(lab: str, topic: str, partition: int | None, batches: int) -> None:
-    """Take the high watermark of TOPIC on by whole batches."""
-    _control(lab, "step", topic, partition, batches=batches)
-
-
-@main.command()
-@LAB
-@PARTITION
-@click.option("-t", "--topic", default=None, help="One topic; otherwise all user topics.")
-@click.argument("policy")
-def policy(lab: str, topic: str | None, partition: int | None, policy: str) -> None:
-    """Set how high watermarks move: immediate, held, lag=20ms, lag=20ms±5ms, bytes=4096."""
-    _control(lab, "policy", topic, partition, policy=policy)
-
-
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-@click.option("--records/--no-records", "with_records", default=True, help="Open the batches.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@click.option(
+    "--records/--no-records", "with_records", default=True, help="Print the records of each batch, or only batches."
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 def dump(files: tuple[str, ...], as_json: bool, with_records: bool) -> None:
-    """Show what segments, indexes, snapshots and checkpoints hold."""
+    """Print the content of segments, indexes, snapshots and checkpoints."""
     from .dump import dump_file, text_of
 
     for file in files:
         for entry in dump_file(file, with_records):
-            click.echo(json.dumps(entry) if as_json else text_of(entry))
+            click.echo(json.dumps(entry) if as_json else printable(text_of(entry)))
+
+
+@main.command()
+@click.option("--host", "hosts", multiple=True, help="A name or address of the server; may be given several times.")
+@click.option("--client", "clients", multiple=True, help="The name of a client; may be given several times.")
+@click.option("--password", default="changeit", show_default=True, help="The password of the PKCS#12 and JKS stores.")
+@click.option("--days", default=825, show_default=True, help="How long the certificates are valid.")
+@click.argument("directory", type=click.Path(file_okay=False))
+def certs(hosts: tuple[str, ...], clients: tuple[str, ...], password: str, days: int, directory: str) -> None:
+    """Make certificates for development in DIRECTORY: a certificate authority, one of a server and one for each client,
+    as PEM, PKCS#12 and JKS. Prints what the broker and clients write to use them.
+
+    An authority that is in the directory is used again.
+    """
+    from . import certs as made
+
+    folder, names = Path(directory), clients or ("client",)
+    try:
+        made.make(folder, hosts or made.HOSTS, names, password, days)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot make certificates in {folder}: {error}") from None
+    click.echo(made.described(folder, names[0], password))

@@ -1,31 +1,36 @@
-"""What is in Kafka's files, as dicts: one per batch, record, index entry or producer."""
+"""Reads Kafka's files into dicts: one per batch, record, index entry or producer."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from .coordinator.described import describer
-from .protocol import legacy, records
+from .protocol import legacy, opening, records
 from .protocol.compression import NAMES
 from .protocol.errors import MalformedMessage
 from .protocol.records import BatchAt
 from .storage import layout
+from .storage.batch_info import BatchInfo, info_at
 from .storage.index import OffsetIndex, TimeIndex, decode_aborted
 from .storage.producers import Producers
-from .storage.segment import BatchInfo, info_at
 
-Entry = dict[str, Any]
+Entry = dict[str, object]
 Opener = Callable[[records.Record], "Entry | None"]
 
 
 def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
-    """The entries of a file, by its suffix. What cannot be read becomes an entry with `error`."""
+    """Yields the entries of a file, by its suffix. A part that cannot be read becomes an entry with `error`."""
     suffix = os.path.splitext(path)[1]
     reader = _READERS.get(suffix)
-    yield {"kind": "file", "path": path, "bytes": os.path.getsize(path)}
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        yield {"kind": "file", "path": path, "error": "not a regular file"}
+        return
+    yield {"kind": "file", "path": path, "bytes": found.st_size}
     if reader is None:
         for number, line in enumerate(Path(path).read_text(errors="replace").splitlines(), 1):
             yield {"kind": "line", "number": number, "text": line}
@@ -34,7 +39,7 @@ def dump_file(path: str, with_records: bool = True) -> Iterator[Entry]:
 
 
 def text_of(entry: Entry) -> str:
-    """An entry as a line for people; records are indented below their batch."""
+    """Returns an entry as one line of text; records are indented below their batch."""
     kind = entry["kind"]
     rest = " ".join(f"{key}={value}" for key, value in entry.items() if key != "kind")
     return f"{'  ' if kind in ('record', 'message') else ''}{kind} {rest}"
@@ -85,16 +90,15 @@ def _batch(info: BatchInfo, data: bytes, with_records: bool, opener: Opener) -> 
     }
     if with_records:
         try:
-            opened = records.decode(data, BatchAt(0, h))
+            for some in opening.contents(data, BatchAt(0, h)):
+                for record in some:
+                    yield _record(record, _closed if h.is_control else opener)
         except MalformedMessage as error:
             yield {"kind": "record", "error": str(error)}
-            return
-        for record in opened:
-            yield _record(record, _closed if h.is_control else opener)
 
 
 def _opener(topic: str) -> Opener:
-    """What tells the meaning of a topic's records: nobody but for Kafka's own topics."""
+    """Returns a function that decodes the records of a topic; it returns None for records of user topics."""
     describe = describer(topic)
     if describe is None:
         return _closed
@@ -136,7 +140,7 @@ def _legacy(info: BatchInfo, data: bytes, with_records: bool) -> Iterator[Entry]
         "crc_valid": valid,
     }
     if with_records and valid:
-        for message in legacy.decode(data):
+        for message in chain.from_iterable(legacy.contents(data)):
             yield {
                 "kind": "message",
                 "offset": message.offset,
@@ -147,7 +151,7 @@ def _legacy(info: BatchInfo, data: bytes, with_records: bool) -> Iterator[Entry]
 
 
 def _text(value: bytes | None) -> str | None:
-    """Text where it is text, else hex."""
+    """Returns a value as text if it is printable, else as hex."""
     if value is None:
         return None
     try:

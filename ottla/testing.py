@@ -1,4 +1,4 @@
-"""A broker for tests: a process of its own on a free port, gone when the test is.
+"""A broker for tests: a process of its own on a free port, which ends with the test.
 
 from ottla.testing import Broker
 
@@ -17,59 +17,95 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from .clock import Clock
+from .lab_client import Lab
+
 START_SECONDS_MAX = 30.0
 
 
 class BrokerFailed(RuntimeError):
-    """The broker did not start; the message has its log."""
+    """The broker did not start; the message contains its log."""
 
 
 class Broker:
     """A broker process as a context manager.
 
-    `settings` are configuration keys by Kafka's names, with underscores for dots (`num_partitions=3`) or as a dict.
-    `directory` is where the data goes; without it a temporary one is made, and removed at the end.
+    `settings`: values by configuration key, such as `{"num.partitions": 3}`. `directory`: where the broker keeps its
+    data; by default a temporary directory, which `close` removes. `lab`: whether to open the HTTP API.
+
+    `bootstrap_servers` is the address for clients and `lab_url` the URL of the HTTP API; both are empty before `start`.
+    `lab` is the API: `broker.lab.hold("orders")`, `broker.lab.get("topics/orders")`.
     """
 
-    def __init__(self, settings: dict[str, object] | None = None, *, directory: str | os.PathLike[str] | None = None, lab: bool = True) -> None:
+    def __init__(
+        self,
+        settings: dict[str, object] | None = None,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        lab: bool = True,
+    ) -> None:
         self.settings = dict(settings or {})
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="ottla-")) if directory is None else Path(directory)
         self.bootstrap_servers = ""
         self.lab_url = ""
-        self._lab = lab
+        self._with_lab = lab
         self._process: subprocess.Popen[bytes] | None = None
         self._log_path = Path(tempfile.mkstemp(prefix="ottla-", suffix=".log")[1])
 
     @property
     def data_directory(self) -> Path:
+        """The Kafka data directory (`log.dirs`), inside of `directory`."""
         return self.directory / "data"
 
     @property
     def pid(self) -> int:
         """The process id; RuntimeError before `start` and after `stop`."""
         if self._process is None:
-            raise RuntimeError("the broker is not running")
+            raise RuntimeError("the broker is not running: call start() first")
         return self._process.pid
 
     @property
+    def lab(self) -> Lab:
+        """The HTTP API. RuntimeError before `start`, and for a broker without it."""
+        if not self.lab_url:
+            raise RuntimeError("the broker has no HTTP API: call start() first, and do not set lab=False")
+        token = self.settings.get("ottla.lab.token")
+        return Lab(self.lab_url, None if token is None else str(token))
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock: `broker.clock.freeze()`, `broker.clock.advance("45s")`. RuntimeError as for `lab`."""
+        return Clock(self.lab)
+
+    @property
     def log(self) -> str:
-        """What the broker wrote to stderr, of all its starts."""
+        """What the broker wrote to stderr since the first start."""
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Broker:
-        """Starts the broker and returns when it answers. BrokerFailed."""
+        """Starts the broker and returns when it answers. Raises BrokerFailed."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings: dict[str, object] = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": self.data_directory, **self.settings}
-        if self.bootstrap_servers:  # again, where clients look for it
-            settings["listeners"] = f"PLAINTEXT://{self.bootstrap_servers}"
-        command = [sys.executable, "-m", "ottla", "serve", "--announce", *(["--lab", "0"] if self._lab else [])]
-        command += [f"{key}={value}" for key, value in settings.items()]
+        command = self._command()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
         with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment
+            )
         self._read_announcement()
         return self
+
+    def _command(self) -> list[str]:
+        settings: dict[str, object] = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": self.data_directory,
+            **self.settings,
+        }
+        if self.bootstrap_servers:  # restart on the same port, where clients expect it
+            first, comma, others = str(settings["listeners"]).partition(",")
+            settings["listeners"] = f"{first.partition('://')[0]}://{self.bootstrap_servers}{comma}{others}"
+        command = [sys.executable, "-m", "ottla", "serve", "--announce", *(["--lab", "0"] if self._with_lab else [])]
+        return command + [f"{key}={value}" for key, value in settings.items()]
 
     def _read_announcement(self) -> None:
         assert self._process is not None
@@ -86,13 +122,13 @@ class Broker:
         self.lab_url = line[1] if len(line) > 1 else ""
 
     def stop(self) -> int:
-        """Ends the broker in order (SIGTERM); returns its exit code."""
+        """Stops the broker cleanly (SIGTERM); returns its exit code."""
         assert self._process is not None
         self._process.terminate()
         return self._reap()
 
     def kill(self) -> None:
-        """Ends the broker at once (SIGKILL), as a crash would."""
+        """Kills the broker (SIGKILL), like a crash."""
         if self._process is not None:
             self._process.kill()
             self._reap()
@@ -112,11 +148,13 @@ class Broker:
     def __enter__(self) -> Broker:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
-        """Stops the broker, and removes what it made where the directory was its own."""
+        """Stops the broker, and removes the directory if it is a temporary one."""
         if self._process is not None:
             self.stop()
         if self._temporary:

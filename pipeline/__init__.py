@@ -1,4 +1,5 @@
-"""A broker's data directory as tables in Spark: `register(spark)`, then `spark.read.format("kafka-log").option("path", DIR).load()`.
+"""A broker's data directory as tables in Spark: `register(spark)`,
+then `spark.read.format("kafka-log").option("path", DIR).load()`.
 
 Needs `pip install ottla[spark]`, and Java 17 or newer.
 """
@@ -6,25 +7,28 @@ Needs `pip install ottla[spark]`, and Java 17 or newer.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the formats `kafka-log` and `kafka-wire` known to a session. Filters can be pushed down then, where the option `pushdown` says so."""
+    """Registers the formats `kafka-log` and `kafka-wire` in a session. Filters are then pushed down if the option
+    `pushdown` is set.
+    """
     from .source import KafkaLog
     from .wire import KafkaWire
 
-    if spark.conf.get(PUSHDOWN, "false") != "true":  # a declarative pipeline sets it in its specification, and may not set it here
+    # a declarative pipeline sets it in its specification, and must not set it here
+    if spark.conf.get(PUSHDOWN, "false") != "true":
         spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(KafkaLog)
     spark.dataSource.register(KafkaWire)
 
 
 def spark_home() -> str:
-    """Where Spark is installed. RuntimeError when it is not."""
+    """Returns where Spark is installed. Raises RuntimeError if it is not."""
     try:
         import pyspark
     except ImportError:
@@ -32,8 +36,10 @@ def spark_home() -> str:
     return os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))
 
 
-def session(**settings: Any) -> SparkSession:
-    """A local session with `kafka-log`, on all cores. RuntimeError when Java or PySpark is missing or too old."""
+def session(**settings: str) -> SparkSession:
+    """Returns a local session with `kafka-log`, on all cores.
+    Raises RuntimeError if Java or PySpark is missing or too old.
+    """
     import sys
 
     spark_home()
@@ -42,7 +48,7 @@ def session(**settings: Any) -> SparkSession:
     from .java import check_java
 
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take the system's Python
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the workers use the system's Python
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("ottla")
     for name, value in {**_SETTINGS, **settings}.items():
@@ -54,14 +60,15 @@ def session(**settings: Any) -> SparkSession:
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-# Where Spark's own work is little: what it would take to compile that well is longer than it takes.
+# For jobs with little work in Spark: compiling it well would take longer than it saves.
 SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",  # in the 48 MB for one compiler Java goes on sweeping
+    # the 48 MB for one compiler fill up, and Java sweeps them again and again
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
 }
-# How Spark starts Python and talks to it: by TCP each task waits 40 ms for an acknowledgement that is delayed.
+# How Spark starts Python and talks to it: over TCP each task waits 40 ms for a delayed acknowledgement.
 WORKERS = {"spark.python.daemon.module": "ottla.pipeline.daemon", "spark.python.unix.domain.socket.enabled": "true"}
 _SETTINGS = {
     "spark.master": "local[*]",

@@ -1,6 +1,7 @@
-"""The batches of a segment file as one NumPy table: where each lies, its header, and whether its CRC is right.
+"""The batches of a segment file as one NumPy table: position, header, and whether the CRC is right.
 
-Format version 2 is read by columns; entries of versions 0 and 1 get the same columns, with -1 where they have no such field.
+Format version 2 is read by columns; entries of versions 0 and 1 get the same columns, with -1 for fields that they do
+not have.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ import numpy as np
 from crc32c import crc32c
 
 from ..protocol import legacy
-from ..protocol.records import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from ..protocol.buffers import Data
+from ..protocol.records import (
+    CRC_START,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_MAGIC_AT = 16
 _LENGTH_MIN = 14  # of a message of version 0 without key and value
 _length_at = struct.Struct(">i").unpack_from
 _ON_DISK = np.dtype(
@@ -37,24 +47,28 @@ _ON_DISK = np.dtype(
     ]
 )
 HEADER_FIELDS = _ON_DISK.names or ()
-TABLE = np.dtype([("position", "i8"), *((name, _ON_DISK[name].newbyteorder("=")) for name in HEADER_FIELDS), ("last_offset", "i8")])
+TABLE = np.dtype(
+    [("position", "i8"), *((name, _ON_DISK[name].newbyteorder("=")) for name in HEADER_FIELDS), ("last_offset", "i8")]
+)
 
 
 class Scan(NamedTuple):
-    """Whole batches in file order, and where the first byte lies that belongs to none of them."""
+    """Complete batches in file order, and the position of the first byte after them."""
 
     table: Array
     end: int
 
 
-def scan(data: Any, start: int, end: int) -> Scan:
-    """The batches of `data` (bytes, memoryview or mmap) that lie whole in `start`..`end`; ends before what is no batch."""
+def scan(data: Data, start: int, end: int) -> Scan:
+    """Returns the complete batches of `data` in `start`..`end`; stops at bytes that are not
+    a batch.
+    """
     positions, sizes = _places(data, start, end)
     table = np.empty(len(positions), TABLE)
     if not positions:
         return Scan(table, start)
     at, flat = np.array(positions, np.int64), np.frombuffer(data, np.uint8)
-    magic = flat[at + _MAGIC_AT].view(np.int8)
+    magic = flat[at + MAGIC_AT].view(np.int8)
     bad = np.flatnonzero((magic < 0) | (magic > MAGIC) | ((magic == MAGIC) & (np.array(sizes) < HEADER_SIZE)))
     if bad.size:
         table, at, magic = table[: bad[0]], at[: bad[0]], magic[: bad[0]]
@@ -67,11 +81,11 @@ def scan(data: Any, start: int, end: int) -> Scan:
     return Scan(table, positions[count - 1] + sizes[count - 1] if count else start)
 
 
-def _places(data: Any, start: int, end: int) -> tuple[list[int], list[int]]:
-    """Positions and sizes, by the lengths alone."""
+def _places(data: Data, start: int, end: int) -> tuple[list[int], list[int]]:
+    """Returns positions and sizes, from the lengths alone."""
     positions: list[int] = []
     sizes: list[int] = []
-    at, last = start, end - _MAGIC_AT
+    at, last = start, end - MAGIC_AT
     while at < last:
         (length,) = _length_at(data, at + 8)
         size = length + LOG_OVERHEAD
@@ -93,28 +107,35 @@ def _fill(table: Array, data: Array, at: Array, modern: Array) -> None:
         table[name][modern] = headers[name]
 
 
-def _legacy_row(data: Any, at: int, size: int) -> tuple[Any, ...]:
-    """An outer entry; its last offset is the entry's, and its first one is found by who opens it."""
+def _legacy_row(data: Data, at: int, size: int) -> tuple[int, ...]:
+    """Returns the row of an outer entry; its last offset is the entry's, its base offset is found when it is opened."""
     entry = next(legacy.entries(memoryview(data)[at : at + size]), None)
-    if entry is None:  # too short for what it says to be
+    if entry is None:  # the entry is incomplete
         return (at, -1, size - LOG_OVERHEAD, -1, -1, 0, 0, 0, -1, -1, -1, -1, -1, 0, -1)
     attributes = data[at + 17]
     (crc,) = struct.unpack_from(">I", data, at + 12)
-    count = 0 if entry.codec else 1  # of a compressed set it is known when that is opened
+    count = 0 if entry.codec else 1  # the count of a compressed set is known when it is opened
     return (
-        at, entry.offset, size - LOG_OVERHEAD, NO_EPOCH, entry.magic, crc, attributes, 0, entry.timestamp, entry.timestamp,
+        at, entry.offset, size - LOG_OVERHEAD, NO_EPOCH, entry.magic, crc, attributes, 0, entry.timestamp,
+        entry.timestamp,
         NO_PRODUCER_ID, NO_EPOCH, NO_SEQUENCE, count, entry.offset,
     )  # fmt: skip
 
 
-def crc_verdicts(data: Any, table: Array) -> Array:
-    """Whether each batch's CRC is that of its bytes."""
+def crc_verdicts(data: Data, table: Array) -> Array:
+    """Returns whether each batch's CRC is right."""
     view = memoryview(data)
     return np.fromiter(
         (
-            crc32c(view[at + CRC_START : at + LOG_OVERHEAD + length]) == crc if magic == MAGIC else _legacy_valid(view, at, length)
+            crc32c(view[at + CRC_START : at + LOG_OVERHEAD + length]) == crc
+            if magic == MAGIC
+            else _legacy_valid(view, at, length)
             for at, length, crc, magic in zip(
-                table["position"].tolist(), table["length"].tolist(), table["crc"].tolist(), table["magic"].tolist(), strict=True
+                table["position"].tolist(),
+                table["length"].tolist(),
+                table["crc"].tolist(),
+                table["magic"].tolist(),
+                strict=True,
             )
         ),
         bool,

@@ -1,46 +1,34 @@
-"""Arrow columns of records and batches, and only those that are asked for. Payloads are gathered in Arrow's own code, not byte by byte."""
+"""Arrow columns of records and batches; only the requested columns are made. Arrow's own code copies the payloads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..protocol import compression, records
+from ..protocol.buffers import Data
 from .batches import Array
 from .directory import Place
 from .opened import Opened
 
-RECORDS = """key binary, value binary, headers array<struct<key: string, value: binary>>, topic string, partition int, offset long,
- timestamp timestamp, timestampType int, producerId long, producerEpoch short, sequence int, transactional boolean, control boolean,
- leaderEpoch int, codec string, keySize int, valueSize int, batchOffset long, position long"""
-BATCHES = """topic string, partition int, segment string, position long, sizeInBytes int, baseOffset long, lastOffset long, leaderEpoch int,
- magic int, crc long, crcValid boolean, codec string, timestampType int, transactional boolean, control boolean, controlType string,
- baseTimestamp timestamp, maxTimestamp timestamp, deleteHorizonMs long, producerId long, producerEpoch short, baseSequence int,
- recordCount int, error string"""
-INDEX = """topic string, partition int, segment string, kind string, offset long, position long, timestamp timestamp, producerId long,
- lastOffset long, lastStableOffset long, error string"""
-PARTITIONS = """topic string, topicId string, partition int, logStartOffset long, endOffset long, lastStableOffset long, highWatermark long,
- cleanedOffset long, leaderEpochs array<struct<epoch: int, startOffset: long>>, segments int, sizeInBytes long"""
-FILES = "path string, topic string, partition int, kind string, baseOffset long, sizeInBytes long"
-INTERNAL = """topic string, partition int, offset long, timestamp timestamp, producerId long, producerEpoch short, transactional boolean,
- control boolean, type string, key string, value string, rawKey binary, rawValue binary, error string"""
-
 MICROSECONDS = 1000
 INSTANT = pa.timestamp("us", "UTC")
 
+Maker = Callable[[Opened, Place], pa.Array]
 
-def gathered(data: Any, at: Array, size: Array, kind: Any) -> Any:
-    """An Arrow array of slices of `data`; null where a size is -1. Slices are in order and do not overlap."""
+
+def gathered(data: Data, at: Array, size: Array, kind: pa.DataType) -> pa.Array:
+    """Returns an Arrow array of slices of `data`; null if a size is -1. Slices are in order and do not overlap."""
     n = at.size
     there = size >= 0
     if not there.any():
         return pa.nulls(n, kind)
     if not there.all():
-        at = np.where(there, at, np.maximum.accumulate(np.where(there, at + size, 0)))  # a null is nothing, where the last one ended
+        # a null is an empty slice at the end of the previous one
+        at = np.where(there, at, np.maximum.accumulate(np.where(there, at + size, 0)))
     begin = int(at[0])
     offsets = np.empty(2 * n + 1, np.int32)
     offsets[0 : 2 * n : 2] = at - begin
@@ -51,62 +39,71 @@ def gathered(data: Any, at: Array, size: Array, kind: Any) -> Any:
     return slots.take(pa.array(wanted, mask=None if there.all() else ~there))
 
 
-def record_batch(opened: Opened, kept: Array | None, place: Place, schema: Any) -> Any:
-    """The records of a group as an Arrow batch of `schema`, which has columns of RECORDS; only those of the mask `kept`, if there is one."""
+def record_batch(opened: Opened, kept: Array | None, place: Place, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the records of a group as an Arrow batch of `schema`, which has columns of the view `records`.
+
+    `kept`: a mask of the records to return.
+    """
     arrays = [_RECORD_COLUMNS[field.name](opened, place) for field in schema]
-    batch = pa.RecordBatch.from_arrays([_as(one, field.type) for one, field in zip(arrays, schema, strict=True)], schema=schema)
+    batch = pa.RecordBatch.from_arrays(
+        [_as(one, field.type) for one, field in zip(arrays, schema, strict=True)], schema=schema
+    )
     return batch if kept is None else batch.filter(pa.array(kept))
 
 
-def _as(array: Any, kind: Any) -> Any:
+def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array if array.type == kind else array.cast(kind)
 
 
-def instant(milliseconds: Array) -> Any:
-    """An Arrow array of times in ms."""
-    return pa.Array.from_buffers(INSTANT, milliseconds.size, [None, pa.py_buffer(np.ascontiguousarray(milliseconds * MICROSECONDS))])
+def instant(milliseconds: Array) -> pa.Array:
+    """Returns an Arrow array of times in ms."""
+    return pa.Array.from_buffers(
+        INSTANT, milliseconds.size, [None, pa.py_buffer(np.ascontiguousarray(milliseconds * MICROSECONDS))]
+    )
 
 
-def _size(sizes: Array) -> Any:
+def _size(sizes: Array) -> pa.Array:
     return pa.array(sizes.astype(np.int32), mask=None if (sizes >= 0).all() else sizes < 0)
 
 
-def _flag(mask: int) -> Callable[[Opened, Place], Any]:
+def _flag(mask: int) -> Maker:
     return lambda o, _: pa.array(((o.table["attributes"] & mask) != 0)[o.row])
 
 
-def _of_batch(name: str) -> Callable[[Opened, Place], Any]:
+def _of_batch(name: str) -> Maker:
     return lambda o, _: pa.array(o.table[name][o.row])
 
 
-def _codec(attributes: Array) -> Any:
+def _codec(attributes: Array) -> pa.Array:
     return _codec_names().take(pa.array(attributes & records.CODEC_MASK))
 
 
 @cache
-def _codec_names() -> Any:
-    """Not when this module is imported: the first array that PyArrow makes imports pandas, which planning does not need."""
+def _codec_names() -> pa.Array:
+    """Not made at import: the first array that PyArrow makes imports pandas, which planning does not need."""
     return pa.array([*compression.NAMES, "unknown", "unknown", "unknown"], pa.string())
 
 
-def _sequence(o: Opened, _: Place) -> Any:
+def _sequence(o: Opened, _: Place) -> pa.Array:
     base = o.table["base_sequence"][o.row].astype(np.int64)
     found = (base + (o.offset - o.table["base_offset"][o.row])) & 0x7FFFFFFF
     return pa.array(np.where(base < 0, records.NO_SEQUENCE, found).astype(np.int32))
 
 
-def _headers(o: Opened, _: Place) -> Any:
+def _headers(o: Opened, _: Place) -> pa.Array:
     n = len(o.offset)
     if o.headers is None or not o.headers.key_at.size:
         empty = pa.StructArray.from_arrays([pa.array([], pa.string()), pa.array([], pa.binary())], ["key", "value"])
         return pa.ListArray.from_arrays(pa.array(np.zeros(n + 1, np.int32)), empty)
     h = o.headers
     names = gathered(o.data, h.key_at, h.key_size, pa.binary()).cast(pa.string())
-    pairs = pa.StructArray.from_arrays([names, gathered(o.data, h.value_at, h.value_size, pa.binary())], ["key", "value"])
+    pairs = pa.StructArray.from_arrays(
+        [names, gathered(o.data, h.value_at, h.value_size, pa.binary())], ["key", "value"]
+    )
     return pa.ListArray.from_arrays(pa.array(h.first.astype(np.int32)), pairs)
 
 
-_RECORD_COLUMNS: dict[str, Callable[[Opened, Place], Any]] = {
+_RECORD_COLUMNS: dict[str, Maker] = {
     "key": lambda o, _: gathered(o.data, o.key_at, o.key_size, pa.binary()),
     "value": lambda o, _: gathered(o.data, o.value_at, o.value_size, pa.binary()),
     "headers": _headers,
@@ -129,11 +126,18 @@ _RECORD_COLUMNS: dict[str, Callable[[Opened, Place], Any]] = {
 }
 
 
-def batch_rows(table: Array, crc_valid: Array | None, errors: list[str | None], kinds: list[str | None] | None, place: Place, schema: Any) -> Any:
-    """The batches of a table as an Arrow batch of `schema`, which has columns of BATCHES."""
+def batch_rows(
+    table: Array,
+    crc_valid: Array | None,
+    errors: list[str | None],
+    kinds: list[str | None] | None,
+    place: Place,
+    schema: pa.Schema,
+) -> pa.RecordBatch:
+    """Returns the batches of a table as an Arrow batch of `schema`, which has columns of the view `batches`."""
     attributes, n = table["attributes"], len(table)
     horizon = (attributes & records.DELETE_HORIZON_MASK) != 0
-    columns: dict[str, Callable[[], Any]] = {
+    columns: dict[str, Callable[[], pa.Array]] = {
         "topic": lambda: pa.repeat(pa.scalar(place.topic), n),
         "partition": lambda: pa.repeat(pa.scalar(place.partition, pa.int32()), n),
         "segment": lambda: pa.repeat(pa.scalar(place.segment), n),

@@ -1,4 +1,4 @@
-"""`ottla pipeline`: jobs over data directories. Exit codes: 0 clean, 1 something was found, 2 it could not be done."""
+"""`ottla pipeline`: jobs over data directories. Exit codes: 0 clean, 1 findings, 2 the job failed."""
 
 from __future__ import annotations
 
@@ -12,35 +12,48 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from ..protocol.text import printable
 from .output import FORMATS
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from .jobs import Input, Report
 
 FOUND, FAILED = 1, 2
 PROJECT = Path(__file__).with_name("project")
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-SINCE = click.option("--since", metavar="WHEN", help="From when on: 90s, 15m, 2h, 7d, an ISO time (UTC), or ms since 1970.")
-OUT = click.option("--out", type=click.Path(), help="Where to write: a file for html, else a directory.")
+SINCE = click.option(
+    "--since",
+    metavar="WHEN",
+    help="Start of the time range: an age (90s, 15m, 2h, 7d), an ISO time in UTC, or ms since 1970.",
+)
+OUT = click.option("--out", type=click.Path(), help="Where to write: a file for html, a directory for other formats.")
 FORMAT = click.option("--format", "kind", type=click.Choice(FORMATS), default="table", show_default=True)
 PROPERTIES = click.option(
-    "--properties", type=click.Path(exists=True, dir_okay=False), help="The broker's properties, for those that its directory has not."
+    "--properties",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A server.properties file of the broker, for settings that the data directory does not record.",
 )
-SETTING = click.option("--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be given again.")
+SETTING = click.option(
+    "--conf", "settings", multiple=True, metavar="KEY=VALUE", help="A Spark setting; can be repeated."
+)
 
 
 @click.group()
 def pipeline() -> None:
-    """Ask questions of a broker's data directory, of ottla or of Apache Kafka, with Spark. Needs `pip install ottla[spark]` and Java 17."""
+    """Analyse the data directory of a broker, of ottla or of Apache Kafka, or traces, with Spark. Needs
+    `pip install ottla[spark]` and Java 17.
+    """
 
 
 def since_ms(text: str | None, now_ms: int) -> int | None:
-    """When `--since` says. click.BadParameter."""
+    """Parses `--since`. Raises click.BadParameter."""
     if text is None:
         return None
     span = re.fullmatch(r"(\d+)([smhd])", text)
@@ -51,12 +64,16 @@ def since_ms(text: str | None, now_ms: int) -> int | None:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no time: 2h, 2026-01-31T12:00 or ms since 1970", param_hint="--since") from None
+        raise click.BadParameter(
+            f"{text!r} is not a time; use 2h, 2026-01-31T12:00 or ms since 1970", param_hint="--since"
+        ) from None
     return int((when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def started(settings: tuple[str, ...], small: bool = False) -> Any:
-    """A session of Spark, quiet but for a bar while it works. `small`: little work for Java, which then need not be compiled well."""
+def started(settings: tuple[str, ...], small: bool = False) -> SparkSession:
+    """Returns a Spark session without log output except a progress bar. `small`: a job with little work for Java, whose
+    code need not be compiled well.
+    """
     from . import JAVA_OPTIONS, SMALL, session
 
     chosen = dict(one.partition("=")[::2] for one in settings)
@@ -66,47 +83,48 @@ def started(settings: tuple[str, ...], small: bool = False) -> Any:
 
 
 def progress() -> dict[str, str]:
-    """Spark's setting for a bar while it works, where somebody looks at it."""
+    """Returns Spark's setting for a progress bar if the output is a terminal."""
     return {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
 
 
 def java_options(name: str) -> str:
-    """For a Java that says only what went wrong, and has the classes of its `name` in an archive."""
+    """Returns options for a Java that logs only errors, and loads the classes of `name` from an archive."""
     from . import spark_home
     from .java import cache_directory, class_archive
 
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
-    return f"-Dlog4j2.configurationFile={quiet} {class_archive(cache_directory(), Path(spark_home(), 'jars'), name)}".rstrip()
+    archive = class_archive(cache_directory(), Path(spark_home(), "jars"), name)
+    return f"-Dlog4j2.configurationFile={quiet} {archive}".rstrip()
 
 
 def done(work: Callable[[], int]) -> None:
-    """Ends the process with what `work` returns, or says why it could not be done."""
+    """Ends the process with the exit code that `work` returns, or prints why it failed."""
     try:
         code = work()
     except (RuntimeError, ValueError, OSError, ImportError) as error:
-        click.echo(f"ottla: {error}", err=True)
+        click.echo(f"ottla: {printable(str(error))}", err=True)
         code = FAILED
     except Exception as error:
         if not type(error).__module__.startswith("pyspark"):
             raise
-        click.echo(f"ottla: {_said(error)}", err=True)
+        click.echo(f"ottla: {printable(_said(error))}", err=True)
         code = FAILED
     sys.exit(code)
 
 
 def _said(error: Exception) -> str:
-    """The last line of what Python said in Spark's worker, or Spark's first."""
+    """Returns the last line of a Python error in Spark's worker, or the first line of Spark's own error."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]+(Error|BrokenLog|Exception): ", line)]
-    return told[-1] if told else lines[0] if lines else type(error).__name__
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|BrokenLog|Exception): ", line)]
+    return errors[-1] if errors else lines[0] if lines else type(error).__name__
 
 
 def tell(report: Report, title: str, kind: str, out: str | None) -> int:
-    """Writes a report; the exit code that it stands for."""
+    """Writes a report; returns the exit code."""
     from .output import write
 
     if report.findings is not None:
-        report.tables[report.findings].cache()  # for the exit code they are asked again
+        report.tables[report.findings].cache()  # the exit code reads them again
     where = write(report, title, kind, out)
     found = report.tables[report.findings].count() if report.findings is not None else 0
     if where is not None:
@@ -124,7 +142,9 @@ def _job(name: str, help_: str, title: str) -> None:
     @FORMAT
     @PROPERTIES
     @SETTING
-    def run(directory: str, since: str | None, out: str | None, kind: str, properties: str | None, settings: tuple[str, ...]) -> None:
+    def run(
+        directory: str, since: str | None, out: str | None, kind: str, properties: str | None, settings: tuple[str, ...]
+    ) -> None:
         begin = since_ms(since, int(time.time() * 1000))
 
         def work() -> int:
@@ -138,7 +158,9 @@ def _job(name: str, help_: str, title: str) -> None:
 
 
 def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: bool = True) -> Input:
-    """A data directory as a job's input. FileNotFoundError, ValueError before Spark is started; RuntimeError without Spark or Java."""
+    """Opens a data directory as a job's input. Raises FileNotFoundError or ValueError before Spark is started;
+    RuntimeError without Spark or Java.
+    """
     try:
         from .directory import Directory
     except ImportError as error:
@@ -151,7 +173,7 @@ def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: 
 
 
 def broker_settings(path: str | None) -> dict[str, str]:
-    """A broker's properties. OSError, ValueError."""
+    """Reads a broker's properties. Raises OSError or ValueError."""
     if path is None:
         return {}
     import javaproperties
@@ -161,32 +183,52 @@ def broker_settings(path: str | None) -> dict[str, str]:
 
 
 _ABOUT = {
-    "audit": "Check: is every byte, batch, sequence, transaction, index and file what it should be.",
-    "lag": "Report how far groups are behind, now and at each of their commits.",
-    "rebalances": "Report who owned which partitions and when, and how long rebalances took.",
-    "shares": "Report how share groups' records were delivered, acknowledged, archived and dead-lettered.",
-    "transactions": "Report how long transactions took, how they ended, and what held last stable offsets.",
-    "compaction": "Report what the log cleaner would keep.",
+    "audit": "Check every batch, checksum, sequence, transaction, index and file of a data directory.",
+    "lag": "Report the lag of consumer groups, now and at each of their commits.",
+    "rebalances": "Report which members owned which partitions, and how long rebalances took.",
+    "shares": "Report how the records of share groups were delivered, acknowledged, archived and dead-lettered.",
+    "transactions": (
+        "Report how long transactions took, how they ended, and which of them held back last stable offsets."
+    ),
+    "compaction": "Report which records the log cleaner would keep.",
 }
 for _name, _help in _ABOUT.items():
     _job(_name, _help, _name)
-_job("all", "Audit, lag, rebalances, shares and transactions in one report, as far as the directory has what they need.", "report")
+_job(
+    "all",
+    "Write audit, lag, rebalances, shares and transactions into one report; leave out jobs whose topics do not exist.",
+    "report",
+)
 
 
 @pipeline.command()
 @click.argument("directory")
 @click.option("--topic", required=True, help="Topics, with commas.")
-@click.option("--out", type=click.Path(), required=True, help="A directory for Parquet files by topic and date.")
-@click.option("--offsets-per-batch", default=5_000_000, show_default=True, help="How much is written at a time.")
+@click.option(
+    "--out", type=click.Path(), required=True, help="The directory for Parquet files, partitioned by topic and date."
+)
+@click.option(
+    "--offsets-per-batch",
+    default=5_000_000,
+    show_default=True,
+    help="Offsets per partition that are written at a time.",
+)
+@click.option("--format", "kind", type=click.Choice(["parquet"]), default="parquet", show_default=True)
 @SETTING
-def export(directory: str, topic: str, out: str, offsets_per_batch: int, settings: tuple[str, ...]) -> None:
-    """Write topics to Parquet, each committed record once; goes on where it stopped, also when it was killed."""
+def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: str, settings: tuple[str, ...]) -> None:
+    """Write topics to Parquet, each committed record once; a repeated export continues where the last one stopped, even
+    if it was killed.
+    """
 
     def work() -> int:
         source = opened(directory, None, settings, small=False)
         from .jobs import export as job
 
-        click.echo(f"{job.export(source.spark, directory, topic, out, offsets_per_batch):,} records written to {os.path.abspath(out)}", err=True)
+        click.echo(
+            f"{job.export(source.spark, directory, topic, out, offsets_per_batch):,} records written to "
+            f"{os.path.abspath(out)}",
+            err=True,
+        )
         return 0
 
     done(work)
@@ -195,20 +237,22 @@ def export(directory: str, topic: str, out: str, offsets_per_batch: int, setting
 @pipeline.command()
 @click.argument("left")
 @click.argument("right")
-@click.option("--ignore", default="", help="Fields that may differ, with commas.")
-@click.option("--topic", help="Topics of data directories, with commas; all otherwise.")
+@click.option("--ignore", default="", help="Fields that may differ, separated by commas.")
+@click.option("--topic", help="Topics to compare, separated by commas; default: all.")
 @OUT
 @FORMAT
 @SETTING
-def diff(left: str, right: str, ignore: str, topic: str | None, out: str | None, kind: str, settings: tuple[str, ...]) -> None:
+def diff(
+    left: str, right: str, ignore: str, topic: str | None, out: str | None, kind: str, settings: tuple[str, ...]
+) -> None:
     """Compare two request logs (`ottla.request.log`), or the records of two data directories, field by field."""
 
     def work() -> int:
         if os.path.isdir(left) != os.path.isdir(right):
-            raise ValueError("a request log and a data directory cannot be compared")
+            raise ValueError("cannot compare a request log with a data directory")
         for path in (left, right):
             if "://" not in path and not os.path.exists(path):
-                raise FileNotFoundError(f"{path} is not there")
+                raise FileNotFoundError(f"{path} does not exist")
         spark = started(settings)
         from .jobs import diff as job
 
@@ -221,7 +265,7 @@ def diff(left: str, right: str, ignore: str, topic: str | None, out: str | None,
 @pipeline.command()
 @click.argument("specification", type=click.Path(exists=True, dir_okay=False))
 @click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True)
-@click.option("--rate", type=int, help="Records a second of all topics together; as fast as it goes otherwise.")
+@click.option("--rate", type=int, help="Records per second of all topics together; default: as fast as possible.")
 @SETTING
 def load(specification: str, bootstrap_server: str, rate: int | None, settings: tuple[str, ...]) -> None:
     """Produce the records that a YAML specification describes."""
@@ -246,9 +290,9 @@ def load(specification: str, bootstrap_server: str, rate: int | None, settings: 
 @click.argument("project", type=click.Path())
 @click.argument("directory")
 def new(project: str, directory: str) -> None:
-    """Make a declarative pipeline over a data directory: a project to run with `ottla pipeline run`, and to change."""
+    """Create a declarative pipeline over a data directory: a project to change and to run with `ottla pipeline run`."""
     if os.path.exists(project):
-        click.echo(f"ottla: {project} is there already", err=True)
+        click.echo(f"ottla: {project} already exists", err=True)
         sys.exit(FAILED)
     if "://" not in directory:
         directory = os.path.abspath(directory)
@@ -258,16 +302,16 @@ def new(project: str, directory: str) -> None:
             target = Path(root) / source.relative_to(PROJECT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(source.read_text().replace("@PROJECT@", root).replace("@DIRECTORY@", directory))
-    click.echo(f"made {root}; run it with: ottla pipeline run {project}")
+    click.echo(f"created {root}; run it with: ottla pipeline run {project}")
 
 
 @pipeline.command()
 @click.argument("project", type=click.Path(exists=True, file_okay=False), default=".")
-@click.option("--dry", is_flag=True, help="Only check the graph of tables.")
-@click.option("--refresh", help="Tables to bring up to date, with commas; all otherwise.")
-@click.option("--full-refresh", help="Tables to make from nothing, with commas, or all.")
+@click.option("--dry", is_flag=True, help="Check the graph of tables without running it.")
+@click.option("--refresh", help="Tables to update, separated by commas; default: all.")
+@click.option("--full-refresh", help="Tables to recompute from the beginning, separated by commas, or all.")
 def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) -> None:
-    """Run a declarative pipeline. Needs `pip install ottla[spark,pipelines]`. Exit code 2 when the run fails."""
+    """Run a declarative pipeline. Needs `pip install ottla[spark,pipelines]`. Exit code 2 if the run fails."""
 
     def work() -> int:
         from . import spark_home
@@ -289,7 +333,7 @@ def run(project: str, dry: bool, refresh: str | None, full_refresh: str | None) 
 
 
 def _connected(home: str) -> dict[str, str]:
-    """The environment of a program that starts a server of Spark Connect for itself."""
+    """Returns the environment of a program that starts its own Spark Connect server."""
     from . import WORKERS
 
     settings = {"spark.ui.enabled": "false", **WORKERS, **progress()}

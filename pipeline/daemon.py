@@ -1,7 +1,7 @@
 """Spark's daemon of Python workers, out of the PySpark that is installed: `spark.python.daemon.module`.
 
-Spark puts the archive of PySpark's sources first on the path of workers. Python keeps no compiled files of an archive, so that each of the
-five daemons of a small job, and each of their workers, would compile them again.
+Spark puts the archive of PySpark's sources first on the path of workers. Python keeps no compiled files of an archive,
+so that each of the five daemons of a small job, and each of their workers, would compile them again.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from pathlib import Path
 
 
 def installed(path: list[str]) -> list[str]:
-    """A path of modules without the archives in `python/lib` of an installed PySpark: what is installed is on it too."""
-    return [one for one in path if not (one.endswith(".zip") and (Path(one).parent.parent.parent / "__init__.py").exists())]
+    """Returns a module path without the archives in `python/lib` of an installed PySpark, because the path contains the
+    installed modules too.
+    """
+    return [
+        one for one in path if not (one.endswith(".zip") and (Path(one).parent.parent.parent / "__init__.py").exists())
+    ]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Records of many batches at once, with NumPy alone.
+"""Decodes the records of many batches at once, with NumPy alone.
 
-Where a record starts is known only from the record before it, but only within its batch: so one cursor per batch moves on in lock step, one
-record of every batch at a time. Long batches get more cursors: a record that looks like one, somewhere in the middle, tells by its offset how
-many are before it, and that it is one is proven when the cursor before it ends there. All other fields are then read for all records at
-once, eight bytes at a time from overlapping words. Whatever does not fit this (numbers that fill more than their eight bytes, a record that
-is damaged) is noticed, and its batch left to the codec of `protocol.records`.
+The start of a record is known only from the record before it in its batch. Therefore one cursor per batch advances in
+lock step, one record of every batch at a time. Long batches get more cursors: bytes in the middle that look like a
+record give, by their offset delta, the number of records before them; they are confirmed when the previous cursor ends
+exactly there. All other fields are then read for all records at once, eight bytes at a time from overlapping words. If
+a batch does not fit this scheme (numbers longer than eight bytes, damaged records), the codec of `protocol.records`
+decodes it instead.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from typing import NamedTuple
 import numpy as np
 
 from .batches import Array
+from .files import PADDING
 
-PADDING = 8  # bytes that must follow the last record, for whole words
 SECTION_RECORDS = 96
-WINDOW_MAX = 1 << 15  # bytes in which a record is looked for
-ZEROS_MAX = 256  # in such a window: more are no text, and too many to look at
+WINDOW_MAX = 1 << 15  # bytes in which a record is searched
+ZEROS_MAX = 256  # in such a window: with more zeros it is not text, and the candidates are too many
 _RECORD_MIN = 6
 _MORE = np.uint64(0x8080808080808080)
 _U = np.uint64
 
 
 class Irregular(Exception):
-    """Some batch of the group is damaged, or has numbers longer than eight bytes."""
+    """A batch of the group is damaged, or has numbers longer than eight bytes."""
 
 
 class Fields(NamedTuple):
-    """Columns of records in log order; positions are in the buffer that was given, sizes are -1 for null."""
+    """Columns of records in log order; positions are in the given buffer, sizes are -1 for null."""
 
     timestamp_delta: Array
     offset_delta: Array
@@ -43,7 +44,7 @@ class Fields(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """Columns of headers in log order; `first` has each record's first one, and one entry more."""
+    """Columns of headers in log order; `first` has the first header of each record, and one entry more."""
 
     first: Array
     key_at: Array
@@ -53,13 +54,13 @@ class Headers(NamedTuple):
 
 
 def overlapping(data: Array) -> Array:
-    """Eight bytes from every position of `data`, without a copy."""
+    """Returns the eight bytes at every position of `data`, without a copy."""
     whole = np.ndarray((1,), np.dtype("<u8"), data)
     return np.lib.stride_tricks.as_strided(whole, (data.size - PADDING + 1,), (1,))
 
 
 def _numbers(words: Array) -> tuple[Array, Array]:
-    """Zigzag numbers that the words begin with, and 8 times their sizes in bytes."""
+    """Decodes the zigzag numbers at the start of the words; returns them and 8 times their sizes in bytes."""
     more = words & _U(0x80)
     if not more.any():
         raw = words & _U(0x7F)
@@ -88,7 +89,9 @@ def _long_numbers(words: Array) -> tuple[Array, Array]:
 
 
 def starts_of(words: Array, starts: Array, counts: Array) -> tuple[Array, Array]:
-    """Where each record's body starts, and the body's size, in log order; `starts` are those of the batches' first records."""
+    """Returns where each record's body starts, and its size, in log order; `starts` are those of the first records of
+    the batches.
+    """
     order = np.argsort(-counts, kind="stable")
     cursors, many = starts[order].copy(), counts[order]
     first = (np.cumsum(counts) - counts)[order]
@@ -108,9 +111,10 @@ def starts_of(words: Array, starts: Array, counts: Array) -> tuple[Array, Array]
 
 
 def decode(data: Array, starts: Array, counts: Array, ends: Array, dense: Array) -> Fields:
-    """The fields of the records of batches whose records lie, uncompressed, at `starts`..`ends` in `data` (with PADDING behind).
+    """Decodes the fields of uncompressed records at `starts`..`ends` in `data`, which PADDING bytes follow.
 
-    `dense`: which batches have a record for each of their offsets. Irregular when a record does not end where its batch and its own size say.
+    `dense`: which batches have a record for each of their offsets. Raises Irregular if a record does not end where its
+    batch and its own size say.
     """
     words = overlapping(data)
     many = dense & (counts > 2 * SECTION_RECORDS)
@@ -118,12 +122,16 @@ def decode(data: Array, starts: Array, counts: Array, ends: Array, dense: Array)
         try:
             return _decoded(words, *sections(data, words, starts, counts, ends, many))
         except Irregular:
-            pass  # as one piece each they may be what they should
+            pass  # decode each batch in one piece instead
     return _decoded(words, starts, counts, ends)
 
 
-def sections(data: Array, words: Array, starts: Array, counts: Array, ends: Array, many: Array) -> tuple[Array, Array, Array]:
-    """Starts, counts and ends of the batches, those of the mask `many` in sections of about SECTION_RECORDS."""
+def sections(
+    data: Array, words: Array, starts: Array, counts: Array, ends: Array, many: Array
+) -> tuple[Array, Array, Array]:
+    """Returns starts, counts and ends of the batches;
+    those of the mask `many` are split into sections of about SECTION_RECORDS.
+    """
     which = np.flatnonzero(many)
     pieces = counts[which] // SECTION_RECORDS
     batch = np.repeat(which, pieces - 1)
@@ -134,21 +142,26 @@ def sections(data: Array, words: Array, starts: Array, counts: Array, ends: Arra
     inside = guess + window + PADDING < data.size
     batch, guess = batch[inside], guess[inside]
     views = np.lib.stride_tricks.as_strided(data, (data.size - window + 1, window), (1, 1))
-    row, column = np.nonzero(views[guess] == 0)  # a record's attributes, which are none
+    row, column = np.nonzero(views[guess] == 0)  # the attributes of a record are always zero
     if row.size > ZEROS_MAX * guess.size:
         raise Irregular
     attributes, batch = guess[row] + column, batch[row]
     at, deltas, of = [starts], [np.zeros(starts.size, np.int64)], [np.arange(starts.size)]
     for length in (1, 2, 3):
         start, delta, fits = _record_at(words, attributes, length, ends[batch], counts[batch])
-        fits[fits] = _is_followed(data, words, attributes[fits], start[fits], delta[fits], ends[batch[fits]], counts[batch[fits]], length)
+        fits[fits] = _is_followed(
+            data, words, attributes[fits], start[fits], delta[fits], ends[batch[fits]], counts[batch[fits]], length
+        )
         at.append(start[fits])
         deltas.append(delta[fits])
         of.append(batch[fits])
     starts_, delta_, batch_ = np.concatenate(at), np.concatenate(deltas), np.concatenate(of)
     order = np.lexsort((delta_, batch_))
     starts_, delta_, batch_ = starts_[order], delta_[order], batch_[order]
-    first = np.append(True, (batch_[1:] != batch_[:-1]) | (delta_[1:] >= delta_[:-1] + SECTION_RECORDS // 2) & (starts_[1:] > starts_[:-1]))
+    first = np.append(
+        True,
+        (batch_[1:] != batch_[:-1]) | (delta_[1:] >= delta_[:-1] + SECTION_RECORDS // 2) & (starts_[1:] > starts_[:-1]),
+    )
     starts_, delta_, batch_ = starts_[first], delta_[first], batch_[first]
     is_last = np.append(batch_[1:] != batch_[:-1], True)
     behind = np.where(is_last, ends[batch_], np.append(starts_[1:], 0))
@@ -159,7 +172,7 @@ def sections(data: Array, words: Array, starts: Array, counts: Array, ends: Arra
 
 
 def _size_at(words: Array, at: Array, length: int) -> tuple[Array, Array]:
-    """The sizes of `length` bytes that lie at some positions, and whether they are ones of that length."""
+    """Returns the sizes at some positions, and whether each has `length` bytes."""
     head = words[at]
     fits = (head & _U(0x808080 >> (24 - 8 * length))) == _U((0x8080 >> (24 - 8 * length)) if length > 1 else 0)
     raw = (head & _U(0x7F)) | ((head >> _U(1)) & _U(0x3F80)) | ((head >> _U(2)) & _U(0x1FC000))
@@ -167,7 +180,7 @@ def _size_at(words: Array, at: Array, length: int) -> tuple[Array, Array]:
 
 
 def _delta_at(words: Array, attributes: Array) -> Array:
-    """The offset deltas of records whose attributes lie at some positions, -1 where there is none."""
+    """Returns the offset deltas of records whose attributes are at the given positions; -1 if there is none."""
     found = np.full(attributes.size, -1, np.int64)
     head = words[attributes + 1]
     some = np.flatnonzero((~head & _U(0x0000008080808080)) != 0)  # a timestamp of at most five bytes
@@ -182,7 +195,9 @@ def _delta_at(words: Array, attributes: Array) -> Array:
 
 
 def _record_at(words: Array, attributes: Array, length: int, ends: Array, counts: Array) -> tuple[Array, Array, Array]:
-    """What would be records, if their attributes were there behind a size of `length` bytes: where they start, their deltas, whether they may be."""
+    """Returns candidate records whose attributes follow a size of `length` bytes: their starts, offset deltas, and
+    whether they are plausible.
+    """
     start = attributes - length
     size, fits = _size_at(words, start, length)
     fits &= (size >= _RECORD_MIN) & (attributes + size <= ends)
@@ -191,8 +206,10 @@ def _record_at(words: Array, attributes: Array, length: int, ends: Array, counts
     return start, delta, fits & (delta > 0) & (delta < counts)
 
 
-def _is_followed(data: Array, words: Array, attributes: Array, start: Array, delta: Array, ends: Array, counts: Array, length: int) -> Array:
-    """Whether the record behind is the next one, or there is none because this is the last one."""
+def _is_followed(
+    data: Array, words: Array, attributes: Array, start: Array, delta: Array, ends: Array, counts: Array, length: int
+) -> Array:
+    """Whether the following record has the next offset delta, or the candidate is the last record."""
     size, _ = _size_at(words, start, length)
     behind = attributes + size
     found: Array = (behind == ends) & (delta + 1 == counts)
@@ -226,7 +243,7 @@ def _fields(words: Array, bodies: Array, stops: Array) -> Fields:
     used = used + bits
     key_sizes, bits = _numbers(head)
     used += bits
-    if int(used.max()) > 64:  # what was shifted out was needed
+    if int(used.max()) > 64:  # the number is longer than the word
         raise Irregular
     keys_at = bodies + 1 + (used >> 3)
     behind = keys_at + np.maximum(key_sizes, 0)
@@ -236,13 +253,19 @@ def _fields(words: Array, bodies: Array, stops: Array) -> Fields:
     counts, bits = _numbers(words[behind])
     headers_at = behind + (bits >> 3)
     bare = counts == 0
-    if (key_sizes < -1).any() or (value_sizes < -1).any() or (counts < 0).any() or (headers_at > stops).any() or (headers_at != stops)[bare].any():
+    if (
+        (key_sizes < -1).any()
+        or (value_sizes < -1).any()
+        or (counts < 0).any()
+        or (headers_at > stops).any()
+        or (headers_at != stops)[bare].any()
+    ):
         raise Irregular
     return Fields(timestamps, offsets, keys_at, key_sizes, values_at, value_sizes, counts, headers_at, stops)
 
 
 def headers(data: Array, fields: Fields) -> Headers:
-    """The headers of all records. Irregular when they do not end where their record does."""
+    """Decodes the headers of all records. Raises Irregular if they do not end where their record does."""
     words = overlapping(data)
     counts = fields.header_count
     first = np.zeros(counts.size + 1, np.int64)

@@ -1,13 +1,14 @@
-"""A data directory as partitions, segments and slices of segments; indexes tell where to begin and where to cut."""
+"""A data directory as partitions, segments and slices of segments; indexes give the bounds of slices."""
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,19 +18,23 @@ from ..storage.producers import CorruptSnapshot, Producers
 from .batches import Array, scan
 from .files import Files
 
+_SEGMENT = re.compile(rf"\d{{20}}{re.escape(layout.LOG)}", re.ASCII)
+_PRODUCERS = re.compile(rf"\d{{20}}{re.escape(layout.SNAPSHOT)}", re.ASCII)
 FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN = 4 << 20
 
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-_TXN_INDEX = np.dtype([("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")])
+_TXN_INDEX = np.dtype(
+    [("version", ">i2"), ("producer_id", ">i8"), ("first", ">i8"), ("last", ">i8"), ("stable", ">i8")]
+)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What of a partition is asked for, both ends included: offsets, and timestamps in ms.
+    """The wanted part of a partition, both ends included: offsets, and timestamps in ms.
 
-    `whole_batches`: a batch is asked for where its last offset is, so that it comes once in a stream that cuts it.
+    `whole_batches`: a batch belongs to the range that contains its last offset, so that a stream reads it exactly once.
     """
 
     first_offset: int = FIRST
@@ -40,7 +45,7 @@ class Bounds:
 
 
 class Place(NamedTuple):
-    """Where batches come from: what is the same in all their rows."""
+    """The origin of batches: the values that are the same in all their rows."""
 
     topic: str
     partition: int
@@ -49,7 +54,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment of a partition, and the base offset of the next one."""
+    """One segment of a partition, and the base offset of the next segment."""
 
     topic: str
     partition: int
@@ -66,18 +71,21 @@ class Segment:
 
     @property
     def is_last(self) -> bool:
-        """Whether it may still be written."""
+        """Whether the segment may still be written."""
         return self.next_base_offset == LAST
 
 
 @dataclass(frozen=True)
 class Snapshot(Segment):
-    """What a log's records had come to at an offset, as records in a file of their own. All count as of the offset before, `base_offset`."""
+    """A snapshot: the state of a log at an offset, as records in a file. All its records count as of the last offset
+    before it, `base_offset`.
+    """
 
     file: str
 
     def name(self, suffix: str = layout.LOG) -> str:
-        return f"{layout.partition_directory(self.topic, self.partition)}/{self.file}{'' if suffix == layout.LOG else suffix}"
+        file = self.file if suffix == layout.LOG else self.file + suffix
+        return f"{layout.partition_directory(self.topic, self.partition)}/{file}"
 
     @property
     def place(self) -> Place:
@@ -88,8 +96,8 @@ class Snapshot(Segment):
 class Slice:
     """A part of a segment's file that one task reads.
 
-    `start` and `end` are hints, as a cleaner may have written the file anew; what belongs to the slice are the batches whose last
-    offset is in `batches_from` up to and without `batches_to`.
+    `start` and `end` are hints, because the cleaner may rewrite the file. The slice contains the batches whose last
+    offset is in `batches_from` (included) to `batches_to` (excluded).
     """
 
     segment: Segment
@@ -98,11 +106,14 @@ class Slice:
     batches_from: int
     batches_to: int
     bounds: Bounds
-    aborted: Any = None  # the aborted transactions that may touch it; None unless only what is committed is read
+    # the aborted transactions that may affect the slice; None unless only committed records are read
+    aborted: Array | None = None
 
 
 class Directory:
-    """A data directory, of ottla or of Kafka. `partitions`: FileNotFoundError when it is not there; ValueError when it holds none."""
+    """A data directory of ottla or Kafka. `partitions` raises FileNotFoundError if it does not exist, ValueError if it
+    contains no partition.
+    """
 
     def __init__(self, root: str) -> None:
         self.files = Files(root)
@@ -110,28 +121,36 @@ class Directory:
 
     @cached_property
     def partitions(self) -> list[tuple[str, int]]:
-        found = [one for name in self.files.names() if (one := layout.parse_partition_directory(name)) is not None]
+        found = [
+            one
+            for name in self.files.of_kind("", "directory")
+            if (one := layout.parse_partition_directory(name)) is not None
+        ]
         if not found:
-            raise ValueError(f"{self.files.root} is not a data directory of a broker: no partition is in it")
+            raise ValueError(f"{self.files.root} is not the data directory of a broker: it contains no partition")
         return found
 
     def chosen(self, topics: Iterable[str] | None) -> list[tuple[str, int]]:
-        """The partitions of these topics, of all when None. ValueError for a topic that is not there."""
+        """Returns the partitions of these topics; of all topics if None.
+        Raises ValueError for a topic that does not exist.
+        """
         if topics is None:
             return self.partitions
         wanted = set(topics)
         missing = wanted - {topic for topic, _ in self.partitions}
         if missing:
-            raise ValueError(f"no topic {', '.join(sorted(missing))} in {self.files.root}")
+            raise ValueError(f"{self.files.root} does not contain the topics {', '.join(sorted(missing))}")
         return [one for one in self.partitions if one[0] in wanted]
 
     def segments(self, topic: str, partition: int) -> list[Segment]:
-        """In order; those that are being deleted are not among them. Empty when the partition has gone."""
+        """Returns the segments in order, without those that are being deleted; empty if the partition was deleted."""
         try:
-            names = self.files.names(layout.partition_directory(topic, partition))
+            directory = layout.partition_directory(topic, partition)
+            # a directory in place of a segment is damage, which reading it reports; a pipe is left alone
+            names = sorted([*self.files.of_kind(directory, "file"), *self.files.of_kind(directory, "directory")])
         except FileNotFoundError:
             return []
-        bases = [layout.offset_of(name) for name in names if name.endswith(layout.LOG)]
+        bases = [layout.offset_of(name) for name in names if _SEGMENT.fullmatch(name)]
         found = []
         for base, following in zip(bases, [*bases[1:], LAST], strict=False):
             segment = Segment(topic, partition, base, following, 0)
@@ -142,11 +161,15 @@ class Directory:
         return found
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
-        """What came before a log's first segment, where it has snapshots, as `__cluster_metadata` has; else the first of what its start went into."""
+        """Returns the snapshot that precedes the log's first segment (`__cluster_metadata` has snapshots), else the
+        first one that covers the removed start.
+        """
         segments, directory = self.segments(topic, partition), layout.partition_directory(topic, partition)
         if not segments:
             return None
-        found = [one for one in map(layout.parse_snapshot_name, self.files.names(directory)) if one is not None]
+        found = [
+            one for one in map(layout.parse_snapshot_name, self.files.of_kind(directory, "file")) if one is not None
+        ]
         before = [one for one in found if one[0] <= segments[0].base_offset]
         if not found:
             return None
@@ -155,7 +178,7 @@ class Directory:
         return Snapshot(topic, partition, end - 1, end, self.files.size(f"{directory}/{name}"), name)
 
     def offsets(self, name: str) -> dict[tuple[str, int], int]:
-        """The offsets in a checkpoint of the directory, read once; none where it is missing or damaged."""
+        """Returns the offsets in a checkpoint of the directory, read once; none if the file is missing or damaged."""
         if name not in self._offsets:
             try:
                 self._offsets[name] = checkpoints.decode_offsets(self.files.whole(name))
@@ -164,14 +187,16 @@ class Directory:
         return self._offsets[name]
 
     def leader_epochs(self, topic: str, partition: int) -> list[tuple[int, int]]:
-        """Leader epochs and the offsets where they begin, by the partition's checkpoint."""
+        """Returns leader epochs and their start offsets from the partition's checkpoint."""
         try:
-            return checkpoints.decode_epochs(self.files.whole(f"{layout.partition_directory(topic, partition)}/{layout.LEADER_EPOCHS}"))
+            return checkpoints.decode_epochs(
+                self.files.whole(f"{layout.partition_directory(topic, partition)}/{layout.LEADER_EPOCHS}")
+            )
         except ValueError:
             return []
 
     def topic_id(self, topic: str, partition: int) -> str | None:
-        """A topic's id as Kafka writes it; None where the partition does not tell."""
+        """Returns the topic id as Kafka writes it; None if the partition does not record it."""
         data = self.files.whole(f"{layout.partition_directory(topic, partition)}/{layout.PARTITION_METADATA}")
         try:
             return checkpoints.uuid_to_text(checkpoints.decode_partition_metadata(data))
@@ -179,33 +204,42 @@ class Directory:
             return None
 
     def offset_index(self, segment: Segment) -> tuple[Array, Array]:
-        """Last offsets of indexed batches, and their positions."""
+        """Returns the last offsets of indexed batches, and their positions."""
         rows = _entries(self._index(segment, layout.INDEX), _INDEX)
-        rows = rows[: int(np.flatnonzero(rows["position"])[-1]) + 1] if rows["position"].any() else rows[:0]  # the active one has zeros behind
+        # the index of an active segment ends with zeros
+        rows = rows[: int(np.flatnonzero(rows["position"])[-1]) + 1] if rows["position"].any() else rows[:0]
         return rows["offset"].astype(np.int64) + segment.base_offset, rows["position"].astype(np.int64)
 
     def _index(self, segment: Segment, suffix: str) -> bytes:
-        """An index as it is; nothing where it cannot be read, as logs can be read without."""
+        """Reads an index; returns no bytes if it cannot be read, because logs can be read without indexes."""
         try:
             return self.files.whole(segment.name(suffix))
         except OSError:
             return b""
 
     def time_index(self, segment: Segment) -> tuple[Array, Array]:
-        """Largest timestamps so far, and the offsets of the records that have them."""
+        """Returns the largest timestamps so far, and the offsets of their records."""
         rows = _entries(self._index(segment, layout.TIME_INDEX), _TIME_INDEX)
         rows = rows[: int(np.flatnonzero(rows["timestamp"])[-1]) + 1] if rows["timestamp"].any() else rows[:0]
         return rows["timestamp"].astype(np.int64), rows["offset"].astype(np.int64) + segment.base_offset
 
     def aborted(self, segments: Iterable[Segment]) -> Array:
-        """The aborted transactions of segments, in log order."""
+        """Returns the aborted transactions of segments, in log order."""
         rows = [_entries(self._index(one, layout.TXN_INDEX), _TXN_INDEX) for one in segments]
         return np.concatenate(rows) if rows else np.empty(0, _TXN_INDEX)
 
-    def slices(self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None) -> Iterator[Slice]:
-        """The parts of a partition's segments that may have what is asked for, none much longer than `slice_bytes`."""
+    def slices(
+        self, segments: list[Segment], bounds: Bounds, slice_bytes: int, aborted: Array | None = None
+    ) -> Iterator[Slice]:
+        """Yields the parts of a partition's segments that may contain wanted records,
+        none much longer than `slice_bytes`.
+        """
         for segment in segments:
-            if segment.next_base_offset <= bounds.first_offset or segment.base_offset > bounds.last_offset or not segment.size:
+            if (
+                segment.next_base_offset <= bounds.first_offset
+                or segment.base_offset > bounds.last_offset
+                or not segment.size
+            ):
                 continue
             offsets, positions = self.offset_index(segment)
             start, end = self._limits(segment, bounds, offsets, positions)
@@ -231,13 +265,13 @@ class Directory:
         before = int(np.searchsorted(offsets, first, side="right")) - 1
         if before >= 0:
             start = int(positions[before])
-        behind = int(np.searchsorted(offsets, bounds.last_offset))  # this batch may still begin with what is asked for
+        behind = int(np.searchsorted(offsets, bounds.last_offset))  # this batch may still begin with wanted records
         if behind + 1 < len(offsets):
             end = int(positions[behind + 1])
         return start, end
 
     def end_offset(self, topic: str, partition: int) -> int:
-        """Behind the last whole batch; -1 where there is no segment."""
+        """Returns the offset after the last complete batch; -1 if there is no segment."""
         segments = self.segments(topic, partition)
         if not segments:
             return -1
@@ -245,7 +279,7 @@ class Directory:
         return int(table["last_offset"][-1]) + 1 if len(table) else segments[-1].base_offset
 
     def _tail(self, segment: Segment, since: int | None = None) -> Array:
-        """The batches behind the last index entry, or those from an offset on."""
+        """Returns the batches after the last index entry, or those from an offset on."""
         offsets, positions = self.offset_index(segment)
         slot = len(offsets) - 1 if since is None else int(np.searchsorted(offsets, since, side="right")) - 1
         if slot >= 0:
@@ -257,12 +291,14 @@ class Directory:
     def _scanned(self, segment: Segment, start: int) -> Array:
         try:
             data, size = self.files.part(segment.name(), start, segment.size)
-        except OSError:  # it has gone, or cannot be read, which is said where its records are
+        except OSError:  # the file was deleted or cannot be read; reading its records reports that
             return scan(b"", 0, 0).table
         return scan(data, 0, size).table
 
     def last_stable_offset(self, topic: str, partition: int) -> int:
-        """The first offset of the oldest transaction that is open at the log's end, else the end. Snapshots of producers save reading the log."""
+        """Returns the first offset of the oldest transaction that is open at the log end, else the log end. Uses
+        producer snapshots to read less of the log.
+        """
         segments = self.segments(topic, partition)
         if not segments:
             return -1
@@ -275,7 +311,11 @@ class Directory:
             table = self._tail(segment, max(since, segment.base_offset))
             if len(table):
                 end = int(table["last_offset"][-1]) + 1
-            rows = table[(table["attributes"] & TRANSACTIONAL_MASK != 0) & (table["producer_id"] != NO_PRODUCER_ID) & (table["base_offset"] >= since)]
+            rows = table[
+                (table["attributes"] & TRANSACTIONAL_MASK != 0)
+                & (table["producer_id"] != NO_PRODUCER_ID)
+                & (table["base_offset"] >= since)
+            ]
             for producer_id, base, attributes in zip(
                 rows["producer_id"].tolist(), rows["base_offset"].tolist(), rows["attributes"].tolist(), strict=True
             ):
@@ -287,7 +327,7 @@ class Directory:
 
     def _snapshot(self, topic: str, partition: int) -> tuple[Producers | None, int]:
         directory = layout.partition_directory(topic, partition)
-        for name in reversed([one for one in self.files.names(directory) if one.endswith(layout.SNAPSHOT)]):
+        for name in reversed([one for one in self.files.of_kind(directory, "file") if _PRODUCERS.fullmatch(one)]):
             producers = Producers(directory)
             try:
                 producers.load_snapshot(self.files.whole(f"{directory}/{name}"), layout.offset_of(name))
@@ -297,7 +337,7 @@ class Directory:
         return None, FIRST
 
 
-def _entries(data: bytes, kind: np.dtype[Any]) -> Array:
+def _entries(data: bytes, kind: np.dtype[np.void]) -> Array:
     return np.frombuffer(data, kind, len(data) // kind.itemsize)
 
 
@@ -313,7 +353,9 @@ def _cuts(positions: Array, start: int, end: int, slice_bytes: int) -> list[int]
 
 
 def dealt(slices: list[Slice], count: int) -> list[list[Slice]]:
-    """At most `count` lists of slices, in order, with about the same number of bytes of each topic: what takes long to open does so in all."""
+    """Distributes slices over at most `count` lists, in order, with about the same number of bytes of each topic, so
+    that slow topics are in all lists.
+    """
     lists: list[list[Slice]] = [[] for _ in range(min(count, len(slices)))]
     filled = [0] * len(lists)
     for _, of_topic in groupby(slices, lambda one: one.segment.topic):

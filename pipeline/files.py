@@ -1,17 +1,22 @@
-"""Where a data directory lies: on this machine, or wherever fsspec reaches."""
+"""Access to the files of a data directory: on this machine, or anywhere that fsspec supports."""
 
 from __future__ import annotations
 
 import mmap
 import os
-from typing import Any
+from collections.abc import Iterator
+from typing import IO, Any, NoReturn
 
+from ..protocol.buffers import Data
 from ..storage.layout import DELETED
-from .decode import PADDING
+
+PADDING = 8  # bytes that must follow the last record, so that whole words can be read
 
 
 class Files:
-    """Reads the files below `root`, which is a path or a URL. OSError as from `open`; a renamed, deleted segment is still found."""
+    """Reads the files below `root`, a path or a URL.
+    Raises OSError like `open`; finds deleted segments under their new names.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") or "/"
@@ -20,11 +25,11 @@ class Files:
             try:
                 import fsspec
             except ImportError:
-                raise ImportError(f"{root} is read with fsspec, which is not installed: pip install fsspec") from None
+                raise ImportError(f"reading {root} needs fsspec, which is not installed: pip install fsspec") from None
             self._remote, self.root = fsspec.core.url_to_fs(self.root)
 
     def names(self, directory: str = "") -> list[str]:
-        """What lies in a directory below the root, in order."""
+        """Returns the names in a directory below the root, in order."""
         path = self.path(directory)
         if self._remote is None:
             return sorted(os.listdir(path))
@@ -32,16 +37,69 @@ class Files:
             raise FileNotFoundError(path)
         return sorted(one.rstrip("/").rpartition("/")[2] for one in self._remote.ls(path, detail=False))
 
+    def of_kind(self, directory: str, kind: str) -> list[str]:
+        """Returns the names of the files or directories in a directory, in order.
+        Pipes, sockets and dangling links are neither.
+        """
+        path = self.path(directory)
+        if self._remote is None:
+            is_kind = os.DirEntry.is_file if kind == "file" else os.DirEntry.is_dir
+            with os.scandir(path) as found:
+                return sorted(one.name for one in found if is_kind(one))
+        if not self._remote.isdir(path):
+            raise FileNotFoundError(path)
+        return sorted(
+            one["name"].rstrip("/").rpartition("/")[2]
+            for one in self._remote.ls(path, detail=True)
+            if one["type"] == kind
+        )
+
+    def is_directory(self) -> bool:
+        """Whether the root is a directory."""
+        return os.path.isdir(self.root) if self._remote is None else bool(self._remote.isdir(self.root))
+
+    def sizes(self, below: bool = True) -> dict[str, dict[str, int]]:
+        """Returns the files of the root and, with `below`, of the directories below it: by directory, relative to the
+        root and with a slash at its end, the sizes by name. Links to directories are not followed.
+        """
+        made: dict[str, dict[str, int]] = {}
+        for directory, name, size in self._found(below):
+            made.setdefault(directory, {})[name] = size
+        return made
+
+    def _found(self, below: bool) -> Iterator[tuple[str, str, int]]:
+        if self._remote is None:
+            for path, directories, names in os.walk(self.root, onerror=_raised):
+                directories.sort()
+                directory = "" if path == self.root else f"{os.path.relpath(path, self.root)}/"
+                for name in sorted(names):
+                    if os.path.isfile(whole := os.path.join(path, name)):
+                        yield directory, name, os.path.getsize(whole)
+                if not below:
+                    return
+            return
+        for path, about in sorted(self._remote.find(self.root, maxdepth=None if below else 1, detail=True).items()):
+            directory, slash, name = path.removeprefix(self.root).lstrip("/").rpartition("/")
+            yield directory + slash, name, int(about["size"] or 0)
+
+    def open(self, name: str) -> IO[bytes]:
+        """Opens a file, to read it from its beginning."""
+        path = self.path(name)
+        if self._remote is None:
+            return open(path, "rb")
+        file: IO[bytes] = self._remote.open(path, "rb")
+        return file
+
     def path(self, name: str) -> str:
         return f"{self.root}/{name}" if name else self.root
 
     def size(self, name: str) -> int:
-        """Bytes of a file."""
+        """Returns the size of a file in bytes."""
         path = self.path(name)
         return os.path.getsize(path) if self._remote is None else int(self._remote.size(path))
 
     def whole(self, name: str) -> bytes:
-        """A small file; nothing where there is none."""
+        """Reads a small file; returns no bytes if it does not exist."""
         try:
             if self._remote is not None:
                 return bytes(self._remote.cat_file(self.path(name)))
@@ -50,12 +108,14 @@ class Files:
         except FileNotFoundError:
             return b""
 
-    def part(self, name: str, start: int, end: int) -> tuple[Any, int]:
-        """The bytes from `start` on, and how many of them are what was asked for; up to PADDING more follow."""
+    def part(self, name: str, start: int, end: int) -> tuple[Data, int]:
+        """Returns the bytes from `start` on, and how many of them belong to the range;
+        up to PADDING more bytes follow.
+        """
         for each in (name, name + DELETED):
             try:
                 if self._remote is not None:
-                    data: Any = self._remote.cat_file(self.path(each), start=start, end=end + PADDING)
+                    data: Data = self._remote.cat_file(self.path(each), start=start, end=end + PADDING)
                 else:
                     data = self._mapped(self.path(each), start, end)
             except FileNotFoundError:
@@ -71,3 +131,7 @@ class Files:
             whole = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
         whole.madvise(mmap.MADV_SEQUENTIAL)
         return memoryview(whole)[start : end + PADDING]
+
+
+def _raised(error: OSError) -> NoReturn:
+    raise error

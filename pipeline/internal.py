@@ -1,7 +1,9 @@
-"""The view `internal`: the records of Kafka's own topics, their keys and values as JSON with the fields of Kafka's schemas in snake_case.
+"""The view `internal`: the records of Kafka's internal topics, keys and values as JSON with the fields of Kafka's
+schemas in snake_case.
 
-A type or version that is not known has no `type`, and its bytes in `rawKey` and `rawValue`, as all have; a tombstone has no value.
-The snapshot that the log of `__cluster_metadata` goes on from is read with it: its records have the last offset that is in the snapshot.
+A record of an unknown type or version has no `type`; its bytes are in `rawKey` and `rawValue`, as for all records. A
+tombstone has no value. The snapshot before the log of `__cluster_metadata` is read with it: its records have the last
+offset that the snapshot includes.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..coordinator.described import Described, Describer, control_type, control_value, describer
+from ..coordinator.described import Described, Describer, control_name, control_value, describer
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import CONTROL_MASK, Record
+from ..protocol.text import Json
 from .columns import gathered, record_batch
 from .directory import Bounds, Directory, Slice, Snapshot
 from .opened import Opened
@@ -26,28 +28,30 @@ _DESCRIBED = frozenset(("type", "key", "value", "error"))
 _BYTES = {"rawKey": "key", "rawValue": "value"}
 
 
-def rows(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
-    """The records of a slice as Arrow batches of `schema`. BrokenLog."""
+def rows(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yields the records of a slice as Arrow batches of `schema`. Raises BrokenLog."""
     describe = describer(part.segment.topic)
     assert describe is not None, part.segment.topic
-    plain = pa.schema([pa.field(_BYTES.get(one.name, one.name), one.type) for one in schema if one.name not in _DESCRIBED])
+    plain = pa.schema(
+        [pa.field(_BYTES.get(one.name, one.name), one.type) for one in schema if one.name not in _DESCRIBED]
+    )
     bounds = part.bounds
     if isinstance(part.segment, Snapshot):
-        part = replace(part, bounds=Bounds())  # which are of the log's offsets
+        part = replace(part, bounds=Bounds())  # the bounds are offsets of the log
     for found_in_file in opened(directory, part, options):
         group = found_in_file
         if isinstance(part.segment, Snapshot):
             group = group._replace(offset=np.full_like(group.offset, part.segment.base_offset))
-        told = iter(record_batch(group, None, part.segment.place, plain).columns)
+        copied = iter(record_batch(group, None, part.segment.place, plain).columns)
         found = _described(group, describe) if _DESCRIBED & set(schema.names) else {}
-        arrays = [pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else next(told) for one in schema]
+        arrays = [pa.array(found[one.name], pa.string()) if one.name in _DESCRIBED else next(copied) for one in schema]
         made = pa.RecordBatch.from_arrays(arrays, schema=schema)
         mask = kept(group.offset, group.timestamp, bounds)
         yield made if mask is None else made.filter(pa.array(mask))
 
 
 def _described(group: Opened, describe: Describer) -> dict[str, list[str | None]]:
-    """The columns that need the records to be understood."""
+    """Returns the columns that need decoded records."""
     keys = gathered(group.data, group.key_at, group.key_size, pa.binary()).to_pylist()
     values = gathered(group.data, group.value_at, group.value_size, pa.binary()).to_pylist()
     controls = ((group.table["attributes"] & CONTROL_MASK) != 0)[group.row].tolist()
@@ -66,9 +70,9 @@ def _described(group: Opened, describe: Describer) -> dict[str, list[str | None]
 
 
 def _control(key: bytes | None, value: bytes | None) -> Described | None:
-    kind = control_type(key)
+    kind = control_name(key)
     return None if kind is None else Described(kind, None, control_value(kind, value))
 
 
-def _json(plain: Any) -> str:
+def _json(plain: Json) -> str:
     return json.dumps(plain, separators=(",", ":"), ensure_ascii=False)

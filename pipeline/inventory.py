@@ -1,9 +1,8 @@
-"""The views `partitions` and `files`: where partitions begin and end and what their checkpoints say, and what lies in a data directory."""
+"""The views `partitions` (offsets and checkpoints of partitions) and `files` (the content of a data directory)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -24,17 +23,19 @@ _SUFFIXES = {
     ".part": "temporary",
     ".tmp": "temporary",
 }
-_NAMED = {layout.PARTITION_METADATA, layout.LEADER_EPOCHS, "quorum-state"}
+_NAMED = {layout.PARTITION_METADATA, layout.LEADER_EPOCHS, layout.QUORUM_STATE, layout.FLUSHED_OFFSET}
 _DIRECTORIES = {layout.DIRECTORY_DELETED: "deleted", "-future": "future", "-stray": "stray"}
 
 
-def partition_rows(directory: Directory, which: tuple[str, int], schema: Any, options: Options) -> Iterator[Any]:
-    """One partition as an Arrow batch of `schema`; nothing when it has gone."""
+def partition_rows(
+    directory: Directory, which: tuple[str, int], schema: pa.Schema, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """Yields one partition as an Arrow batch of `schema`; nothing if it was deleted."""
     topic, partition = which
     segments = directory.segments(topic, partition)
     if not segments:
         return
-    values: dict[str, Callable[[], Any]] = {
+    values: dict[str, Callable[[], object]] = {
         "topic": lambda: topic,
         "topicId": lambda: directory.topic_id(topic, partition),
         "partition": lambda: partition,
@@ -43,19 +44,21 @@ def partition_rows(directory: Directory, which: tuple[str, int], schema: Any, op
         "lastStableOffset": lambda: directory.last_stable_offset(topic, partition),
         "highWatermark": lambda: directory.offsets(layout.HIGH_WATERMARKS).get(which),
         "cleanedOffset": lambda: directory.offsets(layout.CLEANER_OFFSETS).get(which),
-        "leaderEpochs": lambda: [{"epoch": epoch, "startOffset": start} for epoch, start in directory.leader_epochs(*which)],
+        "leaderEpochs": lambda: [
+            {"epoch": epoch, "startOffset": start} for epoch, start in directory.leader_epochs(*which)
+        ],
         "segments": lambda: len(segments),
         "sizeInBytes": lambda: sum(one.size for one in segments),
     }
     yield _batch([{field.name: values[field.name]() for field in schema}], schema)
 
 
-def file_rows(directory: Directory, _: None, schema: Any, options: Options) -> Iterator[Any]:
-    """What lies in the directory, as an Arrow batch of `schema`."""
+def file_rows(directory: Directory, _: None, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yields the files of the directory as an Arrow batch of `schema`."""
     yield _batch(list(_files(directory)), schema)
 
 
-def _files(directory: Directory) -> Iterator[dict[str, Any]]:
+def _files(directory: Directory) -> Iterator[dict[str, object]]:
     for name in directory.files.names():
         kind = next((kind for suffix, kind in _DIRECTORIES.items() if name.endswith(suffix)), None)
         if kind is not None:
@@ -76,7 +79,14 @@ def _files(directory: Directory) -> Iterator[dict[str, Any]]:
             except FileNotFoundError:
                 continue
             base = int(one[:20]) if one[:20].isdecimal() and len(one) > 20 else None
-            yield {"path": path, "topic": topic, "partition": partition, "kind": _kind(one, base), "baseOffset": base, "sizeInBytes": size}
+            yield {
+                "path": path,
+                "topic": topic,
+                "partition": partition,
+                "kind": _kind(one, base),
+                "baseOffset": base,
+                "sizeInBytes": size,
+            }
 
 
 def _kind(name: str, base: int | None) -> str:
@@ -87,5 +97,7 @@ def _kind(name: str, base: int | None) -> str:
     return kind if base is not None or kind == "temporary" else "unknown"
 
 
-def _batch(found: list[dict[str, Any]], schema: Any) -> Any:
-    return pa.RecordBatch.from_arrays([pa.array([row.get(field.name) for row in found], field.type) for field in schema], schema=schema)
+def _batch(found: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(field.name) for row in found], field.type) for field in schema], schema=schema
+    )

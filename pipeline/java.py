@@ -1,4 +1,4 @@
-"""The Java that Spark starts: whether it is there and new enough, and how it starts sooner."""
+"""Finds the Java that Spark uses, checks its version, and speeds up its start."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ ARCHIVES_MAX = 2
 
 
 def check_java() -> None:
-    """RuntimeError, with what to do, when there is no Java, or one older than 17."""
+    """Raises RuntimeError, with advice, if there is no Java, or one older than 17."""
     java, version = _java()
     found = re.search(r'version "(?:1\.)?(\d+)', version)
     if found is not None and int(found[1]) < OLDEST:
-        raise RuntimeError(f"Spark needs Java {OLDEST} or newer, and {java} is {found[1]}")
+        raise RuntimeError(f"Spark needs Java {OLDEST} or newer, but {java} is version {found[1]}")
 
 
 def _java() -> tuple[str, str]:
-    """The program, and what it says of itself. RuntimeError."""
+    """Returns the path of Java and its version output. Raises RuntimeError."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None or not os.path.exists(java):
-        where = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the PATH, and JAVA_HOME is not set"
+        where = (
+            f"JAVA_HOME is {home}, which contains no java"
+            if home
+            else "there is no java on the PATH, and JAVA_HOME is not set"
+        )
         raise RuntimeError(f"Spark needs Java {OLDEST} or newer: {where}")
     return java, _version(java)
 
@@ -38,16 +42,17 @@ def _version(java: str) -> str:
 
 
 def cache_directory() -> Path:
-    """Where what can be made again is kept, by the XDG base directory specification."""
+    """Returns the cache directory, by the XDG base directory specification."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ottla")
 
 
 def class_archive(directory: Path, jars: Path, name: str = "spark") -> str:
-    """Options for a Java that takes the classes of Spark out of an archive, or makes it when it ends where there is none yet.
+    """Returns options for Java to load Spark's classes from an archive (class data sharing), or to create it at exit if
+    there is none.
 
-    Loading and checking them is a third of what a small job takes. An archive is of one Java and one directory of `jars`; Java passes over
-    one that does not fit or is not whole. `name`: of programs that need the same classes; of its archives in `directory` the ARCHIVES_MAX
-    that were used last stay. RuntimeError without Java.
+    Loading and verifying classes takes a third of the time of a small job. An archive belongs to one Java and one
+    directory of `jars`; Java ignores one that does not match or is incomplete. `name`: of programs that need the same
+    classes; the ARCHIVES_MAX most recently used archives stay in `directory`. Raises RuntimeError without Java.
     """
     java, version = _java()
     quiet = "-Xlog:disable -Xlog:all=error:stderr"
@@ -58,8 +63,10 @@ def class_archive(directory: Path, jars: Path, name: str = "spark") -> str:
             archive.touch()
             return f'{quiet} -XX:SharedArchiveFile="{archive}"'
         directory.mkdir(parents=True, exist_ok=True)
-        for old in sorted(directory.glob(f"{name}-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)[ARCHIVES_MAX - 1 :]:
+        for old in sorted(directory.glob(f"{name}-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)[
+            ARCHIVES_MAX - 1 :
+        ]:
             old.unlink()
-    except OSError:  # a home that is not there or not ours: Java starts as it would without
+    except OSError:  # the home directory does not exist or is not writable: Java starts without the archive
         return ""
     return f'{quiet} -XX:ArchiveClassesAtExit="{archive}"'

@@ -1,4 +1,4 @@
-"""How far a part of a stream goes, for both data sources."""
+"""Limits of the micro-batches of a stream, for both data sources."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Offsets = dict[str, int]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream of partitions. An offset of it is where each of them, `topic-number`, goes on."""
+    """A stream of partitions. Its offset is the next offset of each partition, by `topic-number`."""
 
     def __init__(self, offsets_per_trigger: int) -> None:
         self.offsets_per_trigger = offsets_per_trigger
         self.until: Offsets | None = None
 
     def ends(self) -> Offsets:
-        """Where the partitions end now."""
+        """Returns the end offsets of the partitions."""
         raise NotImplementedError
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -33,7 +33,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def within(start: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:
-    """From `start` towards `ends` as far as the limit lets it: what a partition has not got, others may use."""
+    """Advances from `start` towards `ends` within the limit; partitions share what others leave unused."""
     ends = {**start, **ends}
     if not isinstance(limit, ReadMaxRows):
         return ends

@@ -1,4 +1,6 @@
-"""A report as text, CSV, JSON, Parquet or a page. Rows go through one at a time; a page and a screen show the first ones, and how many there are."""
+"""Writes a report as text, CSV, JSON, Parquet or an HTML page. Rows are streamed; a page and a screen show the first
+rows and the total.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
+
+from ..protocol.text import printable
+from .plain import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,12 +24,13 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "parquet", "html")
 SHOWN_ROWS = 40
 CELL_WIDTH = 60
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(report: Report, title: str, kind: str, out: str | None) -> str | None:
-    """Writes a report as one of FORMATS to `out`, a file for html and else a directory; to stdout where it is None.
+    """Writes a report as one of FORMATS to `out`, a file for html and a directory otherwise; to stdout if it is None.
 
-    Returns where it was written. OSError; ValueError for a format that has to go to a file.
+    Returns where it was written. Raises OSError; ValueError for a format that needs a file.
     """
     if kind == "html":
         from .page import write_page
@@ -51,21 +56,7 @@ def write(report: Report, title: str, kind: str, out: str | None) -> str | None:
     return out
 
 
-def plain(value: Any) -> Any:
-    """A value of a row as JSON has it: times in ISO 8601, bytes as text or hex."""
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return "0x" + value.hex()
-    if hasattr(value, "asDict"):
-        return {name: plain(one) for name, one in value.asDict().items()}
-    return [plain(one) for one in value] if isinstance(value, list) else value
-
-
-def _rows(frame: DataFrame) -> Iterator[dict[str, Any]]:
+def _rows(frame: DataFrame) -> Iterator[dict[str, object]]:
     return ({name: plain(value) for name, value in row.asDict().items()} for row in frame.toLocalIterator())
 
 
@@ -78,19 +69,21 @@ def _print_table(name: str, frame: DataFrame, file: IO[str]) -> None:
     for line in aligned(frame.columns, rows[:SHOWN_ROWS]):
         click.echo(f"  {line}", file=file)
     if len(rows) > SHOWN_ROWS:
-        click.echo(f"  … {frame.count() - SHOWN_ROWS:,} more; --format csv, json or parquet has all of them", file=file)
+        click.echo(
+            f"  … {frame.count() - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes all of them", file=file
+        )
 
 
-def aligned(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Lines with columns side by side."""
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """Yields lines with aligned columns."""
     cells = [list(columns), *([_cell(one) for one in row] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     for line in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def _cell(value: Any) -> str:
-    text = "-" if value is None else str(value)
+def _cell(value: object) -> str:
+    text = "-" if value is None else printable(str(value))
     return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
 
 
@@ -98,7 +91,12 @@ def _write_csv(name: str, frame: DataFrame, file: IO[str]) -> None:
     writer = csv.writer(file)
     writer.writerow(frame.columns)
     for row in _rows(frame):
-        writer.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in row.values()])
+        writer.writerow([json.dumps(one) if isinstance(one, list | dict) else _harmless(one) for one in row.values()])
+
+
+def _harmless(value: object) -> object:
+    """Puts an apostrophe before a text that a spreadsheet would take for a formula; spreadsheets do not show it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
 
 
 def _write_lines(name: str, frame: DataFrame, file: IO[str]) -> None:

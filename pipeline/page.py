@@ -1,17 +1,19 @@
-"""A report as one page that needs nothing else: plots, and below them the numbers they were drawn from."""
+"""A report as one self-contained page: plots, followed by the tables that they show."""
 
 from __future__ import annotations
 
 import html
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from .output import plain
+from .plain import Row, plain
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from .jobs import Plot, Report
 
 ROWS_MAX = 1000  # of a table
@@ -29,7 +31,7 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--soft); white-spac
 
 
 def write_page(report: Report, title: str, path: str) -> None:
-    """Writes the page. OSError."""
+    """Writes the page. Raises OSError."""
     tables = {name: _rows(frame) for name, frame in report.tables.items()}
     parts = [
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>",
@@ -38,12 +40,17 @@ def write_page(report: Report, title: str, path: str) -> None:
     ]
     if report.findings is not None:
         count = report.tables[report.findings].count()
-        said = f"<span class='found'>{count:,} findings</span>" if count else "<span class='clean'>clean: nothing was found</span>"
+        said = (
+            f"<span class='found'>{count:,} findings</span>"
+            if count
+            else "<span class='clean'>clean: nothing was found</span>"
+        )
         parts.append(f"<p class='verdict'>{said}</p>")
     for plot in report.plots:
         rows = tables[plot.table]
         if rows:
-            parts.append(f"<h2>{html.escape(plot.title)}</h2>{_figure(plot, rows).to_html(full_html=False, include_plotlyjs=False)}")
+            figure = _figure(plot, rows).to_html(full_html=False, include_plotlyjs=False)
+            parts.append(f"<h2>{html.escape(plot.title)}</h2>{figure}")
     for name, rows in tables.items():
         total = report.tables[name].count() if len(rows) >= ROWS_MAX else len(rows)
         note = f" <span class='note'>the first {ROWS_MAX:,} of {total:,}</span>" if total > ROWS_MAX else ""
@@ -52,11 +59,11 @@ def write_page(report: Report, title: str, path: str) -> None:
         file.write("\n".join(parts))
 
 
-def _rows(frame: Any) -> list[dict[str, Any]]:
+def _rows(frame: DataFrame) -> list[Row]:
     return [row.asDict() for row in frame.limit(POINTS_MAX).collect()]
 
 
-def _table(columns: list[str], rows: list[dict[str, Any]]) -> str:
+def _table(columns: list[str], rows: list[Row]) -> str:
     if not rows:
         return "<p class='note'>none</p>"
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
@@ -64,18 +71,20 @@ def _table(columns: list[str], rows: list[dict[str, Any]]) -> str:
     return f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     text = "" if value is None else str(plain(value))
     return f"<td{' class=n' if is_number else ''}>{html.escape(text)}</td>"
 
 
-def _figure(plot: Plot, rows: list[dict[str, Any]]) -> go.Figure:
+def _figure(plot: Plot, rows: list[Row]) -> go.Figure:
     figure = go.Figure()
     for color in sorted({str(row[plot.color]) for row in rows}) if plot.color else [None]:
         mine = [row for row in rows if plot.color is None or str(row[plot.color]) == color]
         figure.add_trace(_DRAWN[plot.kind](plot, mine, color))
-    figure.update_layout(template="plotly_white", margin={"l": 40, "r": 20, "t": 20, "b": 40}, height=420, barmode="overlay")
+    figure.update_layout(
+        template="plotly_white", margin={"l": 40, "r": 20, "t": 20, "b": 40}, height=420, barmode="overlay"
+    )
     if plot.kind == "timeline":
         figure.update_xaxes(type="date")
     if plot.kind == "bar":
@@ -84,23 +93,26 @@ def _figure(plot: Plot, rows: list[dict[str, Any]]) -> go.Figure:
     return figure
 
 
-def _points(plot: Plot, rows: list[dict[str, Any]], color: str | None, mode: str) -> go.Scatter:
-    shape = "hv" if "lines" in mode else "linear"  # what was true at one moment is true until the next
-    return go.Scatter(line_shape=shape, x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], mode=mode, name=color)
+def _points(plot: Plot, rows: list[Row], color: str | None, mode: str) -> go.Scatter:
+    shape = "hv" if "lines" in mode else "linear"  # a value holds until the next one
+    return go.Scatter(
+        line_shape=shape, x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], mode=mode, name=color
+    )
 
 
-def _bars(plot: Plot, rows: list[dict[str, Any]], color: str | None) -> go.Bar:
+def _bars(plot: Plot, rows: list[Row], color: str | None) -> go.Bar:
     return go.Bar(x=[row[plot.x] for row in rows], y=[row[plot.y] for row in rows], name=color)
 
 
-def _timeline(plot: Plot, rows: list[dict[str, Any]], color: str | None) -> go.Bar:
-    """Bars from `x` to `until`; one without an end goes as far as the last one does."""
+def _timeline(plot: Plot, rows: list[Row], color: str | None) -> go.Bar:
+    """Draws bars from `x` to `until`; a bar without an end reaches to the last end."""
     assert plot.until is not None
     ends = [row[name] for row in rows for name in (plot.x, plot.until) if row[name] is not None]
     until = [row[plot.until] or max(ends) for row in rows]
     lengths = [(end - row[plot.x]).total_seconds() * 1000 for end, row in zip(until, rows, strict=True)]
     return go.Bar(
-        base=[row[plot.x] for row in rows], x=lengths, y=[str(row[plot.y]) for row in rows], orientation="h", name=color, offsetgroup="one"
+        base=[row[plot.x] for row in rows], x=lengths, y=[str(row[plot.y]) for row in rows], orientation="h",
+        name=color, offsetgroup="one"
     )  # fmt: skip
 
 

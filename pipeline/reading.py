@@ -1,16 +1,16 @@
-"""Slices of segments as Arrow batches: the views `records` and `batches`. What a task runs; no Spark in it."""
+"""Reads slices of segments as Arrow batches: the views `records` and `batches`. Runs in tasks; does not use Spark."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..coordinator.described import control_type
+from ..coordinator.described import control_name
+from ..protocol.buffers import Data
 from ..protocol.records import CODEC_MASK, CONTROL_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_MASK
 from .batches import TABLE, Array, crc_verdicts, scan
 from .columns import batch_rows, gathered, record_batch
@@ -21,12 +21,13 @@ OPENS = ("none", "compressed", "all")
 
 
 class BrokenLog(ValueError):
-    """Something in a log cannot be read; the message says what and where."""
+    """A part of a log cannot be read; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to read. `skip_broken` leaves out what cannot be read; else it raises BrokenLog. `opens`: which batches the view `batches` opens.
+    """Options of reading. `skip_broken` leaves out what cannot be read instead of raising BrokenLog. `opens`: which
+    batches the view `batches` opens.
 
     `against_log`: whether the view `index` compares its entries with the log.
     """
@@ -40,21 +41,22 @@ class Options:
 
 @dataclass(frozen=True)
 class Found:
-    """Bytes of a slice, the batches in them, and where something lies that is no batch."""
+    """The bytes of a slice, its batches, and the gaps that are not batches."""
 
-    data: Any
+    data: Data
     table: Array
     shift: int
-    gaps: list[tuple[int, int]]  # positions in the file, ends excluded
+    gaps: list[tuple[int, int]]  # (start, end) positions in the file, end excluded
 
 
 def batches_of(directory: Directory, part: Slice) -> Found | None:
-    """The batches of a slice, wherever they lie by now; None when their segment has been deleted meanwhile."""
+    """Returns the batches of a slice, wherever they are now; None if their segment was deleted meanwhile."""
     try:
         data, size = directory.files.part(part.segment.name(), part.start, part.end)
         found = _scanned(directory, part.segment, data, size, part.start)
         moved = part.start and not (len(found.table) and found.table["last_offset"][0] == part.batches_from)
-        if moved or (found.gaps and directory.files.size(part.segment.name()) != part.segment.size):  # a cleaner wrote it anew, or it has grown
+        # the cleaner rewrote the file, or it has grown
+        if moved or (found.gaps and directory.files.size(part.segment.name()) != part.segment.size):
             found = whole_segment(directory, part.segment)
     except FileNotFoundError:
         return None
@@ -64,21 +66,21 @@ def batches_of(directory: Directory, part: Slice) -> Found | None:
 
 
 def whole_segment(directory: Directory, segment: Segment) -> Found:
-    """All batches that a segment has by now. OSError; FileNotFoundError where it has been deleted."""
+    """Returns all batches of a segment. Raises OSError; FileNotFoundError if it was deleted."""
     data, size = directory.files.part(segment.name(), 0, directory.files.size(segment.name()))
     return _scanned(directory, segment, data, size, 0)
 
 
-def _scanned(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
-    """All batches, and the gaps between them, but for zeros at the end of a file that was made larger than it was filled."""
+def _scanned(directory: Directory, segment: Segment, data: Data, size: int, shift: int) -> Found:
+    """Returns all batches, and the gaps between them, except for zeros at the end of a preallocated file."""
     found = _walked(directory, segment, data, size, shift)
     if segment.is_last and found.gaps and not np.frombuffer(data, np.uint8)[found.gaps[-1][0] - shift : size].any():
         found.gaps.pop()
     return found
 
 
-def _walked(directory: Directory, segment: Segment, data: Any, size: int, shift: int) -> Found:
-    """All batches; where one is damaged so that the next cannot be found, on from the next one that the index knows."""
+def _walked(directory: Directory, segment: Segment, data: Data, size: int, shift: int) -> Found:
+    """Returns all batches; after a damaged batch of unknown size, continues at the next one in the index."""
     found = scan(data, 0, size)
     if found.end == size:
         return Found(data, found.table, shift, [])
@@ -95,19 +97,21 @@ def _walked(directory: Directory, segment: Segment, data: Any, size: int, shift:
     return Found(data, np.concatenate(tables), shift, gaps)
 
 
-def records(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
-    """The records of a slice as Arrow batches of `schema`. BrokenLog."""
+def records(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yields the records of a slice as Arrow batches of `schema`. Raises BrokenLog."""
     for group in opened(directory, part, options, "headers" in schema.names):
         yield record_batch(group, kept(group.offset, group.timestamp, part.bounds), part.segment.place, schema)
 
 
 def opened(directory: Directory, part: Slice, options: Options, with_headers: bool = False) -> Iterator[Opened]:
-    """The batches of a slice that may have what is asked for, opened; positions are those in the file. BrokenLog."""
+    """Opens the batches of a slice that may contain wanted records;
+    positions are those in the file. Raises BrokenLog.
+    """
     found = batches_of(directory, part)
     if found is None:
         return
     if found.gaps and not options.skip_broken and not _growing(part, found):
-        raise BrokenLog(f"{part.segment.name()}: no whole batch at position {found.gaps[0][0]}")
+        raise BrokenLog(f"{part.segment.name()}: no complete batch at position {found.gaps[0][0]}")
     table = _wanted(found.table, part)
     if options.verify_crc and len(table):
         valid = crc_verdicts(found.data, table)
@@ -118,15 +122,22 @@ def opened(directory: Directory, part: Slice, options: Options, with_headers: bo
     for group in open_batches(found.data, table, with_headers, options.limit_bytes):
         if isinstance(group, Broken):
             if not options.skip_broken:
-                raise BrokenLog(f"{part.segment.name()}: the batch at position {group.position + found.shift} cannot be opened: {group.problem}")
+                raise BrokenLog(
+                    f"{part.segment.name()}: the batch at position {group.position + found.shift} cannot be opened: "
+                    f"{group.problem}"
+                )
             continue
         group.table["position"] += found.shift
         yield group
 
 
 def _growing(part: Slice, found: Found) -> bool:
-    """Whether all that is missing is the end of the last segment, which someone may be writing."""
-    return part.segment.is_last and len(found.gaps) == 1 and found.gaps[0][1] >= min(part.end, found.shift + len(found.data))
+    """Whether only the end of the last segment is incomplete, which the broker may be writing."""
+    return (
+        part.segment.is_last
+        and len(found.gaps) == 1
+        and found.gaps[0][1] >= min(part.end, found.shift + len(found.data))
+    )
 
 
 def _wanted(table: Array, part: Slice) -> Array:
@@ -137,7 +148,7 @@ def _wanted(table: Array, part: Slice) -> Array:
     if bounds.last_offset < LAST:
         if bounds.whole_batches:
             wanted &= table["last_offset"] <= bounds.last_offset
-        else:  # the first offset of an old set is known when it is opened
+        else:  # the base offset of a message set is known when it is opened
             wanted &= (table["base_offset"] <= bounds.last_offset) | (table["magic"] < MAGIC)
     if bounds.first_timestamp > FIRST:
         wanted &= table["max_timestamp"] >= bounds.first_timestamp
@@ -147,7 +158,7 @@ def _wanted(table: Array, part: Slice) -> Array:
 
 
 def _uncommitted(table: Array, aborted: Array) -> Array:
-    """Markers, and what belongs to aborted transactions; a producer's transactions follow each other."""
+    """Returns which batches are markers or belong to aborted transactions; a producer has one transaction at a time."""
     unwanted: Array = (table["attributes"] & CONTROL_MASK) != 0
     transactional = ~unwanted & ((table["attributes"] & TRANSACTIONAL_MASK) != 0)
     if not len(aborted) or not transactional.any():
@@ -161,21 +172,26 @@ def _uncommitted(table: Array, aborted: Array) -> Array:
 
 
 def kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
-    """The records within the bounds; None when all are."""
+    """Returns which records are within the bounds; None if all are."""
     kept = None
-    for column, first, last in ((offset, bounds.first_offset, bounds.last_offset), (timestamp, bounds.first_timestamp, bounds.last_timestamp)):
+    for column, first, last in (
+        (offset, bounds.first_offset, bounds.last_offset),
+        (timestamp, bounds.first_timestamp, bounds.last_timestamp),
+    ):
         if first > FIRST or last < LAST:
             inside = (column >= first) & (column <= last)
             kept = inside if kept is None else kept & inside
     return None if kept is None or kept.all() else kept
 
 
-def batches(directory: Directory, part: Slice, schema: Any, options: Options) -> Iterator[Any]:
-    """The batches of a slice as an Arrow batch of `schema`. What is no whole batch is a row with `error`."""
+def batches(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a slice as an Arrow batch of `schema`.
+    Bytes that are not a complete batch are a row with `error`.
+    """
     unreadable: str | None = None
     try:
         found = batches_of(directory, part)
-    except OSError as error:  # a file that is there and cannot be read
+    except OSError as error:  # the file exists and cannot be read
         found = Found(b"", np.empty(0, TABLE), 0, [(part.start, part.end)])
         unreadable = f"cannot be read: {error.strerror or error}"
     if found is None:
@@ -193,19 +209,27 @@ def batches(directory: Directory, part: Slice, schema: Any, options: Options) ->
     shifted["position"] += found.shift
     if found.gaps:
         lost = np.zeros(len(found.gaps), TABLE)
-        for name in ("base_offset", "last_offset", "magic", "leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
+        for name in (
+            "base_offset",
+            "last_offset",
+            "magic",
+            "leader_epoch",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+        ):
             lost[name] = -1
         for i, (start, end) in enumerate(found.gaps):
             lost["position"][i], lost["length"][i] = start, end - start - LOG_OVERHEAD
-            errors.append(unreadable or f"{end - start} bytes that are not a whole batch")
+            errors.append(unreadable or f"{end - start} bytes that are not a complete batch")
         shifted = np.concatenate([shifted, lost])
         valid = None if valid is None else np.concatenate([valid, np.zeros(len(lost), bool)])
     if len(shifted):
         yield batch_rows(shifted, valid, errors, kinds, part.segment.place, schema)
 
 
-def _open_all(data: Any, table: Array, valid: Array | None, errors: list[str | None], options: Options) -> None:
-    """Notes in `errors` what cannot be opened, of batches whose CRC is right."""
+def _open_all(data: Data, table: Array, valid: Array | None, errors: list[str | None], options: Options) -> None:
+    """Writes into `errors` which batches with a right CRC cannot be opened."""
     chosen = np.ones(len(table), bool) if valid is None else valid.copy()
     if options.opens == "compressed":
         chosen &= (table["attributes"] & CODEC_MASK) != 0
@@ -215,8 +239,8 @@ def _open_all(data: Any, table: Array, valid: Array | None, errors: list[str | N
             errors[rows[group.position]] = f"cannot be opened: {group.problem}"
 
 
-def _control_types(data: Any, table: Array) -> list[str | None]:
-    """What control batches are there for; None for others."""
+def _control_types(data: Data, table: Array) -> list[str | None]:
+    """Returns the types of control batches; None for other batches."""
     kinds: list[str | None] = [None] * len(table)
     rows = np.flatnonzero((table["attributes"] & CONTROL_MASK) != 0)
     if rows.size:
@@ -225,5 +249,5 @@ def _control_types(data: Any, table: Array) -> list[str | None]:
             if isinstance(group, Opened):
                 keys = gathered(group.data, group.key_at, group.key_size, pa.binary()).to_pylist()
                 for row, key in zip(group.row.tolist(), keys, strict=True):
-                    kinds[at[int(group.table["position"][row])]] = control_type(key)
+                    kinds[at[int(group.table["position"][row])]] = control_name(key)
     return kinds

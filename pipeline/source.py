@@ -1,15 +1,17 @@
-"""Spark's data source `kafka-log`: a broker's data directory as tables, in batch and as streams. Options are those of `options`.
+"""Spark's data source `kafka-log`: a broker's data directory as tables, in batch and as streams. `options` describes
+the options.
 
-A schema of one's own is a projection: only its columns are made.
+A given schema is a projection: only its columns are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -28,24 +30,28 @@ from pyspark.sql.types import StructType
 from ..coordinator.described import INTERNAL_TOPICS
 from ..coordinator.metadata.format import CLUSTER_METADATA
 from . import indexes, internal, inventory, reading
-from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Slice, Snapshot, dealt
+from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
 from .limits import Offsets, StreamReader
-from .options import EARLIEST, LATEST, STREAMED, VIEWS, Source
+from .options import EARLIEST, LATEST, STREAMED, Source
+from .views import ddl
 
 PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
-SLICES_PER_TASK = 8  # of segments that are long enough
+SLICES_PER_TASK = 8  # of sufficiently long segments
+
+
+Item = Slice | Segment | tuple[str, int] | None  # what a task reads of each view; None: the whole directory
 
 
 @dataclass
 class Task(InputPartition):
-    """What one task reads: slices, segments or partitions, as its view has it."""
+    """The input of one task: slices, segments or partitions, depending on the view."""
 
-    items: list[Any]
+    items: Sequence[Item]
 
 
 class Planner:
-    """What of a directory is to be read, cut into tasks."""
+    """Chooses what to read of a directory, and splits it into tasks."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -61,7 +67,7 @@ class Planner:
                 yield topic, partition
 
     def tasks(self, wanted: Iterable[tuple[str, int, Bounds]]) -> list[Task]:
-        """Tasks with about the same number of bytes each; at least one, which may have nothing to do."""
+        """Returns tasks of about the same number of bytes; at least one, which may be empty."""
         if self.source.view == "files":
             return [Task([None])]
         if self.source.view == "partitions":
@@ -69,7 +75,9 @@ class Planner:
         found = [(self.directory.segments(topic, partition), bounds) for topic, partition, bounds in wanted]
         if self.source.view == "index":
             wanted_segments = [one for segments, _ in found for one in segments]
-            each = -(-len(wanted_segments) // self.source.tasks) if self.source.reading.against_log else SEGMENTS_PER_TASK
+            each = (
+                -(-len(wanted_segments) // self.source.tasks) if self.source.reading.against_log else SEGMENTS_PER_TASK
+            )
             return _tasks(wanted_segments, max(1, each))
         total = sum(one.size for segments, _ in found for one in segments)
         slice_bytes = max(SLICE_BYTES_MIN, total // (self.source.tasks * SLICES_PER_TASK))
@@ -83,24 +91,31 @@ class Planner:
         return [Task(list(one)) for one in dealt(slices, self.source.tasks)] or [Task([])]
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
-        """What is read before the log: of the view `internal`."""
-        return self.directory.snapshot(topic, partition) if self.source.view == "internal" and topic == CLUSTER_METADATA else None
+        """Returns the snapshot that is read before the log, in the view `internal`."""
+        return (
+            self.directory.snapshot(topic, partition)
+            if self.source.view == "internal" and topic == CLUSTER_METADATA
+            else None
+        )
 
     def end(self, topic: str, partition: int) -> int:
-        return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(topic, partition)
+        return (self.directory.last_stable_offset if self.source.committed else self.directory.end_offset)(
+            topic, partition
+        )
 
 
-def _tasks(items: list[Any], each: int) -> list[Task]:
+def _tasks(items: Sequence[Item], each: int) -> list[Task]:
     return [Task(items[at : at + each]) for at in range(0, len(items), each)] or [Task([])]
 
 
-def _read(source: Source, task: Any, schema: Any) -> Iterator[Any]:
+def _read(source: Source, task: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    assert isinstance(task, Task)
     directory, view = Directory(source.path), _READERS[source.view]
     for item in task.items:
         yield from view(directory, item, schema, source.reading)
 
 
-_READERS: dict[str, Callable[[Directory, Any, Any, reading.Options], Iterator[Any]]] = {
+_READERS: dict[str, Callable[[Directory, Any, pa.Schema, reading.Options], Iterator[pa.RecordBatch]]] = {
     "records": reading.records,
     "batches": reading.batches,
     "index": indexes.rows,
@@ -111,7 +126,7 @@ _READERS: dict[str, Callable[[Directory, Any, Any, reading.Options], Iterator[An
 
 
 class LogReader(DataSourceReader):
-    """A read of the directory as it is now."""
+    """Reads the directory as it is now."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
@@ -134,15 +149,17 @@ class LogReader(DataSourceReader):
             wanted.append((topic, partition, Bounds(low, last, self.low["timestamp"], self.high["timestamp"])))
         return planner.tasks(wanted)
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self.source, partition, self.schema)
 
 
 class FilteredLogReader(LogReader):
-    """The same, with the filters of the one query that is made of it."""
+    """Like LogReader, with the filters of the only query that uses it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Topics and partitions choose files; offsets and timestamps choose batches, and Spark looks at the records again."""
+        """Filters on topics and partitions choose files; those on offsets and timestamps choose batches, and Spark
+        filters the records again.
+        """
         for one in filters:
             if not self._pushed(one):
                 yield one
@@ -150,7 +167,7 @@ class FilteredLogReader(LogReader):
     def _pushed(self, one: Filter) -> bool:
         name, value = getattr(one, "attribute", ("",))[0], getattr(one, "value", None)
         if name in ("topic", "partition") and isinstance(one, EqualTo | In):
-            chosen: set[Any] = set(one.value) if isinstance(one, In) else {value}
+            chosen = set(one.value) if isinstance(one, In) else {one.value}
             if name == "topic":
                 self.topics = chosen if self.topics is None else self.topics & chosen
             else:
@@ -175,11 +192,11 @@ def _milliseconds(value: datetime) -> int:
 
 
 class LogStreamReader(StreamReader):
-    """The directory as a stream."""
+    """Reads the directory as a stream."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
         if source.view not in STREAMED:
-            raise ValueError(f"kafka-log: the view {source.view} cannot be streamed")
+            raise ValueError(f"kafka-log: the view {source.view} does not support streaming")
         self.source, self.schema = source, to_arrow_schema(schema, timezone="UTC")
         super().__init__(source.offsets_per_trigger)
 
@@ -208,7 +225,7 @@ class LogStreamReader(StreamReader):
                 wanted.append((topic, number, Bounds(first, behind - 1, whole_batches=self.source.view == "batches")))
         return planner.tasks(wanted)
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self.source, partition, self.schema)
 
 
@@ -220,7 +237,7 @@ class KafkaLog(DataSource):
         return "kafka-log"
 
     def schema(self) -> str:
-        return VIEWS[Source.of(self.options).view]
+        return ddl(Source.of(self.options).view)
 
     def reader(self, schema: StructType) -> LogReader:
         source = Source.of(self.options)

@@ -1,23 +1,27 @@
-"""Spark's data source `kafka-wire`: topics of a running broker, any of them that speaks Kafka's protocol, without jars. It reads and it writes.
+"""Spark's data source `kafka-wire`: reads and writes topics of a running broker
+of the Kafka protocol, without jars.
 
-Rows read have the columns of the view `records` of `kafka-log`; those that a client is not told are null. Options:
+Rows that are read have the columns of the view `records` of `kafka-log`; columns that a client does not see are null.
+Options:
 
     kafka.*              settings of librdkafka; kafka.bootstrap.servers is needed
-    topic                names with commas; the topic to write to, where rows have no column `topic`
+    topic                names with commas; the topic to write to, if rows have no column `topic`
     isolation            read_committed or read_uncommitted
     startingOffsets, endingOffsets, maxOffsetsPerTrigger   as those of `kafka-log`
-    rowsPerSecond        of each task that writes; as fast as it goes otherwise
+    rowsPerSecond        of each task that writes; by default as fast as possible
 
-Rows written have `value`, and may have `key`, `headers`, `topic`, `partition` and `timestamp`. They are acknowledged by all replicas before a
-task ends, and in order; a task that is done again writes them again, so that they are there at least once.
+Rows that are written have `value`, and may have `key`, `headers`, `topic`, `partition` and `timestamp`. They are
+written in order, and acknowledged by all replicas before a task ends. A task that Spark repeats writes its rows again
+(at least once).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import TypedDict, cast
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -32,12 +36,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from . import columns
 from .limits import Offsets, StreamReader
 from .options import EARLIEST, ISOLATIONS, LATEST, number_of, offset_of, offsets_of, one_of
+from .options import Offsets as WantedOffsets
+from .views import ddl
 
-ASK_S = 30.0  # how long a broker may take to answer
-SILENCE_S = 60.0  # how long records may take to come
+ASK_S = 30.0  # how long to wait for replies of the broker
+SILENCE_S = 60.0  # how long to wait for records
 CONSUMED_AT_ONCE = 10_000
 FLUSH_S = 0.5
 PREFIX = "kafka."
@@ -46,18 +51,18 @@ WRITTEN = ("topic", "partition", "key", "value", "headers", "timestamp")
 
 @dataclass(frozen=True)
 class Broker:
-    """The options, understood. ValueError for one that is not."""
+    """The parsed options. Raises ValueError for an invalid one."""
 
     settings: dict[str, str]
     topics: tuple[str, ...]
     committed: bool
-    starting_offsets: Any
-    ending_offsets: Any
+    starting_offsets: WantedOffsets
+    ending_offsets: WantedOffsets
     offsets_per_trigger: int
     rows_per_second: int
 
     @classmethod
-    def of(cls, options: Any) -> Broker:
+    def of(cls, options: Mapping[str, str]) -> Broker:
         settings = {name[len(PREFIX) :]: value for name, value in options.items() if name.startswith(PREFIX)}
         if not settings.get("bootstrap.servers"):
             raise ValueError("kafka-wire needs the option `kafka.bootstrap.servers`")
@@ -72,28 +77,48 @@ class Broker:
         )
 
     def consumer(self) -> Consumer:
-        """One that is in no group."""
+        """Returns a consumer without a group."""
         own = {"group.id": "kafka-wire", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 2}
         isolation = "read_committed" if self.committed else "read_uncommitted"
         return Consumer({**own, "isolation.level": isolation, "auto.offset.reset": "error", **self.settings})
 
     def limits(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """First offset and end of each partition. ValueError for a topic that is not there; KafkaException."""
+        """Returns the first and the end offset of each partition.
+        Raises ValueError for a topic that does not exist; KafkaException.
+        """
         if not self.topics:
             raise ValueError("kafka-wire needs the option `topic` to read")
         consumer = self.consumer()
         try:
             found = {}
             for topic in self.topics:
-                told = consumer.list_topics(topic, ASK_S).topics[topic]
-                if told.error is not None:
-                    raise ValueError(f"kafka-wire: topic {topic}: {told.error.str()}")
-                for partition in told.partitions:
+                described = consumer.list_topics(topic, ASK_S).topics[topic]
+                if described.error is not None:
+                    raise ValueError(f"kafka-wire: topic {topic}: {described.error.str()}")
+                for partition in described.partitions:
                     low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), ASK_S)
                     found[topic, partition] = low, high
             return found
         finally:
             consumer.close()
+
+
+class Header(TypedDict):
+    """A header of a row."""
+
+    key: str
+    value: bytes | None
+
+
+class Row(TypedDict, total=False):
+    """A row to write: the columns of WRITTEN that the DataFrame has."""
+
+    topic: str | None
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header] | None
+    timestamp: datetime | None
 
 
 @dataclass
@@ -106,7 +131,7 @@ class Range(InputPartition):
     behind: int
 
 
-def _read(broker: Broker, part: Range, schema: Any) -> Iterator[pa.RecordBatch]:
+def _read(broker: Broker, part: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if part.first >= part.behind:
         return
     consumer = broker.consumer()
@@ -122,20 +147,20 @@ def _read(broker: Broker, part: Range, schema: Any) -> Iterator[pa.RecordBatch]:
                 return
             heard = time.monotonic() if got else heard
             if time.monotonic() - heard > SILENCE_S:
-                raise TimeoutError(f"kafka-wire: nothing of {part.topic}-{part.number} for {SILENCE_S:.0f} s")
+                raise TimeoutError(f"kafka-wire: no data from {part.topic}-{part.number} for {SILENCE_S:.0f} s")
     finally:
         consumer.close()
 
 
 def _sorted_out(got: list[Message], part: Range) -> tuple[list[Message], bool]:
-    """The records that belong to a range, and whether it is over. KafkaException."""
+    """Returns the records that belong to a range, and whether the range is complete. Raises KafkaException."""
     mine, ended = [], False
     for one in got:
         error = one.error()
         if error is not None:
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
-            ended = True  # a reader of committed records is told its end where the last stable offset is
+            ended = True  # read_committed consumers get the end of the partition at the last stable offset
         elif (one.offset() or 0) < part.behind:
             mine.append(one)
         else:
@@ -143,7 +168,7 @@ def _sorted_out(got: list[Message], part: Range) -> tuple[list[Message], bool]:
     return mine, ended
 
 
-def _batch(rows: list[Message], schema: Any) -> pa.RecordBatch:
+def _batch(rows: list[Message], schema: pa.Schema) -> pa.RecordBatch:
     made = []
     for field in schema:
         of = _COLUMNS.get(field.name)
@@ -151,15 +176,15 @@ def _batch(rows: list[Message], schema: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(made, schema=schema)
 
 
-def _headers(one: Message) -> list[dict[str, Any]]:
+def _headers(one: Message) -> list[Header]:
     return [{"key": name, "value": value} for name, value in one.headers() or ()]
 
 
-def _size(data: Any) -> int | None:
+def _size(data: bytes | None) -> int | None:
     return None if data is None else len(data)
 
 
-_COLUMNS: dict[str, Callable[[Message], Any]] = {
+_COLUMNS: dict[str, Callable[[Message], object]] = {
     "key": lambda one: one.key(),
     "value": lambda one: one.value(),
     "headers": _headers,
@@ -175,7 +200,7 @@ _COLUMNS: dict[str, Callable[[Message], Any]] = {
 
 
 class WireReader(DataSourceReader):
-    """A read of what is there now."""
+    """Reads the present content of the topics."""
 
     def __init__(self, broker: Broker, schema: StructType) -> None:
         self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
@@ -189,13 +214,13 @@ class WireReader(DataSourceReader):
             found.append(Range(topic, partition, max(low, ends.get(first, first)), min(high, ends.get(behind, behind))))
         return found
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         return _read(self.broker, partition, self.schema)
 
 
 class WireStreamReader(StreamReader):
-    """The topics as a stream."""
+    """Reads the topics as a stream."""
 
     def __init__(self, broker: Broker, schema: StructType) -> None:
         self.broker, self.schema = broker, to_arrow_schema(schema, timezone="UTC")
@@ -218,7 +243,7 @@ class WireStreamReader(StreamReader):
             found.append(Range(topic, int(number), start.get(name, 0), behind))
         return [one for one in found if one.first < one.behind]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         return _read(self.broker, partition, self.schema)
 
@@ -234,12 +259,12 @@ class _Sender:
         self.error: KafkaError | None = None
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Returns when all is acknowledged. KafkaException; ValueError for a row without a topic."""
+        """Returns when all rows are acknowledged. Raises KafkaException; ValueError for a row without a topic."""
         began = time.monotonic()
         for batch in batches:
             names = [name for name in WRITTEN if name in batch.schema.names]
             for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-                self._one(dict(zip(names, row, strict=True)))
+                self._one(cast("Row", dict(zip(names, row, strict=True))))
                 if self.rows_per_second:
                     while (early := began + self.sent / self.rows_per_second - time.monotonic()) > 0:
                         self.producer.poll(min(early, FLUSH_S))
@@ -247,17 +272,18 @@ class _Sender:
             continue
         self._check()
 
-    def _one(self, row: dict[str, Any]) -> None:
+    def _one(self, row: Row) -> None:
         topic = row.get("topic") or self.topic
         if topic is None:
-            raise ValueError("kafka-wire: a row needs a column `topic`, or the option")
-        optional: dict[str, Any] = {}
-        if row.get("partition") is not None:
-            optional["partition"] = row["partition"]
-        if row.get("timestamp") is not None:
-            optional["timestamp"] = round(row["timestamp"].timestamp() * 1000)
-        if row.get("headers"):
-            optional["headers"] = [(one["key"], one["value"]) for one in row["headers"]]
+            raise ValueError("kafka-wire: give the option `topic`, or rows with a column `topic`")
+        optional: dict[str, object] = {}
+        partition, timestamp, headers = row.get("partition"), row.get("timestamp"), row.get("headers")
+        if partition is not None:
+            optional["partition"] = partition
+        if timestamp is not None:
+            optional["timestamp"] = round(timestamp.timestamp() * 1000)
+        if headers:
+            optional["headers"] = [(one["key"], one["value"]) for one in headers]
         while True:
             try:
                 self.producer.produce(topic, row.get("value"), row.get("key"), on_delivery=self._delivered, **optional)
@@ -278,12 +304,12 @@ class _Sender:
 
 
 class _Writes:
-    """What a task of a write does."""
+    """The write operations of a task."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         _Sender(self.broker).send(iterator)
         return WriterCommitMessage()
 
@@ -304,7 +330,7 @@ class KafkaWire(DataSource):
         return "kafka-wire"
 
     def schema(self) -> str:
-        return columns.RECORDS
+        return ddl("records")
 
     def reader(self, schema: StructType) -> WireReader:
         return WireReader(Broker.of(self.options), schema)

@@ -1,1 +1,1 @@
-"""Bytes to messages and back: schemas, codec, record batches, frames. Imports nothing of ours."""
+"""Converts bytes to messages and back: schemas, codec, record batches, frames. Imports no other package of ottla."""

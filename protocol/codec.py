@@ -1,7 +1,8 @@
-"""The one door to the codec: `parse`, `build`, `explain`.
+"""The public functions of the codec: `parse`, `build`, `explain`.
 
-A reader and a writer are compiled for a schema and version when it is first used. What they cannot do the checked path
-repeats, to name the field in a `MalformedMessage`; if that path succeeds, its result counts.
+A reader and a writer are compiled for a schema and version on first use. If the fast path fails, the checked path
+repeats the work, to name the field in a `MalformedMessage`; if the checked path succeeds, its result counts. The
+checked path takes ten times as long, so for a message whose elements are bounded it looks only at the first elements.
 """
 
 from __future__ import annotations
@@ -13,52 +14,85 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from . import schema
-from .emit import Truncated
-from .errors import MalformedMessage
+from .buffers import Data, LateRecords
+from .emit import FastPathFailed
+from .errors import MalformedMessage, TooManyElements
+from .message import Message, Writer
+from .streams import UNBOUNDED, Room
+from .structs import Struct
+from .text import Json
+from .trees import tree
+from .wire import Array, Encoded
 
-_SURPRISES = (struct.error, IndexError, Truncated, AttributeError, TypeError, ValueError, OverflowError, KeyError)
+_SURPRISES = (struct.error, IndexError, FastPathFailed, AttributeError, TypeError, ValueError, OverflowError, KeyError)
+EXPLAINED_ELEMENTS = 2000
 
 
 @cache
-def reader(name: str, version: int) -> Callable[[Any, int], tuple[Any, int]]:
-    read: Callable[[Any, int], tuple[Any, int]] = schema.tree(name, version).reader()
-    return read
+def reader(name: str, version: int) -> Callable[[Data, int], tuple[Any, int]]:
+    return tree(name, version).reader()
 
 
 @cache
-def writer(name: str, version: int) -> Callable[[Any, bytearray, list[Any]], bytearray]:
-    write: Callable[[Any, bytearray, list[Any]], bytearray] = schema.tree(name, version).writer()
-    return write
+def counting_reader(name: str, version: int) -> Callable[[Data, int, int], tuple[Any, int]]:
+    """A reader that takes as its third argument how many elements the message may have. Raises TooManyElements."""
+    return tree(name, version).reader(counting=True)
 
 
-def parse(name: str, version: int, data: Any, start: int = 0) -> Any:
-    """The message in `data` from `start` to its end, which may be followed by bytes that no field claims, as in Kafka.
+@cache
+def writer(name: str, version: int) -> Writer:
+    return tree(name, version).writer()
 
-    `data` is bytes or a memoryview; `records` fields are views of it, everything else is copied.
+
+def parse(name: str, version: int, data: Data, start: int = 0, elements_max: int = UNBOUNDED) -> Any:
+    """Parses the message in `data` from `start` to its end. Bytes that no field claims may follow it, as in Kafka.
+
+    `data` is bytes or a memoryview; `records` fields are views of it, everything else is copied. `elements_max`: the
+    number of elements that all its arrays and tagged fields together may have.
+
     Raises MalformedMessage, and UnsupportedVersion for a version that the schema does not have.
     """
-    return parse_from(name, version, data, start)[0]
-
-
-def parse_from(name: str, version: int, data: Any, start: int = 0) -> tuple[Any, int]:
-    """As `parse`, with the position behind the message."""
-    read = reader(name, version)
     try:
-        return read(data, start)
+        if len(data) - start <= elements_max:  # an element is a byte at least
+            return reader(name, version)(data, start)[0]
+        return counting_reader(name, version)(data, start, elements_max)[0]
+    except TooManyElements:
+        raise
     except _SURPRISES:
+        return _parse_again(name, version, data, start, elements_max)[0]
+
+
+def parse_from(name: str, version: int, data: Data, start: int = 0, elements_max: int = UNBOUNDED) -> tuple[Any, int]:
+    """Like `parse`; also returns the position after the message."""
+    try:
+        return counting_reader(name, version)(data, start, elements_max)
+    except TooManyElements:
+        raise
+    except _SURPRISES:
+        return _parse_again(name, version, data, start, elements_max)
+
+
+def _parse_again(name: str, version: int, data: Data, start: int, elements_max: int) -> tuple[Any, int]:
+    """Parses what its reader could not: says why, or returns the message."""
+    if elements_max == UNBOUNDED:
         return parse_checked(name, version, data, start)
+    try:
+        return parse_checked(name, version, data, start, min(elements_max, EXPLAINED_ELEMENTS))
+    except TooManyElements as error:
+        raise MalformedMessage(error.path, f"malformed after the first {EXPLAINED_ELEMENTS} elements") from None
 
 
-def parse_checked(name: str, version: int, data: Any, start: int = 0) -> tuple[Any, int]:
-    """The reference: slow, and eloquent when the bytes are wrong."""
+def parse_checked(
+    name: str, version: int, data: Data, start: int = 0, elements_max: int = UNBOUNDED
+) -> tuple[Any, int]:
+    """The reference form of `parse_from`: slow, and precise about what is wrong with the bytes."""
     stream = io.BytesIO(data)
     stream.seek(start)
-    return schema.tree(name, version)._parse(stream, None, ""), stream.tell()
+    return tree(name, version).parse_stream(stream, room=Room(elements_max)), stream.tell()
 
 
-def build(name: str, version: int, message: Any, out: bytearray | None = None) -> bytearray:
-    """The message's bytes, appended to `out`. MalformedMessage when this version cannot hold it."""
+def build(name: str, version: int, message: Struct, out: bytearray | None = None) -> bytearray:
+    """Appends the bytes of the message to `out`. Raises MalformedMessage if this version cannot hold the message."""
     out = bytearray() if out is None else out
     parts = build_parts(name, version, message, out)
     if parts:
@@ -66,9 +100,11 @@ def build(name: str, version: int, message: Any, out: bytearray | None = None) -
     return out
 
 
-def build_parts(name: str, version: int, message: Any, out: bytearray) -> list[tuple[int, Any]]:
-    """Appends the message's bytes to `out`; returns the `records` values that are no bytes, with their places in `out`."""
-    parts: list[tuple[int, Any]] = []
+def build_parts(name: str, version: int, message: Struct, out: bytearray) -> list[tuple[int, LateRecords]]:
+    """Appends the bytes of the message to `out`; returns the `records` values that are not bytes, with their positions
+    in `out`.
+    """
+    parts: list[tuple[int, LateRecords]] = []
     before = len(out)
     try:
         writer(name, version)(message, out, parts)
@@ -76,34 +112,74 @@ def build_parts(name: str, version: int, message: Any, out: bytearray) -> list[t
     except _SURPRISES:
         del out[before:]
         stream, parts = io.BytesIO(), []
-        schema.tree(name, version)._build(message, stream, parts, "")
+        tree(name, version).build_stream(message, stream, parts=parts)
         out += stream.getvalue()
         return [(before + place, part) for place, part in parts]
 
 
-def build_checked(name: str, version: int, message: Any) -> bytes:
+def build_checked(name: str, version: int, message: Struct) -> bytes:
     """The reference form of `build`."""
-    stream = io.BytesIO()
-    schema.tree(name, version)._build(message, stream, [], "")
-    return stream.getvalue()
+    built: bytes = tree(name, version).build(message)
+    return built
 
 
-def as_plain(message: Any) -> Any:
-    """A message as dicts, lists, numbers and strings: field names in snake_case, bytes as hex, records as their size."""
+def encoded(name: str, version: int, array: str) -> Encoded:
+    """Returns an empty array of a message whose elements are encoded when they are appended.
+
+    `array`: the path of an array of structs, such as `topics.partitions`.
+    """
+    return Encoded(*_element(name, version, array))
+
+
+@cache
+def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[object, bytearray], None]]:
+    """Returns the wire type of an array's elements, and the function that appends one element to bytes."""
+    item = tree(name, version)
+    for field in array.split("."):
+        (wire,) = (member.wire for member in item.plain if member.name == field)
+        assert isinstance(wire, Array)
+        assert isinstance(wire.item, Message)
+        item = wire.item
+    write_fast = item.writer()
+
+    def write(element: object, out: bytearray) -> None:
+        before = len(out)
+        try:
+            write_fast(element, out, [])
+        except _SURPRISES:
+            del out[before:]
+            try:
+                out += item.build(element)
+            except MalformedMessage as error:
+                raise MalformedMessage(f"{array}.{error.path}" if error.path else array, error.reason) from None
+
+    return item, write
+
+
+def as_plain(message: object) -> Json:
+    """Converts a message into dicts, lists, numbers and strings: field names in snake_case, bytes as hex, records as
+    their size.
+    """
     if isinstance(message, memoryview):
         return f"<{len(message)} bytes of records>"
     if isinstance(message, bytes | bytearray):
         return message.hex()
+    if isinstance(message, Encoded):
+        return as_plain(message.decoded())
     if isinstance(message, list | tuple):
         return [as_plain(item) for item in message]
-    if hasattr(message, "unknown_tags"):
+    if isinstance(message, dict):
+        return {str(name): as_plain(value) for name, value in message.items()}
+    if isinstance(message, Struct):
         plain = {name: as_plain(getattr(message, name)) for name in message.__slots__ if name != "unknown_tags"}
         if message.unknown_tags:
             plain["unknown_tags"] = {str(tag): bytes(data).hex() for tag, data in message.unknown_tags}
         return plain
-    return message if isinstance(message, str | int | float | type(None)) else repr(message)
+    if message is None or isinstance(message, str | int | float):
+        return message
+    return f"<{len(message)} bytes of records>" if isinstance(message, LateRecords) else repr(message)
 
 
-def explain(name: str, version: int, data: Any) -> str:
-    """The message as indented JSON, for people."""
+def explain(name: str, version: int, data: Data) -> str:
+    """Returns the message as indented JSON, for people."""
     return json.dumps(as_plain(parse(name, version, data)), indent=2)

@@ -1,6 +1,6 @@
-"""Configuration keys as facts: type, default, allowed values, read from `schemas/configs.json`.
+"""Configuration keys as data: type, default and allowed values, read from `schemas/configs.json`.
 
-A value that is refused is refused in Kafka's words, as the controller's replies carry them.
+Errors have Kafka's words, because the replies of the controller contain them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,29 @@ from pathlib import Path
 from typing import Any
 
 FACTS = Path(__file__).resolve().parent.parent / "schemas" / "configs.json"
+Value = bool | int | float | str | list[str]
 INTEGERS = {"INT": 2**31, "LONG": 2**63, "SHORT": 2**15}
 _RANGE = re.compile(r"\[(-?[\d.]+)?,?\.\.\.,?(-?[\d.]+)?\](?: or (-?\d+))?")
-_CHOICE = re.compile(r"\[([\w, .-]+)\]")
+_CHOICE = re.compile(r"(\(case insensitive\) )?\[([\w, .-]+)\]")
+_INTEGER = re.compile(r"[+-]?\d+")
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+_SPACE = "".join(map(chr, range(33)))  # the characters that Java trims
 _THROTTLED = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
 
 
 class ConfigInvalid(ValueError):
-    """A value that its key does not take."""
+    """A value that is invalid for its key. `words`: the whole message where Kafka's differs from the usual one."""
 
-    def __init__(self, name: str, value: Any, reason: str | None) -> None:
-        super().__init__(f"Invalid value {value} for configuration {name}" + (f": {reason}" if reason else ""))
+    def __init__(self, name: str, value: object, reason: str | None, words: str | None = None) -> None:
+        super().__init__(words or f"Invalid value {value} for configuration {name}" + (f": {reason}" if reason else ""))
         self.name = name
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One configuration key. `default` is text as in a properties file, or None for no value."""
+    """One configuration key. `default` is text as in a properties file, or None for no value; `empty`: whether a list
+    may be empty.
+    """
 
     name: str
     type: str
@@ -38,12 +44,13 @@ class ConfigKey:
     valid: str | None
     has_default: bool
     internal: bool
+    empty: bool = True
 
     def parse(self, text: str | None) -> Any:
-        """The typed value; ConfigInvalid where the text is none that the key takes."""
+        """Returns the typed value. Raises ConfigInvalid if the text is invalid for the key."""
         if text is None:
             return None
-        value = _PARSERS[self.type](self, text.strip() if self.type != "PASSWORD" else text)
+        value = _PARSERS[self.type](self, text)
         self._check(value)
         return value
 
@@ -54,22 +61,52 @@ class ConfigKey:
             if not _THROTTLED.fullmatch(",".join(value)):
                 raise ConfigInvalid(
                     self.name,
-                    ",".join(value),
+                    f"[{', '.join(value)}]",
                     f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.valid}",
                 )
         elif found := _RANGE.fullmatch(self.valid):
             self._check_range(value, *found.groups())
-        elif found := _CHOICE.fullmatch(self.valid):
-            choices = found[1].split(", ")
-            for one in value if isinstance(value, list) else [value]:
-                if one not in choices:
-                    raise ConfigInvalid(self.name, one, f"String must be one of: {', '.join(choices)}")
+        elif self.type == "LIST":
+            self._check_list(value)
+        elif self.valid == "non-empty string" and not value:
+            raise ConfigInvalid(self.name, value, "String must be non-empty")
+        else:
+            self._check_choice([value])
 
-    def _check_range(self, value: Any, low: str | None, high: str | None, also: str | None) -> None:
+    def _check_list(self, values: list[str]) -> None:
+        if self.valid == "non-empty list":
+            return  # the entries are checked where they are parsed
+        if not values and not self.empty:
+            words = (
+                f"Configuration '{self.name}' must not be empty. Valid values include: "
+                f"{self.valid or 'any non-empty value'}"
+            )
+            raise ConfigInvalid(self.name, "", None, words)
+        for one in values:
+            if not one:
+                raise ConfigInvalid(
+                    self.name, ",".join(values), None, f"Configuration '{self.name}' values must not be empty."
+                )
+            self._check_choice([one])
+
+    def _check_choice(self, values: list[str]) -> None:
+        found = _CHOICE.fullmatch(self.valid or "")
+        if found is None:
+            return
+        choices = found[2].split(", ")
+        for one in values:
+            if (one.upper() if found[1] else one) not in choices:
+                kind = "String must be one of (case insensitive)" if found[1] else "String must be one of"
+                raise ConfigInvalid(self.name, one, f"{kind}: {', '.join(choices)}")
+
+    def _check_range(self, value: float, low: str | None, high: str | None, also: str | None) -> None:
         number = float if self.type == "DOUBLE" else int
-        if also is not None and value != int(also) and not number(low or 0) <= value <= number(high or 0):
-            raise ConfigInvalid(self.name, value, f"Value must be between {low} and {high} or equal to {also}")
         if also is not None:
+            inside = (low is None or number(low) <= value) and (high is None or value <= number(high))
+            if not inside and value != int(also):
+                raise ConfigInvalid(
+                    self.name, value, f"Value must be between {low} and {high or 'any'} or equal to {also}"
+                )
             return
         if low is not None and value < number(low):
             raise ConfigInvalid(self.name, value, f"Value must be at least {low}")
@@ -80,7 +117,7 @@ class ConfigKey:
 def _integer(key: ConfigKey, text: str) -> int:
     bound = INTEGERS[key.type]
     try:
-        value = int(text) if re.fullmatch(r"[+-]?\d+", text) else None
+        value = int(text) if _INTEGER.fullmatch(text.strip(_SPACE)) else None
     except ValueError:
         value = None
     if value is None or not -bound <= value < bound:
@@ -89,31 +126,31 @@ def _integer(key: ConfigKey, text: str) -> int:
 
 
 def _double(key: ConfigKey, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigInvalid(key.name, text, f"Not a number of type {key.type}") from None
+    if not _DOUBLE.fullmatch(text.strip(_SPACE)):
+        raise ConfigInvalid(key.name, text, f"Not a number of type {key.type}")
+    return float(text.strip(_SPACE).rstrip("fFdD"))
 
 
 def _boolean(key: ConfigKey, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
+    value = text.strip(_SPACE).lower()
+    if value not in ("true", "false"):
         raise ConfigInvalid(key.name, text, "Expected value to be either true or false")
-    return text.lower() == "true"
+    return value == "true"
 
 
 def _list(key: ConfigKey, text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")] if text else []
+    return [part.strip() for part in text.split(",")] if text.strip(_SPACE) else []
 
 
-_PARSERS: dict[str, Callable[[ConfigKey, str], Any]] = {
+_PARSERS: dict[str, Callable[[ConfigKey, str], Value]] = {
     "INT": _integer,
     "LONG": _integer,
     "SHORT": _integer,
     "DOUBLE": _double,
     "BOOLEAN": _boolean,
     "LIST": _list,
-    "STRING": lambda key, text: text,
-    "CLASS": lambda key, text: text,
+    "STRING": lambda key, text: text.strip(_SPACE),
+    "CLASS": lambda key, text: text.strip(_SPACE),
     "PASSWORD": lambda key, text: text,
 }
 
@@ -126,21 +163,29 @@ def _facts() -> dict[str, Any]:
 
 @cache
 def keys(kind: str) -> dict[str, ConfigKey]:
-    """The keys of `topic`, `broker` or `group`, by name."""
+    """Returns the keys of `topic`, `broker` or `group`, by name."""
     return {
-        name: ConfigKey(name, f["type"], f.get("default"), f.get("valid"), "default" in f, f.get("internal", False))
+        name: ConfigKey(
+            name,
+            f["type"],
+            f.get("default"),
+            f.get("valid"),
+            "default" in f,
+            f.get("internal", False),
+            f.get("empty", True),
+        )
         for name, f in _facts()[kind].items()
     }
 
 
 @cache
 def topic_synonyms() -> dict[str, list[str]]:
-    """The broker keys that give a topic key its default, the first one that is set."""
+    """Returns, for each topic key, the broker keys that give its default; the first one that is set counts."""
     found: dict[str, list[str]] = _facts()["synonyms"]
     return found
 
 
 @cache
 def dynamic_broker_keys() -> frozenset[str]:
-    """The broker keys that may be changed while the broker runs."""
+    """Returns the broker keys that can be changed while the broker runs."""
     return frozenset(_facts()["dynamic"])

@@ -1,7 +1,8 @@
 """Source text of one flat function per schema and version, written by the wire types and compiled once.
 
-An `Emitter` collects lines and the names those lines use. The functions that result are fast because they trust nothing but
-fail early: a struct, index or length error leaves them at once, and the caller runs the checked path to say what was wrong.
+An `Emitter` collects lines and the names that those lines use. The resulting functions are fast because they fail early
+instead of checking: a struct, index or length error leaves them at once, and the caller runs the checked path to
+describe the error.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from .buffers import Data
+from .errors import TooManyElements
 
-class Truncated(Exception):
-    """The fast path met a length or a count that the bytes cannot hold."""
+
+class FastPathFailed(Exception):
+    """The fast path gives up, for example at a length that is larger than the remaining bytes; the checked path then
+    says what is wrong.
+    """
 
 
-def uvarint_at(buf: Any, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and the position behind it; more than five bytes or 32 bits are refused."""
+def uvarint_at(buf: Data, pos: int) -> tuple[int, int]:
+    """Returns the unsigned varint at `pos` and the position after it; refuses more than five bytes or 32 bits."""
     n = shift = 0
     while True:
         b = buf[pos]
@@ -25,11 +31,11 @@ def uvarint_at(buf: Any, pos: int) -> tuple[int, int]:
         n |= (b & 0x7F) << shift
         if b < 0x80:
             if n > 0xFFFFFFFF:
-                raise Truncated
+                raise FastPathFailed
             return n, pos
         shift += 7
         if shift > 28:
-            raise Truncated
+            raise FastPathFailed
 
 
 def uvarint_to(out: bytearray, n: int) -> None:
@@ -41,16 +47,21 @@ def uvarint_to(out: bytearray, n: int) -> None:
 
 
 class Emitter:
-    """Lines of one function, fresh names for its locals, and the globals it needs."""
+    """Lines of one function, fresh names for its locals, and the globals it needs. `counting`: whether it counts a
+    message's elements.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, counting: bool = False) -> None:
+        self.counting = counting
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {
-            "Truncated": Truncated,
+        self.names: dict[str, object] = {
+            "FastPathFailed": FastPathFailed,
+            "TooManyElements": TooManyElements,
             "uvarint_at": uvarint_at,
             "uvarint_to": uvarint_to,
             "new": object.__new__,
         }
+        self.path: list[str] = []  # of the field that is being emitted
         self._count = 0
 
     def fresh(self, prefix: str = "v") -> str:
@@ -60,8 +71,15 @@ class Emitter:
     def line(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
 
-    def bind(self, prefix: str, value: Any) -> str:
-        """A global name for `value`, the same for the same object."""
+    def count_elements(self, depth: int, count: str) -> None:
+        """Emits taking the local `count` from the elements that the message may still have, where they are counted."""
+        if not self.counting:
+            return
+        self.line(depth, f"room -= {count}")
+        self.line(depth, f"if room < 0: raise TooManyElements({'.'.join(self.path)!r})")
+
+    def bind(self, prefix: str, value: object) -> str:
+        """Returns a global name for `value`, the same for the same object."""
         for name, known in self.names.items():
             if known is value:
                 return name
@@ -70,7 +88,7 @@ class Emitter:
         return name
 
     def unpacker(self, formats: str) -> tuple[str, int]:
-        """The name of a bound `unpack_from` for big-endian `formats`, and how many bytes it takes."""
+        """Returns the name of a bound `unpack_from` for big-endian `formats`, and how many bytes it reads."""
         name = "unpack_" + formats.replace("?", "o")
         if name not in self.names:
             self.names[name] = struct.Struct(">" + formats).unpack_from
@@ -83,10 +101,11 @@ class Emitter:
         return name
 
 
-def compile_function(title: str, name: str, source: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` of `source`; its text is kept where tracebacks find it."""
+def compile_function(title: str, name: str, source: str, names: dict[str, object]) -> Callable[..., Any]:
+    """Compiles the function `name` of `source`; registers its text for tracebacks."""
     filename = f"<codec {title}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), names)  # the source is ours, made from the schemas
-    function: Callable[..., Any] = names[name]
+    exec(compile(source, filename, "exec"), names)  # the source is our own, made from the schemas
+    function = names[name]
+    assert callable(function)
     return function

@@ -1,12 +1,23 @@
-"""Kafka's error codes, and the exceptions by which our own code speaks of them."""
+"""Kafka's error codes, and the exceptions that carry them."""
 
 from __future__ import annotations
 
 import json
+import re
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+
+class WithError(Protocol):
+    """A reply, or a part of one, that has room for an error's code and message."""
+
+    error_code: int
+    error_message: str | None
+
+
+R = TypeVar("R", bound=WithError)
+_CONSTRUCTS_PATH = re.compile(r"^\((?:parsing|building|\?{3})\)(?: -> |\.)?")  # how a path begins that construct made
 _FACTS = json.loads((Path(__file__).resolve().parent.parent / "schemas" / "errors.json").read_text())
 
 if TYPE_CHECKING:
@@ -27,39 +38,66 @@ else:
     ErrorCode = IntEnum("ErrorCode", {fact["name"]: int(code) for code, fact in _FACTS.items()})
     Errors = ErrorCode
 
+CODES: dict[str, int] = {fact["name"]: int(code) for code, fact in _FACTS.items()}
 _MESSAGES: dict[int, str] = {int(code): fact["message"] for code, fact in _FACTS.items() if int(code) != 0}
 
 
 def default_message(code: int) -> str | None:
-    """What Kafka says of a code where a reply has room for a message; None for NONE."""
+    """Returns Kafka's default message for a code, for replies with a message field; None for NONE."""
     return _MESSAGES.get(code)
 
 
 class MalformedMessage(ValueError):
-    """Bytes that are not the message they claim to be, or a message that its version cannot hold.
+    """Bytes that are not a valid message, or a message that its version cannot hold.
 
     `path` names the field (`topics[3].partitions[0].offset`); the peer's connection is closed.
     """
 
     def __init__(self, path: str, reason: str) -> None:
+        path = _CONSTRUCTS_PATH.sub("", path).replace(" -> ", ".")
         super().__init__(f"{path}: {reason}" if path else reason)
         self.path = path
         self.reason = reason
 
 
+class StringTooLong(MalformedMessage):
+    """A string of a message that is to be encoded has more bytes than a string may have."""
+
+
+class TooManyElements(MalformedMessage):
+    """A message with more array elements and tagged fields than its reader allows."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "more elements than a message of its kind may have")
+
+
 class UnsupportedVersion(ValueError):
-    """A schema has no such version."""
+    """The schema does not have the version."""
 
 
 class ApiError(Exception):
-    """An error that a peer is told: its code, and a message where the reply has room for one."""
+    """An error that is sent to a client.
 
-    def __init__(self, code: int, message: str | None = None) -> None:
+    `own_message`: the message for this case, or None. `message_or_default`: that message, or else Kafka's text for the
+    code. `limit`: the name of the limit that was reached, if the error comes from one.
+    """
+
+    def __init__(self, code: int, message: str | None = None, *, limit: str = "") -> None:
         super().__init__(message or default_message(code))
         self.code = code
-        self.message = message
+        self.own_message = message
+        self.limit = limit
 
     @property
-    def text(self) -> str | None:
-        """The message for the reply: ours, or Kafka's for the code."""
-        return self.message if self.message is not None else default_message(self.code)
+    def message_or_default(self) -> str | None:
+        """The message for the reply: the given one, or Kafka's default for the code."""
+        return self.own_message if self.own_message is not None else default_message(self.code)
+
+    def put_into(self, reply: R, with_default: bool = True) -> R:
+        """Puts the code and the message into a reply, or a part of one, that has room for both; returns it.
+
+        `with_default`: whether Kafka gives its own message for the code in this API where there is none for the case.
+        """
+        reply.error_code = self.code
+        reply.error_message = self.message_or_default if with_default else self.own_message
+        return reply

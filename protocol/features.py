@@ -1,4 +1,4 @@
-"""Features: what this broker supports, and what a new cluster is finalized at."""
+"""Features: the levels that this broker supports, and the levels of a new cluster."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 FACTS = Path(__file__).resolve().parents[1] / "schemas" / "features.json"
 KRAFT_VERSION = "kraft.version"
 METADATA_VERSION = "metadata.version"
+ELR_VERSION = "eligible.leader.replicas.version"
 
 
 @cache
@@ -19,13 +20,13 @@ def _facts() -> dict[str, dict[str, int]]:
 
 @cache
 def supported() -> dict[str, tuple[int, int]]:
-    """Lowest and highest level by feature."""
+    """Returns the lowest and highest supported level by feature."""
     return {name: (fact["minimum"], fact["latest"]) for name, fact in _facts().items()}
 
 
 @cache
 def defaults() -> dict[str, int]:
-    """The levels that formatting a new cluster writes as records; `kraft.version` is not among them."""
+    """Returns the levels that a new cluster has as records; `kraft.version` is not among them."""
     found = {METADATA_VERSION: _facts()[METADATA_VERSION]["latest"]}
     for name, fact in _facts().items():
         if name not in (METADATA_VERSION, KRAFT_VERSION):

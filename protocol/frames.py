@@ -1,23 +1,24 @@
-"""Length-prefixed frames, sans-I/O: where the next frame in a buffer begins and ends.
+"""Length-prefixed frames, sans-I/O: finds the next frame in a buffer.
 
-A length is believed only as far as its limit: a frame that announces more ends the connection, as in Kafka.
+A frame whose length is above the limit closes the connection, as in Kafka.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
 
+from .buffers import Data
 from .errors import MalformedMessage
 
 _LENGTH = struct.Struct(">i")
+_KEY = struct.Struct(">h")
 PREFIX = 4
 
 
-def frame_size(buf: Any, start: int, end: int, limit: int) -> int:
-    """How many bytes the frame that begins at `start` has behind its prefix, or -1 where the prefix is not there yet.
+def frame_size(buf: Data, start: int, end: int, limit: int) -> int:
+    """Returns the size of the frame that begins at `start`, without its prefix; -1 if the prefix is incomplete.
 
-    Raises MalformedMessage for a negative length or one beyond `limit`.
+    Raises MalformedMessage for a negative length or one above `limit`.
     """
     if end - start < PREFIX:
         return -1
@@ -25,6 +26,11 @@ def frame_size(buf: Any, start: int, end: int, limit: int) -> int:
     if size < 0 or size > limit:
         raise MalformedMessage("frame", f"a length of {size}, the limit is {limit}")
     return int(size)
+
+
+def api_key(buf: Data, start: int, end: int) -> int | None:
+    """Returns the API key of the request whose frame begins at `start`, or None if the key has not arrived yet."""
+    return int(_KEY.unpack_from(buf, start + PREFIX)[0]) if end - start >= PREFIX + _KEY.size else None
 
 
 def framed(body: bytes | bytearray) -> bytes:

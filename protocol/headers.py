@@ -1,5 +1,7 @@
-"""Request and response headers. Which version a message has is data: flexible messages have the newer one, and the
-response to ApiVersions always the oldest, so that a client can read it before it knows what the broker speaks."""
+"""Request and response headers. The schema says which version of the header a message has: flexible messages have the
+newer one. The response to ApiVersions always has the oldest, so that a client can read it before it knows what the
+broker supports.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,13 @@ from functools import cache
 from typing import Any
 
 from . import codec, schema
+from .buffers import Data
 
 API_VERSIONS = 18
+HEADER_ELEMENTS_MAX = 100  # tagged fields; no version has any yet
+FLEXIBLE_SINCE = 2  # of the request header
+CLIENT_ID_CHARS_MAX = 32_767
+_CLIENT_ID = 10  # where the text of the client id begins, after its length
 
 
 @cache
@@ -26,7 +33,7 @@ def response_header_version(response: str, version: int) -> int:
 
 @cache
 def request_name(api_key: int) -> str | None:
-    """The schema name of an API's request; None for a key that Kafka 4.4 does not have."""
+    """Returns the schema name of an API's request; None for a key that Kafka 4.4 does not have."""
     names = schema.index()["apis"].get(str(api_key))
     return names["request"] if names else None
 
@@ -37,12 +44,25 @@ def response_name(api_key: int) -> str:
     return name
 
 
-def parse_request_header(header_version: int, data: Any) -> tuple[Any, int]:
-    """The header at the beginning of a frame, and where the message begins."""
-    return codec.parse_from("RequestHeader", header_version, data)
+def parse_request_header(header_version: int, data: Data) -> tuple[Any, int]:
+    """Returns the header at the beginning of a frame, and the position of the message."""
+    return codec.parse_from("RequestHeader", header_version, data, 0, HEADER_ELEMENTS_MAX)
+
+
+def client_id_of(header_version: int, data: Data) -> tuple[str | None, int]:
+    """Returns the client id of the header at the beginning of a frame, and the position of the message: the fields that
+    the frame's first eight bytes do not have. Raises MalformedMessage.
+    """
+    end = _CLIENT_ID + int.from_bytes(data[_CLIENT_ID - 2 : _CLIENT_ID], "big")
+    is_flexible = header_version >= FLEXIBLE_SINCE
+    # a null or a long string, tagged fields, or a frame that ends too early
+    if end + is_flexible > len(data) or end - _CLIENT_ID > CLIENT_ID_CHARS_MAX or (is_flexible and data[end]):
+        header, start = parse_request_header(header_version, data)
+        return header.client_id, start
+    return str(data[_CLIENT_ID:end], "utf-8", "replace"), end + is_flexible
 
 
 def start_response(response: str, version: int, correlation_id: int) -> bytearray:
-    """A frame's prefix, still zero, and the response header."""
+    """Returns the prefix of a frame, still zero, and the response header."""
     flexible = response_header_version(response, version)
     return bytearray(b"\0\0\0\0" + correlation_id.to_bytes(4, "big", signed=True) + (b"\0" if flexible else b""))

@@ -1,7 +1,8 @@
-"""Message sets of format version 0 and 1, as logs written before Kafka 0.11 hold them (seed 001, sections 5.4 and 5.5).
+"""Message sets of format versions 0 and 1, which logs written before Kafka 0.11 contain.
 
-An entry is an offset, a size and a message; a message that is compressed holds a message set as its value. In version 1 the
-offsets inside count from 0 and the wrapper has the offset of the last; in version 0 they are absolute.
+An entry is an offset, a size and a message; a compressed message holds a message set as its value. In version 1 the
+inner offsets count from 0 and the wrapper has the offset of the last message; in version 0 the inner offsets are
+absolute. See "Message sets" in Kafka's protocol documentation (Record format).
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import compression
+from .buffers import Data
 from .errors import MalformedMessage
 from .records import NO_TIMESTAMP
 
 ENTRY = struct.Struct(">qi")
 V0 = struct.Struct(">Ibb")
 V1 = struct.Struct(">Ibbq")
-SMALLEST = (14, 22)  # a message without key and value, by its version
+SMALLEST = (14, 22)  # sizes of a message without key and value, by its version
 APPEND_TIME_MASK = 0x08
 
 
@@ -38,7 +40,7 @@ class Message:
 
 class EntryAt(NamedTuple):
     position: int
-    offset: int  # of the last message where the entry is a compressed set
+    offset: int  # of the last message if the entry is compressed
     size: int  # of the whole entry
     magic: int
     crc_valid: bool
@@ -46,8 +48,8 @@ class EntryAt(NamedTuple):
     codec: int
 
 
-def entries(buf: Any, position: int = 0) -> Iterator[EntryAt]:
-    """The complete outer entries from `position` on; ends before one of another format."""
+def entries(buf: Data, position: int = 0) -> Iterator[EntryAt]:
+    """Yields the complete outer entries from `position` on; stops before an entry of another format."""
     end = len(buf)
     while position + 18 <= end:
         offset, size = ENTRY.unpack_from(buf, position)
@@ -62,34 +64,76 @@ def entries(buf: Any, position: int = 0) -> Iterator[EntryAt]:
         position = stop
 
 
-def decode(buf: Any, limit: int = compression.DECOMPRESSED_BYTES_MAX) -> list[Message]:
-    """The messages of a set, compressed ones opened. MalformedMessage for a wrong CRC or a message that ends early."""
-    messages: list[Message] = []
+def decode(buf: Data, limit: int | None = None) -> list[Message]:
+    """Returns the messages of a set, like `contents`, all at once."""
+    return [message for some in contents(buf, limit) for message in some]
+
+
+def contents(buf: Data, limit: int | None = None) -> Iterator[list[Message]]:
+    """Yields the messages of a set, including compressed ones, while they are decompressed. An item, which may be
+    empty, is the work of one step.
+
+    Raises MalformedMessage for a wrong CRC or an incomplete message.
+
+    `limit`: how many bytes each compressed message may hold; by default in proportion to the set.
+    """
+    limit = compression.openable_bytes(len(buf)) if limit is None else limit
     for entry in entries(buf):
         message = _message(memoryview(buf)[entry.position : entry.position + entry.size], entry)
         if message.codec == compression.NONE:
-            messages.append(message)
+            yield [message]
         else:
-            messages += _opened(message, limit)
-    return messages
+            yield from _opened(message, limit)
 
 
-def _opened(wrapper: Message, limit: int) -> list[Message]:
+def _opened(wrapper: Message, limit: int) -> Iterator[list[Message]]:
+    """Opens a compressed message; twice if its inner offsets are counted from the last one."""
     if wrapper.value is None:
         raise MalformedMessage("records", "a compressed message without a value")
-    data = compression.decompress(wrapper.codec, wrapper.value, limit)
-    inner = [_message(memoryview(data)[e.position : e.position + e.size], e) for e in entries(data)]
-    if not inner or any(m.codec for m in inner):
-        raise MalformedMessage("records", "a compressed message that holds none, or another compressed one")
-    shift = wrapper.offset - inner[-1].offset if wrapper.magic else 0
-    for message in inner:
-        message.offset += shift
-        if wrapper.append_time:
-            message.timestamp, message.append_time = wrapper.timestamp, True
-    return inner
+    last = None
+    if wrapper.magic:
+        for _, found in _inner(wrapper, limit):
+            last = found[-1].offset if found else last
+            yield []
+    shift = wrapper.offset - last if last is not None else 0
+    count = 0
+    for data, found in _inner(wrapper, limit):
+        inner = [_message(memoryview(data)[e.position : e.position + e.size], e) for e in found]
+        for message in inner:
+            if message.codec:
+                raise MalformedMessage("records", "a compressed message that holds another compressed one")
+            message.offset += shift
+            if wrapper.append_time:
+                message.timestamp, message.append_time = wrapper.timestamp, True
+        count += len(inner)
+        yield inner
+    if not count:
+        raise MalformedMessage("records", "a compressed message that holds none")
 
 
-def _message(data: Any, entry: EntryAt) -> Message:
+def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]]:
+    """Yields decompressed bytes and the complete entries in them, chunk by chunk; ignores what follows the last one."""
+    parts: list[bytes] = []
+    held = needed = 0
+    for chunk in compression.chunks(wrapper.codec, wrapper.value or b"", limit):
+        parts.append(chunk)
+        held += len(chunk)
+        if held < needed:
+            yield b"", []
+            continue
+        data = b"".join(parts)
+        found = list(entries(data))
+        yield data, found
+        end = found[-1].position + found[-1].size if found else 0
+        parts, held, needed = [data[end:]], len(data) - end, ENTRY.size + V0.size
+        if held >= needed:
+            _, size = ENTRY.unpack_from(data, end)
+            needed = ENTRY.size + size
+            if needed <= held or needed > limit:  # it is not an entry, or cannot be complete
+                return
+
+
+def _message(data: Data, entry: EntryAt) -> Message:
     if not entry.crc_valid:
         raise MalformedMessage("records", f"wrong CRC in the message at offset {entry.offset}")
     if entry.size - 12 < SMALLEST[entry.magic]:
@@ -102,7 +146,7 @@ def _message(data: Any, entry: EntryAt) -> Message:
     return Message(entry.offset, key, value, entry.magic, entry.timestamp, attributes & 0x07, append_time)
 
 
-def _field(data: Any, pos: int) -> tuple[bytes | None, int]:
+def _field(data: Data, pos: int) -> tuple[bytes | None, int]:
     try:
         (n,) = struct.unpack_from(">i", data, pos)
     except struct.error:
@@ -116,7 +160,7 @@ def _field(data: Any, pos: int) -> tuple[bytes | None, int]:
 
 
 def encode(messages: Iterable[Message], codec: int = compression.NONE) -> bytes:
-    """A message set; with a codec, one wrapper around all of them."""
+    """Encodes a message set; with a codec, as one wrapper around all messages."""
     messages = list(messages)
     if codec == compression.NONE or not messages:
         return b"".join(_entry(m, m.offset, compression.NONE) for m in messages)

@@ -1,25 +1,32 @@
-"""Structs on the wire: fields in order, and in flexible versions the section of tagged fields behind them.
+"""Structs on the wire: fields in order, followed in flexible versions by the section of tagged fields.
 
-`Message` is to a schema and version what the types of `wire` are to a field: a checked form that names what is wrong, and an
-emitted one, whole messages in one flat function (`reader`, `writer`).
+`Message` is for a schema and version what the types of `wire` are for a field. It has a checked form that names the
+faulty field, and an emitted form: one flat function per message (`reader`, `writer`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import io
+from collections.abc import Callable
 from typing import Any
 
+from construct import CodeGen, Container
+
+from .buffers import Data, LateRecords
 from .emit import Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
-from .structs import late_class
-from .wire import Fixed, Wire, emit_pack, emit_packed, emit_run, emit_value_read, emit_value_write, left, read_uvarint, take, write_uvarint
+from .streams import count_elements, left, read_uvarint, take, write_uvarint
+from .structs import Struct, late_class
+from .wire import Fixed, Wire, emit_pack, emit_packed, emit_run, emit_value_read, emit_value_write
 
 NO_STRUCT = b"\0"
 
+Reader = Callable[..., tuple[Any, int]]
+Writer = Callable[[object, bytearray, list[tuple[int, LateRecords]]], bytearray]
+
 
 class Nullable(Wire):
-    """A struct that may be null: a byte before it, 1 where it is there, else -1, or 0 in a tagged field."""
+    """A struct that may be null: a byte precedes it, 1 if it is present, else -1, or 0 in a tagged field."""
 
     head = "b"
 
@@ -28,12 +35,12 @@ class Nullable(Wire):
         self.item = item
         self.null = NO_STRUCT if tagged else b"\xff"
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _parse(self, stream: io.BytesIO, context: Container, path: str) -> object:
         mark = take(stream, 1, path)
         absent = mark == NO_STRUCT if self.null == NO_STRUCT else mark[0] > 127
         return None if absent else self.item._parse(stream, context, path)
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _build(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> object:
         stream.write(self.null if obj is None else b"\x01")
         if obj is not None:
             self.item._build(obj, stream, context, path)
@@ -52,26 +59,30 @@ class Nullable(Wire):
 
 
 class Member:
-    """A field of a message in one version: its name, its type, its default, and whether it may be lost when absent."""
+    """A field of a message in one version: its name, type and default, and whether its value may be dropped if the
+    version lacks it.
+    """
 
     __slots__ = ("default", "ignorable", "name", "tag", "wire")
 
-    def __init__(self, name: str, wire: Wire | None, default: Any, tag: int | None = None, ignorable: bool = False) -> None:
+    def __init__(
+        self, name: str, wire: Wire | None, default: object, tag: int | None = None, ignorable: bool = False
+    ) -> None:
         self.name = name
-        self.wire = wire  # None: the version does not have it
+        self.wire = wire  # None: the version does not have the field
         self.default = default  # a value, or a function that makes one
         self.tag = tag
         self.ignorable = ignorable
 
-    def fresh_default(self) -> Any:
+    def fresh_default(self) -> object:
         return self.default() if callable(self.default) else self.default
 
-    def is_default(self, value: Any) -> bool:
+    def is_default(self, value: object) -> bool:
         return bool(value == self.fresh_default())
 
 
 class Message(Wire):
-    """A struct in one version: fields in order, and in a flexible version the section of tagged fields behind them."""
+    """A struct in one version: fields in order, followed in a flexible version by the section of tagged fields."""
 
     def __init__(self, title: str, cls: type, members: list[Member], flexible: bool) -> None:
         super().__init__()
@@ -85,7 +96,7 @@ class Message(Wire):
 
     # the checked form
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _parse(self, stream: io.BytesIO, context: Container, path: str) -> object:
         obj: Any = object.__new__(self.cls)
         for member in (*self.tagged, *self.absent):
             setattr(obj, member.name, member.fresh_default())
@@ -99,12 +110,15 @@ class Message(Wire):
         assert member.wire is not None
         return member.wire
 
-    def _parse_tags(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> list[tuple[int, bytes]] | None:
+    def _parse_tags(
+        self, obj: object, stream: io.BytesIO, context: Container, path: str
+    ) -> list[tuple[int, bytes]] | None:
         known = {m.tag: m for m in self.tagged}
         unknown: list[tuple[int, bytes]] = []
         count = read_uvarint(stream, path)
         if count * 2 > left(stream):
             raise MalformedMessage(path, f"{count} tagged fields in {left(stream)} bytes")
+        count_elements(context, count, path)
         for _ in range(count):
             tag, size = read_uvarint(stream, path), read_uvarint(stream, path)
             data = take(stream, size, path)
@@ -119,12 +133,14 @@ class Message(Wire):
                 raise MalformedMessage(name, f"tagged field with {left(inner)} bytes too many")
         return unknown or None
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _build(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> object:
         if not isinstance(obj, self.cls):
             raise MalformedMessage(path, f"not a {self.title}: {type(obj).__name__}")
         for member in self.absent:
             if not member.ignorable and not member.is_default(getattr(obj, member.name)):
-                raise MalformedMessage(_join(path, member.name), "this version has no such field, and its value is not the default")
+                raise MalformedMessage(
+                    _join(path, member.name), "this version has no such field, and its value is not the default"
+                )
         for member in self.plain:
             self._wire(member)._build(getattr(obj, member.name), stream, context, _join(path, member.name))
         if self.flexible:
@@ -133,7 +149,7 @@ class Message(Wire):
             raise MalformedMessage(path, "tagged fields in a version that has none")
         return obj
 
-    def _build_tags(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
+    def _build_tags(self, obj: Any, stream: io.BytesIO, context: Container, path: str) -> None:
         tags: list[tuple[int, bytes]] = list(obj.unknown_tags or ())
         for member in self.tagged:
             value = getattr(obj, member.name)
@@ -160,7 +176,7 @@ class Message(Wire):
         late = any(map(_is_struct, missing))
         e.line(depth, f"{obj} = new({e.bind('class', late_class(self.cls) if late else self.cls)})")
         for member in missing:
-            if not _is_struct(member):  # which is made when it is asked for
+            if not _is_struct(member):  # a struct is made on first access
                 e.line(depth, f"{obj}.{member.name} = {_literal(e, member.default)}")
         run: list[tuple[str, str]] = []  # format and target of the fixed fields read together
         for member in self.plain:
@@ -169,14 +185,13 @@ class Message(Wire):
             if isinstance(wire, Fixed):
                 run.append((wire.fmt, place))
                 continue
-            if not wire.head:
-                emit_run(e, depth, run)
-                wire.emit_read(e, depth, place, "")
-                continue
-            first = e.fresh("n")
-            run.append((wire.head, first))
+            first = e.fresh("n") if wire.head else ""
+            if wire.head:
+                run.append((wire.head, first))
             emit_run(e, depth, run)
+            e.path.append(member.name)
             wire.emit_read(e, depth, place, first)
+            e.path.pop()
         if self.flexible:
             first = e.fresh("n")
             run.append(("B", first))
@@ -193,18 +208,21 @@ class Message(Wire):
         d = depth + 1
         tag, size, stop, unknown, outer = (e.fresh(p) for p in ("t", "z", "q", "u", "m"))
         e.line(d, f"if {count} > 127: {count}, pos = uvarint_at(buf, pos - 1)")
-        e.line(d, f"if {count} * 2 > limit - pos: raise Truncated")
+        e.line(d, f"if {count} * 2 > limit - pos: raise FastPathFailed")
+        e.count_elements(d, count)
         e.line(d, f"{unknown} = None")
         e.line(d, f"for _ in range({count}):")
         e.line(d + 1, f"{tag}, pos = uvarint_at(buf, pos); {size}, pos = uvarint_at(buf, pos); {stop} = pos + {size}")
-        e.line(d + 1, f"if {stop} > limit: raise Truncated")
+        e.line(d + 1, f"if {stop} > limit: raise FastPathFailed")
         word = "if"
         for member in self.tagged:
             e.line(d + 1, f"{word} {tag} == {member.tag}:")
             e.line(d + 2, f"{outer} = limit; limit = {stop}")
+            e.path.append(member.name)
             emit_value_read(self._wire(member), e, d + 2, f"{obj}.{member.name}")
+            e.path.pop()
             e.line(d + 2, f"limit = {outer}")
-            e.line(d + 2, f"if pos != {stop}: raise Truncated")
+            e.line(d + 2, f"if pos != {stop}: raise FastPathFailed")
             word = "elif"
         if self.tagged:
             e.line(d + 1, "else:")
@@ -216,7 +234,7 @@ class Message(Wire):
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
         for member in self.absent:
             if not member.ignorable:
-                e.line(depth, f"if {self._differs(e, member, value)}: raise Truncated")
+                e.line(depth, f"if {self._differs(e, member, value)}: raise FastPathFailed")
         run: list[tuple[str, str]] = []
         for member in self.plain:
             wire = self._wire(member)
@@ -228,7 +246,7 @@ class Message(Wire):
             local = e.fresh("x")
             e.line(depth, f"{local} = {value}.{member.name}")
             wire.emit_write(e, depth, local)
-        if run and self.flexible and not self.tagged:  # the end, as nearly always, in one
+        if run and self.flexible and not self.tagged:  # the usual end of a message, in one operation
             e.line(depth, f"if {value}.unknown_tags is None: out += {emit_packed(e, [*run, ('B', '0')])}")
             e.line(depth, "else:")
             depth += 1
@@ -236,7 +254,7 @@ class Message(Wire):
         if self.flexible:
             self._emit_write_tags(e, depth, value)
         else:
-            e.line(depth, f"if {value}.unknown_tags: raise Truncated")
+            e.line(depth, f"if {value}.unknown_tags: raise FastPathFailed")
 
     @staticmethod
     def _differs(e: Emitter, member: Member, value: str) -> str:
@@ -269,16 +287,24 @@ class Message(Wire):
         e.line(depth + 1, f"out = {outer}; write_tags(out, {tags})")
         e.names["write_tags"] = write_tags
 
-    # the join with construct: `Message.compile()` holds one flat function each way
+    # construct's interface: `Message.compile()` holds one flat function per direction
 
-    def _emitparse(self, code: Any) -> str:
-        code.linkedparsers[id(self)] = self.reader()
-        return f"linkedparsers[{id(self)}](io.read(), 0)[0]"
+    def _emitparse(self, code: CodeGen) -> str:
+        read = self.reader()
 
-    def _emitbuild(self, code: Any) -> str:
+        def parse(stream: io.BytesIO) -> object:
+            start = stream.tell()
+            obj, end = read(stream.read(), 0)
+            stream.seek(start + end)
+            return obj
+
+        code.linkedparsers[id(self)] = parse
+        return f"linkedparsers[{id(self)}](io)"
+
+    def _emitbuild(self, code: CodeGen) -> str:
         write = self.writer()
 
-        def build(obj: Any, stream: Any) -> Any:
+        def build(obj: object, stream: io.BytesIO) -> object:
             out = bytearray()
             write(obj, out, [])
             stream.write(bytes(out))
@@ -287,17 +313,21 @@ class Message(Wire):
         code.linkedbuilders[id(self)] = build
         return f"linkedbuilders[{id(self)}](obj, io)"
 
-    def reader(self) -> Any:
-        """`read(buf, pos) -> (message, end)`, compiled."""
-        e = Emitter()
-        e.line(0, "def read(buf, pos):")
+    def reader(self, counting: bool = False) -> Reader:
+        """Returns the compiled function `read(buf, pos) -> (message, end)`. With `counting` it takes `room` too:
+        how many elements the message may have.
+        """
+        e = Emitter(counting)
+        e.line(0, "def read(buf, pos, room):" if counting else "def read(buf, pos):")
         e.line(1, "limit = len(buf)")
         self.emit_read(e, 1, "obj", "")
         e.line(1, "return obj, pos")
         return compile_function(f"read {self.title}", "read", "\n".join(e.lines), e.names)
 
-    def writer(self) -> Any:
-        """`write(message, out, parts)`, compiled; what is no bytes goes to `parts` with its place in `out`."""
+    def writer(self) -> Writer:
+        """Returns the compiled function `write(message, out, parts)`: values that are not bytes go to `parts`,
+        with their positions in `out`.
+        """
         e = Emitter()
         e.line(0, "def write(obj, out, parts):")
         self.emit_write(e, 1, "obj")
@@ -306,25 +336,27 @@ class Message(Wire):
 
 
 def _is_struct(member: Member) -> bool:
-    """Whether a message that lacks this has a struct of defaults."""
+    """Whether the default of a missing field is a struct of defaults."""
     return isinstance(member.default, type) and member.default is not list
 
 
-def _struct_differs(cls: type, place: str) -> str:
-    """Whether the struct at `place` has anything but defaults, field by field: nothing is made to compare with."""
+def _struct_differs(cls: type[Struct], place: str) -> str:
+    """Returns an expression for whether the struct at `place` differs from its defaults; it compares field by field,
+    without making a struct.
+    """
     tests = []
-    for field in dataclasses.fields(cls):
-        inner = f"{place}.{field.name}"
-        if field.default_factory is list:
+    for name, default in cls.defaults.items():
+        inner = f"{place}.{name}"
+        if default is list:
             tests.append(f"{inner} is None or len({inner})")
-        elif isinstance(field.default_factory, type):
-            tests.append(_struct_differs(field.default_factory, inner))
+        elif isinstance(default, type):
+            tests.append(_struct_differs(default, inner))
         else:
-            tests.append(f"{inner} is not None" if field.default is None else f"{inner} != {field.default!r}")
+            tests.append(f"{inner} is not None" if default is None else f"{inner} != {default!r}")
     return " or ".join(tests)
 
 
-def write_tags(out: bytearray, tags: list[tuple[int, Any]]) -> None:
+def write_tags(out: bytearray, tags: list[tuple[int, Data]]) -> None:
     """Appends the section of tagged fields, in ascending order of their tags."""
     tags.sort(key=lambda tag: tag[0])
     uvarint_to(out, len(tags))
@@ -342,7 +374,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _literal(e: Emitter, default: Any) -> str:
+def _literal(e: Emitter, default: object) -> str:
     if default is list:
         return "[]"
     if callable(default):

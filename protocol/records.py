@@ -1,7 +1,7 @@
 """Record batches, format version 2: the header of 61 bytes, the records in it, and their checks.
 
-A log is a sequence of batches. The broker reads headers (`header_at`) and leaves the records closed wherever it can;
-`decode` opens them, `encode` writes a batch. Version 0 and 1 message sets are in `legacy`.
+A log is a sequence of batches. The broker reads headers (`header_at`) and avoids decompressing records; `decode` opens
+them, `encode` writes a batch. Message sets of versions 0 and 1 are in `legacy`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from . import compression
+from .buffers import Data, WritableData
 from .errors import MalformedMessage
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
 LOG_OVERHEAD = 12  # base offset and length, before the bytes that the length counts
+MAGIC_AT = 16  # where batches, and entries of message sets, have their version
 CRC_START = 21  # the CRC covers everything from the attributes on
 MAGIC = 2
 
@@ -28,8 +30,10 @@ TIMESTAMP_TYPE_MASK = 0x08  # set: log append time
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
+ATTRIBUTES_MASK = 0x7F
 
 NO_PRODUCER_ID = NO_TIMESTAMP = NO_SEQUENCE = NO_EPOCH = -1
+PRODUCER_EPOCH_MAX = 2**15 - 1
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _OFFSET = struct.Struct(">q")
@@ -57,7 +61,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Size of the whole batch in bytes."""
         return self.length + LOG_OVERHEAD
 
     @property
@@ -86,7 +90,9 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of a compacted batch may go; it takes the place of the base timestamp."""
+        """When tombstones and markers of a compacted batch may be removed;
+        stored in the place of the base timestamp (KIP-534).
+        """
         return self.base_timestamp if self.attributes & DELETE_HORIZON_MASK else None
 
     @property
@@ -97,8 +103,11 @@ class BatchHeader(NamedTuple):
 
 
 def increment_sequence(sequence: int, by: int) -> int:
-    """A producer's sequence `by` records later; after 2^31 - 1 comes 0."""
+    """Returns a producer's sequence `by` records later; 0 follows 2^31 - 1."""
     return (sequence + by) & 0x7FFFFFFF
+
+
+Headers = Sequence[tuple[str, bytes | None]]  # names and values
 
 
 @dataclass(slots=True)
@@ -109,26 +118,26 @@ class Record:
     value: bytes | None = None
     timestamp: int = NO_TIMESTAMP
     offset: int = 0
-    headers: Sequence[tuple[str, bytes | None]] = field(default=())
+    headers: Headers = field(default=())
 
 
 class BatchAt(NamedTuple):
-    """A batch's header, and where the batch lies."""
+    """A batch's header and position."""
 
     position: int
     header: BatchHeader
 
 
-def header_at(buf: Any, position: int = 0) -> BatchHeader:
-    """The header at `position`; MalformedMessage where there are too few bytes for one. Nothing is checked."""
+def header_at(buf: Data, position: int = 0) -> BatchHeader:
+    """Returns the header at `position`, unchecked. Raises MalformedMessage if there are too few bytes."""
     try:
         return BatchHeader._make(HEADER.unpack_from(buf, position))
     except struct.error:
         raise MalformedMessage("records", f"a batch header of {HEADER_SIZE} bytes in {len(buf) - position}") from None
 
 
-def batches(buf: Any, position: int = 0) -> Iterator[BatchAt]:
-    """The complete batches from `position` on; what follows the last complete one is left."""
+def batches(buf: Data, position: int = 0) -> Iterator[BatchAt]:
+    """Yields the complete batches from `position` on; ignores what follows the last complete one."""
     end = len(buf)
     while position + HEADER_SIZE <= end:
         header = BatchHeader._make(HEADER.unpack_from(buf, position))
@@ -138,20 +147,22 @@ def batches(buf: Any, position: int = 0) -> Iterator[BatchAt]:
         position += header.size
 
 
-def computed_crc(buf: Any, position: int, size: int) -> int:
+def computed_crc(buf: Data, position: int, size: int) -> int:
     crc: int = crc32c(memoryview(buf)[position + CRC_START : position + size])
     return crc
 
 
-def set_offset_and_epoch(buf: Any, position: int, base_offset: int, leader_epoch: int) -> None:
+def set_offset_and_epoch(buf: WritableData, position: int, base_offset: int, leader_epoch: int) -> None:
     """Writes the two fields that a leader assigns and that the CRC does not cover."""
     _OFFSET.pack_into(buf, position, base_offset)
     _EPOCH.pack_into(buf, position + LOG_OVERHEAD, leader_epoch)
 
 
-def set_max_timestamp(buf: Any, position: int, header: BatchHeader, append_time: bool, timestamp: int) -> None:
-    """Writes timestamp type and largest timestamp, and the CRC that follows from them."""
-    attributes = header.attributes & ~TIMESTAMP_TYPE_MASK | (TIMESTAMP_TYPE_MASK if append_time else 0)
+def set_max_timestamp(buf: WritableData, position: int, header: BatchHeader, append_time: bool, timestamp: int) -> None:
+    """Writes timestamp type, largest timestamp and the resulting CRC; clears undefined attributes, as Kafka does."""
+    attributes = header.attributes & ATTRIBUTES_MASK & ~TIMESTAMP_TYPE_MASK | (
+        TIMESTAMP_TYPE_MASK if append_time else 0
+    )
     struct.pack_into(">h", buf, position + 21, attributes)
     struct.pack_into(">q", buf, position + 35, timestamp)
     _CRC.pack_into(buf, position + 17, computed_crc(buf, position, header.size))
@@ -160,13 +171,23 @@ def set_max_timestamp(buf: Any, position: int, header: BatchHeader, append_time:
 # records in a batch
 
 
-def _varint(data: bytes, pos: int) -> tuple[int, int]:
+INT64_MIN = -(1 << 63)
+
+
+def int64(n: int) -> int:
+    """Truncates a number to 64 bits."""
+    return ((n - INT64_MIN) & 0xFFFFFFFFFFFFFFFF) + INT64_MIN
+
+
+def varint_at(data: bytes, pos: int) -> tuple[int, int]:
+    """Returns a varint of a record (`varint`), and the position after it. Raises IndexError or MalformedMessage."""
     n = shift = 0
     while True:
         b = data[pos]
         pos += 1
         n |= (b & 0x7F) << shift
         if b < 0x80:
+            n &= 0xFFFFFFFFFFFFFFFF
             return (n >> 1) ^ -(n & 1), pos
         shift += 7
         if shift > 63:
@@ -185,77 +206,108 @@ def _long_varint(n: int) -> bytes:
 
 _VARINTS = [_long_varint(n) for n in range(2048)]
 _NULL = _long_varint(-1)
-_FEW = 64  # records whose beginnings are kept
-RECORD_START_MAX = 12  # bytes of `starts_of`: a length and a number of five bytes each, and two
+RECORD_BYTES_MIN = 7  # size, attributes, timestamp, offset delta, sizes of key and value, number of headers
+VARINT_BYTES_MAX = 10
+_FEW = 64  # records whose first bytes are cached
+RECORD_START_MAX = 12  # bytes of `starts_of`: a length and an offset delta of five bytes each, and two more
 
 
 def varint(n: int) -> bytes:
-    """A number as records have it: zigzag, seven bits a byte."""
+    """Encodes a number as in records: zigzag, seven bits per byte."""
     return _VARINTS[n] if 0 <= n < 2048 else _long_varint(n)
 
 
-def decode(buf: Any, at: BatchAt, limit: int = compression.DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """The records of a batch, with absolute offsets and timestamps.
+def decode(buf: Data, at: BatchAt, limit: int | None = None) -> list[Record]:
+    """Returns all records of a batch, with absolute offsets and timestamps; `opening.contents` does so in steps.
 
-    Raises MalformedMessage when the data is not what the header says, DecompressedTooLarge beyond `limit` bytes.
+    `limit`: how many bytes the batch may hold; by default in proportion to its size. Raises MalformedMessage if the
+    data does not match the header, DecompressedTooLarge beyond the limit.
     """
+    header, data = at.header, _decompressed(buf, at, limit)
+    found, pos, _ = whole_records(data, 0, header, header.record_count)
+    check_end(header, len(found), len(data) - pos)
+    return found
+
+
+def _decompressed(buf: Data, at: BatchAt, limit: int | None) -> bytes:
     position, header = at
     body = memoryview(buf)[position + HEADER_SIZE : position + header.size]
-    data = compression.decompress(header.codec, body, limit)
-    try:
-        return _decode_body(data, header)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise MalformedMessage("records", f"records end early: {error}") from None
+    return compression.decompress(
+        header.codec, body, compression.openable_bytes(header.size) if limit is None else limit
+    )
 
 
-def _decode_body(data: bytes, header: BatchHeader) -> list[Record]:
-    if header.record_count < 0 or header.record_count * 7 > len(data):  # a record takes seven bytes at least
-        raise MalformedMessage("records", f"{header.record_count} records in {len(data)} bytes")
+def check_end(header: BatchHeader, count: int, rest: int) -> None:
+    """Raises MalformedMessage unless the batch had as many records as its header claims, and no bytes after them."""
+    if count != header.record_count:
+        raise MalformedMessage("records", f"{count} records instead of {header.record_count}")
+    if rest:
+        raise MalformedMessage("records", f"{rest} bytes after the last record")
+
+
+def whole_records(data: bytes, pos: int, header: BatchHeader, count: int) -> tuple[list[Record], int, int]:
+    """Returns at most `count` complete records from `pos` on, where the next one begins, and where it ends (0: its size
+    is incomplete).
+
+    Raises MalformedMessage for bytes that cannot be a record.
+    """
     append_time = header.max_timestamp if header.is_append_time else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    records, pos, end = [], 0, len(data)
-    for _ in range(header.record_count):
-        size, pos = _varint(data, pos)
-        stop = pos + size
-        if size < 0 or stop > end:
-            raise MalformedMessage("records", f"a record of {size} bytes in {end - pos}")
-        pos += 1  # record attributes, unused
-        timestamp, pos = _varint(data, pos)
-        offset, pos = _varint(data, pos)
-        key, pos = _field(data, pos, stop)
-        value, pos = _field(data, pos, stop)
-        n, pos = _varint(data, pos)
-        if n < 0 or n * 2 > stop - pos:
-            raise MalformedMessage("records", f"{n} headers in {stop - pos} bytes")
-        headers = ()
-        if n:
-            headers, pos = _headers(data, pos, stop, n)
-        if pos != stop:
-            raise MalformedMessage("records", f"a record ends at {pos} instead of {stop}")
-        time = base_timestamp + timestamp if append_time is None else append_time
-        records.append(Record(key, value, time, base_offset + offset, headers))
-    if pos != end:
-        raise MalformedMessage("records", f"{end - pos} bytes after the last record")
-    return records
+    found: list[Record] = []
+    start, end = pos, len(data)
+    try:
+        while pos < end and len(found) < count:
+            size, pos = varint_at(data, pos)
+            stop = pos + size
+            if size < RECORD_BYTES_MIN - 1:
+                raise MalformedMessage("records", f"a record of {size} bytes")
+            if stop > end:
+                return found, start, stop
+            pos += 1  # record attributes, unused
+            timestamp, pos = varint_at(data, pos)
+            offset, pos = varint_at(data, pos)
+            key, pos = _field(data, pos, stop)
+            value, pos = _field(data, pos, stop)
+            n, pos = varint_at(data, pos)
+            if n < 0 or n * 2 > stop - pos:
+                raise MalformedMessage("records", f"{n} headers in {stop - pos} bytes")
+            headers: Headers = ()
+            if n:
+                headers, pos = _headers(data, pos, stop, n)
+            if pos != stop:
+                raise MalformedMessage("records", f"a record ends at {pos} instead of {stop}")
+            time = base_timestamp + timestamp if append_time is None else append_time
+            if not INT64_MIN <= time < -INT64_MIN:
+                time = int64(time)
+            found.append(Record(key, value, time, base_offset + offset, headers))
+            start = pos
+    except IndexError:
+        if end - start >= VARINT_BYTES_MAX:  # more than a record's size is missing
+            raise MalformedMessage("records", "records end early") from None
+        return found, start, 0
+    return found, pos, 0
 
 
-def pairs(buf: Any, at: BatchAt, limit: int = compression.DECOMPRESSED_BYTES_MAX) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Offset, key and value of each record of a batch, and no more: what a loader of a million wants. MalformedMessage."""
-    position, header = at
-    data = compression.decompress(header.codec, memoryview(buf)[position + HEADER_SIZE : position + header.size], limit)
+def pairs(buf: Data, at: BatchAt, limit: int | None = None) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Returns only offset, key and value of each record of a batch,
+    for loading many records. Raises MalformedMessage.
+    """
+    header, data = at.header, _decompressed(buf, at, limit)
     found, pos, base = [], 0, header.base_offset
     try:
         for _ in range(header.record_count):
-            size, pos = _varint(data, pos)
+            size, pos = varint_at(data, pos)
             stop = pos + size
+            if size < RECORD_BYTES_MIN - 1:
+                raise MalformedMessage("records", f"a record of {size} bytes")
             pos += 1
             delta = data[pos]
-            pos = pos + 1 if delta < 0x80 else _varint(data, pos)[1]  # the timestamp
+            pos = pos + 1 if delta < 0x80 else varint_at(data, pos)[1]  # the timestamp
             delta = data[pos]
             if delta < 0x80:
                 delta, pos = delta >> 1, pos + 1
             else:
-                delta, pos = _varint(data, pos)
+                delta, pos = varint_at(data, pos)
             key, pos = _field(data, pos, stop)
             value, pos = _field(data, pos, stop)
             found.append((base + delta, key, value))
@@ -266,7 +318,7 @@ def pairs(buf: Any, at: BatchAt, limit: int = compression.DECOMPRESSED_BYTES_MAX
 
 
 def _field(data: bytes, pos: int, stop: int) -> tuple[bytes | None, int]:
-    n, pos = _varint(data, pos)
+    n, pos = varint_at(data, pos)
     if n < 0:
         return None, pos
     if pos + n > stop:
@@ -274,7 +326,7 @@ def _field(data: bytes, pos: int, stop: int) -> tuple[bytes | None, int]:
     return data[pos : pos + n], pos + n
 
 
-def _headers(data: bytes, pos: int, stop: int, n: int) -> tuple[Any, int]:
+def _headers(data: bytes, pos: int, stop: int, n: int) -> tuple[Headers, int]:
     headers = []
     for _ in range(n):
         name, pos = _field(data, pos, stop)
@@ -287,24 +339,24 @@ def _headers(data: bytes, pos: int, stop: int, n: int) -> tuple[Any, int]:
 
 @dataclass(slots=True)
 class Template:
-    """What a batch says besides its records."""
+    """The fields of a batch besides its records."""
 
     base_offset: int = 0
     leader_epoch: int = 0
     codec: int = compression.NONE
-    append_time: int | None = None  # the largest timestamp where the log's time counts
+    append_time: int | None = None  # the largest timestamp if the log append time counts
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
     base_sequence: int = NO_SEQUENCE
     transactional: bool = False
     control: bool = False
     level: int | None = None
-    last_offset_delta: int | None = None  # where compaction kept less than it read
+    last_offset_delta: int | None = None  # set if compaction removed records from the batch
     delete_horizon_ms: int | None = None
 
 
 def encode(records: Iterable[Record], template: Template | None = None) -> bytearray:
-    """A batch of `records`. Their offsets count from the first one's unless they are all zero."""
+    """Encodes a batch of `records`. Offset deltas count from the first record's offset, unless all offsets are zero."""
     t = template or Template()
     records = list(records)
     keep_offsets = any(r.offset for r in records)
@@ -323,7 +375,7 @@ def encode(records: Iterable[Record], template: Template | None = None) -> bytea
 
 
 def batch_of(body: bytearray, t: Template, count: int, last_delta: int, base_timestamp: int, largest: int) -> bytearray:
-    """A batch of records that are encoded already (`put_record`)."""
+    """Makes a batch of records that are already encoded (`put_record`)."""
     attributes = (
         t.codec
         | (TIMESTAMP_TYPE_MASK if t.append_time is not None else 0)
@@ -332,7 +384,9 @@ def batch_of(body: bytearray, t: Template, count: int, last_delta: int, base_tim
         | (DELETE_HORIZON_MASK if t.delete_horizon_ms is not None else 0)
     )
     packed = compression.compress(t.codec, bytes(body), t.level)
-    tail = _ATTRIBUTES_ETC.pack(attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, count)
+    tail = _ATTRIBUTES_ETC.pack(
+        attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, count
+    )
     out = bytearray(_OFFSET_AND_LENGTH.pack(t.base_offset, HEADER_SIZE - LOG_OVERHEAD + len(packed)))
     out += struct.pack(">ibI", t.leader_epoch, MAGIC, 0)
     out += tail
@@ -342,7 +396,7 @@ def batch_of(body: bytearray, t: Template, count: int, last_delta: int, base_tim
 
 
 def put_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
-    """Adds a record to those of a batch."""
+    """Appends an encoded record to `body`."""
     parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]
     _add_field(parts, record.key)
     _add_field(parts, record.value)
@@ -356,9 +410,11 @@ def put_record(body: bytearray, record: Record, timestamp_delta: int, offset_del
 
 
 def starts_of(size: int, first: int, count: int) -> list[bytes]:
-    """How records begin that bear their batch's time, from its record number `first` on: with their length, attributes, time and number.
+    """Returns the first bytes (length, attributes, timestamp, offset delta) of records that have their batch's
+    timestamp, from record number `first` on.
 
-    `size`: the bytes of each from its key's length to its end. For those who write many records of one size.
+    `size`: the bytes of each record from the length of its key to its end.
+    For callers that write many records of one size.
     """
     if first + count <= _FEW:
         return _first_starts(size)[first : first + count]

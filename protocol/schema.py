@@ -1,7 +1,7 @@
-"""Schemas in Kafka's JSON grammar, and the construct tree that one of their versions is.
+"""Schemas in Kafka's JSON grammar. A schema is read on first use.
 
-A schema is read when it is first asked for. Every struct of a message becomes one class that holds the fields of all versions
-(`messages.struct_class`), so that a message made for one version can be answered in another.
+This module needs nothing but Python: `stubs` reads schemas where nothing else is installed. `messages` makes the
+classes of a schema, `trees` the wire types of each of its versions.
 """
 
 from __future__ import annotations
@@ -13,10 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-from .errors import UnsupportedVersion
-from .message import Member, Message, Nullable
-from .wire import Array, Bytes, Fixed, Records, String, Wire
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "schemas"
 FIXED = {
@@ -31,6 +27,7 @@ FIXED = {
     "uuid": "16s",
 }
 NO_UUID = bytes(16)
+Source = dict[str, Any]  # an object of a schema's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +63,13 @@ class FieldSchema:
     versions: Versions
     nullable: Versions
     tagged: Versions
-    flexible: Versions | None  # where it differs from its message
+    flexible: Versions | None  # if it differs from the message's
     tag: int | None
-    default: Any
+    default: object
     ignorable: bool
     struct: StructSchema | None
     key: bool  # identifies its struct within a list
+    entity: str  # what it names, such as `topicName`; empty if the schema does not say it
 
     @property
     def element_type(self) -> str:
@@ -104,20 +102,20 @@ class Schema:
 
 
 def snake_case(name: str) -> str:
-    """`TopicId` to `topic_id`, `ISRs` to `isrs`; a Python keyword gets an underscore."""
+    """Converts `TopicId` to `topic_id`, `ISRs` to `isrs`; a Python keyword gets an underscore."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     return text + "_" if keyword.iskeyword(text) else text
 
 
 @cache
-def index(directory: Path = DIRECTORY) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((directory / "index.json").read_text())
+def index(directory: Path = DIRECTORY) -> Source:
+    loaded: Source = json.loads((directory / "index.json").read_text())
     return loaded
 
 
 @cache
 def load(name: str, directory: Path = DIRECTORY) -> Schema:
-    """The schema called `name`; KeyError when there is none."""
+    """Returns the schema called `name`. Raises KeyError if there is none."""
     for folder in ("messages", "records"):
         path = directory / folder / f"{name}.json"
         if path.exists():
@@ -125,15 +123,15 @@ def load(name: str, directory: Path = DIRECTORY) -> Schema:
     raise KeyError(name)
 
 
-def _schema(source: dict[str, Any]) -> Schema:
+def _schema(source: Source) -> Schema:
     structs: dict[str, StructSchema] = {}
     common = {struct["name"]: struct for struct in source.get("commonStructs", ())}
 
-    def struct(name: str, fields: list[dict[str, Any]]) -> StructSchema:
+    def struct(name: str, fields: list[Source]) -> StructSchema:
         structs[name] = StructSchema(name, tuple(one(f) for f in fields))
         return structs[name]
 
-    def one(f: dict[str, Any]) -> FieldSchema:
+    def one(f: Source) -> FieldSchema:
         inner, element = None, f["type"].removeprefix("[]")
         if element[0].isupper():
             if "fields" in f:
@@ -154,6 +152,7 @@ def _schema(source: dict[str, Any]) -> Schema:
             ignorable=f.get("ignorable", False),
             struct=inner,
             key=f.get("mapKey", False),
+            entity=f.get("entityType", ""),
         )
 
     root = struct(source["name"], source.get("fields", []))
@@ -170,8 +169,8 @@ def _schema(source: dict[str, Any]) -> Schema:
     )
 
 
-def _default(f: dict[str, Any]) -> Any:
-    """The default as a Python value; `list` for an empty list, and `...` for a struct of defaults."""
+def _default(f: Source) -> object:
+    """Returns the default as a Python value; `list` for an empty list, and `...` for a struct of defaults."""
     kind, given = f["type"], f.get("default")
     if given == "null" or kind == "records":
         return None
@@ -188,54 +187,3 @@ def _default(f: dict[str, Any]) -> Any:
     if kind in FIXED:
         return int(str(given or "0"), 0)
     return ...
-
-
-@cache
-def tree(name: str, version: int, directory: Path = DIRECTORY) -> Message:
-    """The construct tree of one version of a schema; UnsupportedVersion when it has no such version."""
-    schema = load(name, directory)
-    if version not in schema.valid:
-        raise UnsupportedVersion(f"{name} has no version {version}")
-    return _message(schema, schema.root, version)
-
-
-def _message(schema: Schema, struct: StructSchema, version: int) -> Message:
-    from .messages import struct_class
-
-    flexible = version in schema.flexible
-    members = [_member(schema, f, version, flexible) for f in struct.fields]
-    return Message(f"{struct.name} v{version}", struct_class(schema, struct), members, flexible)
-
-
-def _member(schema: Schema, f: FieldSchema, version: int, flexible: bool) -> Member:
-    from .messages import default_of
-
-    default = default_of(schema, f)
-    if version not in f.versions:
-        return Member(f.name, None, default, ignorable=f.ignorable)
-    if f.flexible is not None:
-        flexible = version in f.flexible
-    tag = f.tag if version in f.tagged else None
-    return Member(f.name, _wire(schema, f, version, flexible), default, tag)
-
-
-def _wire(schema: Schema, f: FieldSchema, version: int, flexible: bool) -> Wire:
-    nullable = version in f.nullable
-    if f.is_array:
-        return Array(_scalar(schema, f, version, flexible, False), flexible, nullable)
-    return _scalar(schema, f, version, flexible, nullable)
-
-
-def _scalar(schema: Schema, f: FieldSchema, version: int, flexible: bool, nullable: bool) -> Wire:
-    kind = f.element_type
-    if kind in FIXED:
-        return Fixed(FIXED[kind])
-    if kind == "string":
-        return String(flexible, nullable)
-    if kind == "bytes":
-        return Bytes(flexible, nullable)
-    if kind == "records":
-        return Records(flexible, nullable)
-    assert f.struct is not None, kind
-    item = _message(schema, f.struct, version)
-    return Nullable(item, version in f.tagged) if nullable else item

@@ -1,18 +1,22 @@
-"""What the classes of messages and of their structs share, and those of messages that were read."""
+"""The base classes of messages and their structs, and of messages that were parsed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar, cast
+
+V = TypeVar("V")
 
 
 class Struct:
-    """What all message classes share: equality by fields, and a representation that leaves out defaults."""
+    """Base class of all messages: equality by fields, and a representation that leaves out defaults."""
 
     __slots__: tuple[str, ...] = ()
     __hash__ = None  # type: ignore[assignment]  # they are mutable
-    structs_by_default: ClassVar[dict[str, Callable[[], Any]]] = {}  # by field
+    defaults: ClassVar[dict[str, object]] = {}  # by field; a function makes the default
+    structs_by_default: ClassVar[dict[str, Callable[[], Struct]]] = {}  # by field
+    unknown_tags: list[tuple[int, bytes]] | None  # a field of every message, after its own
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)) and not isinstance(self, type(other)):
@@ -26,15 +30,27 @@ class Struct:
         return f"{type(self).__name__}({shown})"
 
 
-class Late(Struct):
-    """A message that was read: a struct that it did not bring is made when it is asked for, as most are not.
+def copied(value: V) -> V:
+    """A copy of a message with its structs and lists; other values are shared."""
+    if isinstance(value, list):
+        return cast(V, [copied(one) for one in value])
+    if not isinstance(value, Struct):
+        return value
+    made = type(value).__new__(type(value))
+    for name in value.__slots__:
+        setattr(made, name, copied(getattr(value, name)))
+    return made
 
-    Classes of their own, as Python reads all attributes of one with `__getattr__` more slowly.
+
+class Late(Struct):
+    """A parsed message: makes a struct of defaults on first access, because most are never accessed.
+
+    A separate class, because Python reads all attributes of a class with `__getattr__` more slowly.
     """
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Struct:
         if name not in self.structs_by_default:
             raise AttributeError(f"{type(self).__name__} has no {name}")
         made = self.structs_by_default[name]()
@@ -44,7 +60,7 @@ class Late(Struct):
 
 @cache
 def late_class(cls: type[Struct]) -> type[Struct]:
-    """The class of messages of `cls` that were read."""
+    """Returns the class of parsed messages of `cls`."""
     made: type[Struct] = type(cls.__name__, (Late, cls), {"__slots__": ()})
     made.__slots__ = cls.__slots__  # the names of the fields
     return made

@@ -1,77 +1,48 @@
 """The wire types of Kafka's protocol, each a `construct` subclass.
 
-Every type has two forms of one meaning. The checked form is construct's own `_parse` and `_build`: it goes field by field,
-bounds every length by the bytes that are there, and names the field when something is wrong. The emitted form
-(`emit_read`, `emit_write`) is source text for one flat function per message and version, fast because it leaves at the first
-surprise. `protocol.codec` runs the fast form and falls back to the checked one to explain an error; a test proves them equal.
+Every type has two forms of one meaning. The checked form is construct's: `parse_stream` and `build_stream` go field by
+field, bound every length by the bytes that are there, and name the field when something is wrong. Its context brings
+two parameters: `room`, how many elements a message may have, and `parts`, the list for records that are not bytes.
+So the types can be combined with those of construct (see `compose`). The emitted form (`emit_read`, `emit_write`) is
+source text for one flat function per message and version, fast because it stops at the first problem. `protocol.codec`
+runs the fast form and falls back to the checked one to explain an error; a test proves them equal.
 
-A type that begins with a fixed number of bytes (`head`) lets its parent read them together with the fixed fields before it.
+A type that begins with a fixed number of bytes (`head`) lets its parent read them together
+with the fixed fields before it.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from construct import Construct
+from construct import Construct, Container
 
 from .emit import Emitter
-from .errors import MalformedMessage
-
-
-def take(stream: io.BytesIO, length: int, path: str) -> bytes:
-    data = stream.read(length)
-    if len(data) < length:
-        raise MalformedMessage(path, f"needs {length} bytes where {len(data)} are left")
-    return data
-
-
-def left(stream: io.BytesIO) -> int:
-    return stream.getbuffer().nbytes - stream.tell()
-
-
-def read_uvarint(stream: io.BytesIO, path: str) -> int:
-    """An unsigned varint of at most 32 bits."""
-    n = shift = 0
-    while True:
-        b = take(stream, 1, path)[0]
-        n |= (b & 0x7F) << shift
-        if b < 0x80:
-            if n > 0xFFFFFFFF:
-                raise MalformedMessage(path, "varint of more than 32 bits")
-            return n
-        shift += 7
-        if shift > 28:
-            raise MalformedMessage(path, "varint of more than five bytes")
-
-
-def write_uvarint(stream: io.BytesIO, n: int) -> None:
-    while n > 0x7F:
-        stream.write(bytes((n & 0x7F | 0x80,)))
-        n >>= 7
-    stream.write(bytes((n,)))
+from .errors import MalformedMessage, StringTooLong
+from .streams import count_elements, left, read_uvarint, take, write_uvarint
 
 
 class Wire(Construct):  # type: ignore[misc]  # construct has no types
-    """A wire type: the checked form, the emitted form, and the fewest bytes that one value takes."""
+    """A wire type: the checked form, the emitted form, and the smallest size of a value in bytes."""
 
     head = ""  # struct format of the fixed bytes that begin the encoding and say how it goes on
     smallest = 1
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _parse(self, stream: io.BytesIO, context: Container, path: str) -> object:
         raise NotImplementedError
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _build(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> object:
         raise NotImplementedError
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
-        """Emits the reading of what follows the head, whose value is in the local `head`."""
+        """Emits the reading of the bytes after the head, whose value is in the local `head`."""
         raise NotImplementedError
 
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
-        """Emits the appending of the local `value` to `out`."""
+        """Emits code that appends the local `value` to `out`."""
         raise NotImplementedError
 
 
@@ -84,10 +55,10 @@ class Fixed(Wire):
         self.packed = struct.Struct(">" + fmt)
         self.smallest = self.packed.size
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _parse(self, stream: io.BytesIO, context: Container, path: str) -> object:
         return self.packed.unpack(take(stream, self.smallest, path))[0]
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+    def _build(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> object:
         if self.fmt == "16s" and (not isinstance(obj, bytes) or len(obj) != 16):
             raise MalformedMessage(path, f"not a uuid of 16 bytes: {obj!r}")
         try:
@@ -95,6 +66,9 @@ class Fixed(Wire):
         except (struct.error, TypeError) as error:
             raise MalformedMessage(path, f"{obj!r} does not fit: {error}") from None
         return obj
+
+    def _sizeof(self, context: Container, path: str) -> int:
+        return self.smallest
 
 
 class _Sized(Wire):
@@ -109,6 +83,25 @@ class _Sized(Wire):
         self.head = "B" if flexible else fmt
         self.smallest = struct.calcsize(">" + self.head)
         self.packed = struct.Struct(">" + fmt)
+
+    def _parse(self, stream: io.BytesIO, context: Container, path: str) -> object:
+        n = self._read_length(stream, path)
+        return None if n == -1 else self._parse_value(n, stream, context, path)
+
+    def _build(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> object:
+        if obj is None:
+            self._write_null(stream, path)
+        else:
+            self._build_value(obj, stream, context, path)
+        return obj
+
+    def _parse_value(self, n: int, stream: io.BytesIO, context: Container, path: str) -> object:
+        """Reads a value of the length `n`, which was read before."""
+        raise NotImplementedError
+
+    def _build_value(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> None:
+        """Writes a value that is not null, with its length."""
+        raise NotImplementedError
 
     def _read_length(self, stream: io.BytesIO, path: str) -> int:
         if self.flexible:
@@ -134,24 +127,24 @@ class _Sized(Wire):
         self._write_length(stream, -1, path)
 
     def emit_length(self, e: Emitter, depth: int, head: str) -> None:
-        """Makes the local `head` the length plus one where compact, the length where not."""
+        """Makes the local `head` the length plus one if compact, the length if not."""
         if self.flexible:
             e.line(depth, f"if {head} > 127: {head}, pos = uvarint_at(buf, pos - 1)")
 
     def emit_present(self, e: Emitter, depth: int, target: str, head: str) -> None:
-        """Opens the branch in which there is a value, after the one in which there is none."""
+        """Emits the branch for null, and opens the branch for a value."""
         null, bad = (f"not {head}", "False") if self.flexible else (f"{head} == -1", f"{head} < -1")
         if self.nullable:
             e.line(depth, f"if {null}: {target} = None")
             if not self.flexible:
-                e.line(depth, f"elif {bad}: raise Truncated")
+                e.line(depth, f"elif {bad}: raise FastPathFailed")
             e.line(depth, "else:")
         else:
-            e.line(depth, f"if {null if self.flexible else head + ' < 0'}: raise Truncated")
+            e.line(depth, f"if {null if self.flexible else head + ' < 0'}: raise FastPathFailed")
             e.line(depth, "else:")
 
     def emit_size(self, e: Emitter, depth: int, size: str) -> None:
-        """Emits the length `size` of a value that is there."""
+        """Emits the length `size` of a value that is not null."""
         if self.flexible:
             e.line(depth, f"if {size} < 127: out.append({size} + 1)")
             e.line(depth, f"else: uvarint_to(out, {size} + 1)")
@@ -159,7 +152,7 @@ class _Sized(Wire):
             e.line(depth, f"out += {e.packer(self.head)}({size})")
 
     def emit_null(self, e: Emitter, depth: int, value: str) -> int:
-        """Opens the branch in which `value` is not None; returns the depth to go on with."""
+        """Opens the branch in which `value` is not None; returns the depth of the code in it."""
         if not self.nullable:
             return depth
         e.line(depth, f"if {value} is None: out += {self.null_bytes!r}")
@@ -172,31 +165,26 @@ class _Sized(Wire):
 
 
 class String(_Sized):
-    """Text in UTF-8; bytes that are none become the replacement character, as in Kafka."""
+    """UTF-8 text; invalid bytes become the replacement character, as in Kafka."""
 
     noun = "string"
 
     def __init__(self, flexible: bool, nullable: bool) -> None:
         super().__init__(flexible, nullable, "h")
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        n = self._read_length(stream, path)
+    def _parse_value(self, n: int, stream: io.BytesIO, context: Container, path: str) -> object:
         if n > 0x7FFF:
             raise MalformedMessage(path, f"string of length {n}")
-        return None if n == -1 else str(take(stream, n, path), "utf-8", "replace")
+        return str(take(stream, n, path), "utf-8", "replace")
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        if obj is None:
-            self._write_null(stream, path)
-            return obj
+    def _build_value(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> None:
         if not isinstance(obj, str):
             raise MalformedMessage(path, f"not a string: {obj!r}")
         data = obj.encode("utf-8", "replace")
         if len(data) > 0x7FFF:
-            raise MalformedMessage(path, f"string of length {len(data)} is too long")
+            raise StringTooLong(path, f"string of length {len(data)} is too long")
         self._write_length(stream, len(data), path)
         stream.write(data)
-        return obj
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
         self.emit_length(e, depth, head)
@@ -205,7 +193,7 @@ class String(_Sized):
         e.line(depth + 1, f"if {head} == {empty}: {target} = ''")
         e.line(depth + 1, "else:")
         e.line(depth + 2, f"end = pos + {head}{extra}")
-        e.line(depth + 2, f"if end > limit or {head} > {0x8000 if self.flexible else 0x7FFF}: raise Truncated")
+        e.line(depth + 2, f"if end > limit or {head} > {0x8000 if self.flexible else 0x7FFF}: raise FastPathFailed")
         e.line(depth + 2, f"{target} = str(buf[pos:end], 'utf-8', 'replace'); pos = end")
 
     def emit_write(self, e: Emitter, depth: int, value: str) -> None:
@@ -213,7 +201,7 @@ class String(_Sized):
         data, size = e.fresh("b"), e.fresh("n")
         e.line(depth, f"{data} = {value}.encode('utf-8', 'replace'); {size} = len({data})")
         if self.flexible:
-            e.line(depth, f"if {size} > 32767: raise Truncated")
+            e.line(depth, f"if {size} > 32767: raise FastPathFailed")
         self.emit_size(e, depth, size)
         e.line(depth, f"out += {data}")
 
@@ -226,27 +214,22 @@ class Bytes(_Sized):
     def __init__(self, flexible: bool, nullable: bool) -> None:
         super().__init__(flexible, nullable, "i")
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        n = self._read_length(stream, path)
-        return None if n == -1 else take(stream, n, path)
+    def _parse_value(self, n: int, stream: io.BytesIO, context: Container, path: str) -> object:
+        return take(stream, n, path)
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        if obj is None:
-            self._write_null(stream, path)
-            return obj
+    def _build_value(self, obj: Any, stream: io.BytesIO, context: Container, path: str) -> None:
         try:
             data = bytes(memoryview(obj))
         except TypeError:
             raise MalformedMessage(path, f"not bytes: {type(obj).__name__}") from None
         self._write_length(stream, len(data), path)
         stream.write(data)
-        return obj
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
         self.emit_length(e, depth, head)
         self.emit_present(e, depth, target, head)
         e.line(depth + 1, f"end = pos + {head}{' - 1' if self.flexible else ''}")
-        e.line(depth + 1, "if end > limit: raise Truncated")
+        e.line(depth + 1, "if end > limit: raise FastPathFailed")
         e.line(depth + 1, f"{target} = {self.emit_slice()}; pos = end")
 
     def emit_slice(self) -> str:
@@ -263,22 +246,23 @@ class Bytes(_Sized):
 class Records(Bytes):
     """Record batches: a view of the message when parsed, never copied.
 
-    To be built it may be bytes, or anything with a length that is not bytes (a slice of a file): such a part is noted in
-    `parts` with its place, and whoever sends the message puts it there.
+    To be built it may be bytes, or anything with a length that is not bytes (a slice of a file): such a part is noted
+    in `parts` with its place, and whoever sends the message puts it there.
     """
 
     noun = "records"
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        n = self._read_length(stream, path)
-        return None if n == -1 else memoryview(take(stream, n, path))
+    def _parse_value(self, n: int, stream: io.BytesIO, context: Container, path: str) -> object:
+        return memoryview(take(stream, n, path))
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        if obj is None or isinstance(obj, bytes | bytearray | memoryview):
-            return super()._build(obj, stream, context, path)
+    def _build_value(self, obj: Any, stream: io.BytesIO, context: Container, path: str) -> None:
+        if isinstance(obj, bytes | bytearray | memoryview):
+            return super()._build_value(obj, stream, context, path)
         self._write_length(stream, len(obj), path)
-        context.append((stream.tell(), obj))
-        return obj
+        parts = context._params.get("parts")
+        if parts is None:
+            raise MalformedMessage(path, "records that are no bytes need build_parts")
+        parts.append((stream.tell(), obj))
 
     def emit_slice(self) -> str:
         return "buf[pos:end]"
@@ -293,6 +277,35 @@ class Records(Bytes):
         e.names["byteslike"] = frozenset((bytes, bytearray, memoryview))
 
 
+class Encoded:
+    """The elements of an array, already encoded in one version of their message:
+    for arrays whose objects would take too much memory.
+
+    `write` appends an element to the bytes that it is given. `codec.encoded` makes one of these.
+    """
+
+    __slots__ = ("count", "data", "item", "write")
+
+    def __init__(self, item: Wire, write: Callable[[object, bytearray], None]) -> None:
+        self.item = item
+        self.write = write
+        self.data = bytearray()
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def append(self, element: object) -> None:
+        """Encodes an element. Raises MalformedMessage if the version cannot hold it."""
+        self.write(element, self.data)
+        self.count += 1
+
+    def decoded(self) -> list[object]:
+        """Returns the elements as objects."""
+        stream = io.BytesIO(self.data)
+        return [self.item.parse_stream(stream) for _ in range(self.count)]
+
+
 class Array(_Sized):
     """A list of values of one type; the count is held against the bytes left before anything is allocated."""
 
@@ -302,24 +315,22 @@ class Array(_Sized):
         super().__init__(flexible, nullable, "i")
         self.item = item
 
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        n = self._read_length(stream, path)
-        if n == -1:
-            return None
+    def _parse_value(self, n: int, stream: io.BytesIO, context: Container, path: str) -> object:
         if n * self.item.smallest > left(stream):
             raise MalformedMessage(path, f"array of {n} elements in {left(stream)} bytes")
+        count_elements(context, n, path)
         return [self.item._parse(stream, context, f"{path}[{i}]") for i in range(n)]
 
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        if obj is None:
-            self._write_null(stream, path)
-            return obj
+    def _build_value(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> None:
+        if isinstance(obj, Encoded):
+            self._write_length(stream, obj.count, path)
+            stream.write(obj.data)
+            return
         if not isinstance(obj, Sequence):
             raise MalformedMessage(path, f"not a list: {type(obj).__name__}")
         self._write_length(stream, len(obj), path)
         for i, item in enumerate(obj):
             self.item._build(item, stream, context, f"{path}[{i}]")
-        return obj
 
     def emit_read(self, e: Emitter, depth: int, target: str, head: str) -> None:
         self.emit_length(e, depth, head)
@@ -329,7 +340,8 @@ class Array(_Sized):
         if self.flexible:
             e.line(depth, f"{head} -= 1")
         smallest = f" * {self.item.smallest}" if self.item.smallest > 1 else ""
-        e.line(depth, f"if {count} and {count}{smallest} > limit - pos: raise Truncated")
+        e.line(depth, f"if {count} and {count}{smallest} > limit - pos: raise FastPathFailed")
+        e.count_elements(depth, count)
         if isinstance(self.item, Fixed):
             self._emit_read_fixed(e, depth, target, count)
             return
@@ -384,7 +396,7 @@ def emit_pack(e: Emitter, depth: int, run: list[tuple[str, str]]) -> None:
 
 
 def emit_packed(e: Emitter, run: list[tuple[str, str]]) -> str:
-    """The bytes of fixed fields, by format and value."""
+    """Returns an expression for the bytes of fixed fields, given by format and value."""
     formats = "".join(fmt for fmt, _ in run)
     if "16s" in formats:
         e.names["uuid16"] = _uuid16
@@ -392,7 +404,7 @@ def emit_packed(e: Emitter, run: list[tuple[str, str]]) -> str:
 
 
 def emit_value_read(wire: Wire, e: Emitter, depth: int, target: str) -> None:
-    """Emits the reading of a value that stands alone, head and all."""
+    """Emits the reading of a single value, including its head."""
     if isinstance(wire, Fixed):
         emit_run(e, depth, [(wire.fmt, target)])
     elif wire.head:
@@ -411,7 +423,7 @@ def emit_value_write(wire: Wire, e: Emitter, depth: int, value: str) -> None:
 
 
 def _uuid16(value: bytes) -> bytes:
-    """`struct` would pad a short one and cut a long one."""
+    """Returns the value if it has 16 bytes, because `struct` would pad or cut another one. Raises ValueError."""
     if len(value) != 16:
         raise ValueError("not a uuid of 16 bytes")
     return value

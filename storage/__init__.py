@@ -1,1 +1,1 @@
-"""Records on disk in Kafka's own files. Imports only the protocol."""
+"""Records on disk in Kafka's own files. Imports only the package `protocol`."""

@@ -1,14 +1,16 @@
-"""Compaction: of the records with the same key only the last stays (Kafka's `Cleaner`).
+"""Compaction: of the records with the same key only the last one stays (Kafka's `Cleaner`).
 
-`plan` says what to clean, `run` does it to files, anywhere (it needs nothing but paths), `swap` puts the result in place.
+`plan` chooses what to clean; `run` writes the cleaned files and can run in any thread, because it uses only paths;
+`swap` puts the result in place.
 
-- The clean part ends where the last compaction did; the dirty part ends before the active segment and before what
-  `min.compaction.lag.ms` protects. The log is due when its dirty part has at least `min.cleanable.dirty.ratio` of the bytes, or
-  when the oldest dirty record is older than `max.compaction.lag.ms`.
-- A tombstone stays for `delete.retention.ms` after the compaction that first met it; the batch remembers until when (KIP-534).
-- The last batch of a producer stays as an empty one, so that its sequence is known after a restart.
-- Records of aborted transactions go, and do not supersede others. A marker stays as long as records of its transaction are left, and then
-  for `delete.retention.ms`, so that a reader who has seen records sees what became of them.
+- The clean part ends where the last compaction ended; the dirty part ends before the active segment and before records
+  that `min.compaction.lag.ms` protects. The log is due when its dirty part has at least `min.cleanable.dirty.ratio` of
+  the bytes, or when the oldest dirty record is older than `max.compaction.lag.ms`.
+- A tombstone stays for `delete.retention.ms` after the first compaction that sees it; its batch stores the deadline
+  (KIP-534).
+- The last batch of a producer stays as an empty batch, so that its sequence is known after a restart.
+- Records of aborted transactions are removed, and do not supersede others. A marker stays as long as records of its
+  transaction remain, and then for `delete.retention.ms`, so that a reader of these records also reads their outcome.
 """
 
 from __future__ import annotations
@@ -17,38 +19,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..protocol import records
+from ..protocol import opening, records
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt, BatchHeader, Record, Template
+from .aborted import packed_between, unpacked
+from .batch_info import BatchInfo
 from .files import Files, HandlePool, OsFiles
 from .index import AbortedTransaction
 from .layout import CLEANED, LOG, SWAP
 from .log import Log
-from .segment import BatchInfo, Segment
+from .segment import Segment
 
 EARLIEST = -1
-KEYS_MAX = 5_000_000  # per round, as Kafka's buffer of 128 MiB
+KEYS_MAX = 5_000_000  # per compaction, as with Kafka's buffer of 128 MiB
 
 
 @dataclass(slots=True)
 class Job:
-    """What a worker is told: paths and numbers."""
+    """The input of `run`: paths and numbers."""
 
     directory: str
-    segments: list[tuple[int, int]]  # base offset and size of those to rewrite
+    segments: list[tuple[int, int]]  # base offset and size of the segments to rewrite
     first_dirty: int
     end: int  # the first offset that must not be touched
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
     index_interval_bytes: int
-    aborted: list[AbortedTransaction]  # those of the segments
-    last_records: dict[int, LastRecord]  # of the producers that the partition remembers
+    aborted: list[bytes]  # packed index entries of the aborted transactions of the segments, and of some more
+    last_records: dict[int, LastRecord]  # of the producers in the partition's producer state
     high_watermark: int
 
 
 class LastRecord(NamedTuple):
-    """Where a producer's last batch of records ends, None where only markers are known of it; and its epoch."""
+    """The last offset of a producer's last batch of records, None if only markers are known; and its epoch."""
 
     offset: int | None
     epoch: int
@@ -81,7 +85,7 @@ class Plan:
             settings.delete_retention_ms,
             settings.segment_bytes,
             settings.index_interval_bytes,
-            self.log.aborted_between(self.segments[0].base_offset, self.end),
+            packed_between(self.log, self.segments[0].base_offset, self.end),
             {pid: LastRecord(p.last_offset if p.last_offset >= 0 else None, p.epoch) for pid, p in producers},
             high_watermark,
         )
@@ -91,12 +95,13 @@ class Plan:
 class Outcome:
     """The groups of segments that were rewritten, and where the next compaction begins."""
 
-    groups: list[tuple[list[int], int, int]] = field(default_factory=list)  # old bases, new base, new size
+    # old base offsets, new base offset, new size
+    groups: list[tuple[list[int], int, int]] = field(default_factory=list)
     cleaned_to: int = 0
 
 
 def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
-    """What there is to clean, due or not; None where there is nothing."""
+    """Returns what can be cleaned, whether due or not; None if there is nothing."""
     settings = log.settings
     first_dirty = max(log.first_dirty_offset, log.bases[0])
     end = min(log.active.base_offset, last_stable_offset)
@@ -125,13 +130,13 @@ def run_on_disk(job: Job) -> Outcome:
 
 
 def run(files: Files, job: Job) -> Outcome:
-    """Writes the cleaned segments beside the old ones, with the suffix `.cleaned`. OSError."""
+    """Writes the cleaned segments next to the old ones, with the suffix `.cleaned`. Raises OSError."""
     pool = HandlePool(files, 64)
     segments = [Segment(pool, job.directory, base, 0, size) for base, size in job.segments]
     try:
         latest, mapped_to = _offset_map(segments, job)
         outcome = Outcome(cleaned_to=mapped_to)
-        transactions = Transactions(job.aborted)
+        transactions = Transactions(unpacked(job.aborted, job.segments[0][0], job.end))
         for group in _groups(segments, job, mapped_to):
             size = _clean_group(pool, group, latest, job, transactions)
             outcome.groups.append(([s.base_offset for s in group], group[0].base_offset, size))
@@ -141,12 +146,13 @@ def run(files: Files, job: Job) -> Outcome:
 
 
 class Transactions:
-    """What is known of transactions while a log is read from its beginning on."""
+    """The state of transactions while a log is read from its beginning."""
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
-        self._aborted: dict[int, AbortedTransaction] = {}  # by producer id, those that are open where the reader is
-        self._with_records: set[int] = set()  # producers of whose open transaction records have been seen
+        # by producer id: aborted transactions that are open at the reader's position
+        self._aborted: dict[int, AbortedTransaction] = {}
+        self._with_records: set[int] = set()  # producers of open transactions that have records
 
     def _advance(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
@@ -154,7 +160,7 @@ class Transactions:
             self._aborted.setdefault(one.producer_id, one)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Notes a batch of records; whether its transaction was aborted."""
+        """Notes a batch of records; returns whether its transaction was aborted."""
         self._advance(header.last_offset)
         if not header.is_transactional:
             return False
@@ -162,7 +168,9 @@ class Transactions:
         return header.producer_id in self._aborted
 
     def end(self, header: BatchHeader) -> tuple[bool, AbortedTransaction | None]:
-        """Notes a marker; whether its transaction has records, and what is to be said of it in the index where it was aborted."""
+        """Notes a marker; returns whether its transaction has records,
+        and its entry for the index if it was aborted.
+        """
         self._advance(header.last_offset)
         had_records = header.producer_id in self._with_records
         self._with_records.discard(header.producer_id)
@@ -175,19 +183,10 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchInfo, bytes]]:
         yield batch, segment.read_batch(batch)
 
 
-def _open(batch: BatchInfo, data: bytes) -> list[Record] | None:
-    if batch.header is None:
-        return None
-    try:
-        return records.decode(data, BatchAt(0, batch.header))
-    except MalformedMessage:  # written with its records closed, and never readable: it stays as it is
-        return None
-
-
 def _offset_map(segments: list[Segment], job: Job) -> tuple[dict[bytes, int], int]:
-    """The last offset of every key in the dirty part, and how far the map reaches."""
+    """Returns the last offset of every key in the dirty part, and the offset that the map reaches."""
     latest: dict[bytes, int] = {}
-    transactions = Transactions([one for one in job.aborted if one.last_offset >= job.first_dirty])
+    transactions = Transactions(unpacked(job.aborted, job.first_dirty, job.end))
     for segment in segments:
         if segment.base_offset < job.first_dirty:
             continue
@@ -196,14 +195,21 @@ def _offset_map(segments: list[Segment], job: Job) -> tuple[dict[bytes, int], in
         for batch, data in _batches(segment):
             if batch.header is None or batch.header.is_control or transactions.is_aborted(batch.header):
                 continue
-            for record in _open(batch, data) or ():
-                if record.key is not None:
-                    latest[record.key] = record.offset
+            found: dict[bytes, int] = {}
+            try:
+                for some in opening.contents(data, BatchAt(0, batch.header)):
+                    for record in some:
+                        if record.key is not None:
+                            found[record.key] = record.offset
+            # this batch was written without validation and cannot be read: it supersedes nothing
+            except MalformedMessage:
+                continue
+            latest.update(found)
     return latest, job.end
 
 
 def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment together."""
+    """Yields groups of neighbouring segments that fit into one segment together."""
     group: list[Segment] = []
     size = 0
     for segment in (s for s in segments if s.base_offset < mapped_to):
@@ -217,7 +223,9 @@ def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[
         yield group
 
 
-def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int], job: Job, transactions: Transactions) -> int:
+def _clean_group(
+    pool: HandlePool, group: list[Segment], latest: dict[bytes, int], job: Job, transactions: Transactions
+) -> int:
     cleaned = Segment(pool, job.directory, group[0].base_offset, 0)
     cleaned.suffix = CLEANED
     cleaned.create()
@@ -231,7 +239,15 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
                 info = (
                     batch
                     if at is None
-                    else BatchInfo(cleaned.size, len(kept), at.header.base_offset, at.header.last_offset, at.header.max_timestamp, 2, at.header)
+                    else BatchInfo(
+                        cleaned.size,
+                        len(kept),
+                        at.header.base_offset,
+                        at.header.last_offset,
+                        at.header.max_timestamp,
+                        2,
+                        at.header,
+                    )
                 )
                 if at is None:
                     info = batch._replace(position=cleaned.size, size=len(kept))
@@ -244,33 +260,58 @@ def _clean_group(pool: HandlePool, group: list[Segment], latest: dict[bytes, int
 
 
 Filtered = tuple[bytes | bytearray | None, AbortedTransaction | None]
-"""What stays of a batch, None for nothing; and the aborted transaction that it ends and that has records left."""
+"""The part of a batch that stays, None for nothing; and the aborted transaction that it ends, if that has records left.
+"""
 
 
-def _filtered(batch: BatchInfo, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions) -> Filtered:
+def _filtered(
+    batch: BatchInfo, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions
+) -> Filtered:
     header = batch.header
     if header is None:
         return data, None
     if header.is_control:
         return _marker(header, data, job, transactions)
     is_aborted = transactions.is_aborted(header)
-    opened = _open(batch, data)
-    if opened is None:
-        return data, None
     horizon = header.delete_horizon_ms
     expired = horizon is not None and horizon <= job.now_ms
-    kept = [] if is_aborted else [r for r in opened if _stays(r, latest, expired)]
-    if not kept:
-        return (_emptied(header) if _must_stay(header, job) else None), None
-    tombstones = any(r.value is None for r in kept)
-    new_horizon = job.now_ms + job.delete_retention_ms if tombstones and horizon is None else horizon
-    if len(kept) == len(opened) and new_horizon == horizon:
+    count, tombstones, first_timestamp, largest = 0, False, records.NO_TIMESTAMP, records.NO_TIMESTAMP
+    try:
+        for record in _kept(header, data, latest, expired):
+            if not is_aborted:
+                first_timestamp = record.timestamp if not count else first_timestamp
+                largest = max(largest, record.timestamp)
+                tombstones = tombstones or record.value is None
+                count += 1
+    except MalformedMessage:  # this batch was written without validation and cannot be read: it stays as it is
         return data, None
-    return records.encode(kept, _template(header, new_horizon)), None
+    if not count:
+        return (_emptied(header) if _must_stay(header, job) else None), None
+    new_horizon = job.now_ms + job.delete_retention_ms if tombstones and horizon is None else horizon
+    if count == header.record_count and new_horizon == horizon:
+        return data, None
+    body, base_timestamp = bytearray(), first_timestamp if new_horizon is None else new_horizon
+    for record in _kept(header, data, latest, expired):
+        records.put_record(body, record, record.timestamp - base_timestamp, record.offset - header.base_offset)
+    template = _template(header, new_horizon)
+    largest = header.max_timestamp if header.is_append_time else largest
+    return records.batch_of(body, template, count, header.last_offset_delta, base_timestamp, largest), None
+
+
+def _kept(header: BatchHeader, data: bytes, latest: dict[bytes, int], expired: bool) -> Iterator[Record]:
+    """Yields the records of a batch that stay, while the batch is decompressed,
+    so that never all of them are in memory.
+    """
+    for some in opening.contents(data, BatchAt(0, header)):
+        for record in some:
+            if _stays(record, latest, expired):
+                yield record
 
 
 def _marker(header: BatchHeader, data: bytes, job: Job, transactions: Transactions) -> Filtered:
-    """What stays of a control batch: all of it until the records of its transaction are gone, and for some time after that."""
+    """Returns what stays of a control batch: all of it until the records of its transaction are removed, and for
+    `delete.retention.ms` after that.
+    """
     if not header.is_transactional:
         return data, None
     had_records, aborted = transactions.end(header)
@@ -286,13 +327,17 @@ def _marker(header: BatchHeader, data: bytes, job: Job, transactions: Transactio
 
 
 def _must_stay(header: BatchHeader, job: Job) -> bool:
-    """Whether a batch stays without its records: what it says of its producer, or of where the log ends, is needed."""
+    """Whether a batch stays without its records: it holds the last sequence of its producer, or the end of the log."""
     if header.last_offset + 1 == job.high_watermark:
         return True
     last = job.last_records.get(header.producer_id) if header.producer_id >= 0 else None
     if last is None:
         return False
-    return header.last_offset == last.offset if last.offset is not None else header.is_control and header.producer_epoch == last.epoch
+    return (
+        header.last_offset == last.offset
+        if last.offset is not None
+        else header.is_control and header.producer_epoch == last.epoch
+    )
 
 
 def _stays(record: Record, latest: dict[bytes, int], expired: bool) -> bool:
@@ -320,7 +365,7 @@ def _template(header: BatchHeader, horizon: int | None) -> Template:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """A batch without records that still tells its producer's sequence."""
+    """Returns a batch without records that keeps its producer's sequence."""
     template = _template(header, None)
     template.codec = 0
     out = records.encode([], template)
@@ -330,11 +375,12 @@ def _emptied(header: BatchHeader) -> bytearray:
 
 
 def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
-    """Puts cleaned segments in the place of the old ones, so that a crash at any moment leaves one or the other."""
+    """Replaces the old segments by the cleaned ones, so that a crash at any moment leaves one or the other."""
     for old_bases, base, size in outcome.groups:
         old = [s for s in log.segments if s.base_offset in old_bases]
         if [s.base_offset for s in old] != old_bases or any(s.suffix for s in old):
-            continue  # retention was faster
+            continue  # retention has already removed these segments
+        log.small_files.note_new_names()
         cleaned = Segment(log.pool, log.directory, base, now_ms, size)
         cleaned.suffix = CLEANED
         cleaned.rename(SWAP)
@@ -347,4 +393,4 @@ def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
         cleaned.load_timestamps()
         cleaned.rolling_timestamp = old[0].rolling_timestamp
         log.set_segments(sorted([*kept, cleaned], key=lambda s: s.base_offset))
-    log.first_dirty_offset = max(log.first_dirty_offset, outcome.cleaned_to)
+    log.note_cleaned(outcome.cleaned_to)

@@ -1,4 +1,4 @@
-"""Leader epochs of a log: from which offset on each one wrote. Pure; the log keeps them in `leader-epoch-checkpoint`."""
+"""Leader epochs of a log, with the first offset of each. Pure; the log keeps them in `leader-epoch-checkpoint`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Notes that `epoch` writes from `start_offset` on; False when that is known."""
+        """Records that `epoch` begins at `start_offset`; returns False if that is already known."""
         if self.entries and self.entries[-1][0] >= epoch:
             return False
         while self.entries and self.entries[-1][1] >= start_offset:
@@ -27,7 +27,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest epoch not above `epoch`, and the offset at which it ends (KIP-101, KIP-279)."""
+        """Returns the largest epoch not above `epoch`, and the offset at which it ends (KIP-101, KIP-279)."""
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
@@ -35,12 +35,12 @@ class LeaderEpochs:
         if not self.entries or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         slot = bisect_right(self.entries, epoch, key=lambda entry: entry[0])
-        if slot == 0:  # before the first epoch known: it ended where that begins
+        if slot == 0:  # before the first known epoch: it ended where that one begins
             return epoch, self.entries[0][1]
         return self.entries[slot - 1][0], self.entries[slot][1]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote `offset`."""
+        """Returns the epoch that wrote `offset`."""
         slot = bisect_right(self.entries, offset, key=lambda entry: entry[1])
         return self.entries[slot - 1][0] if slot else UNDEFINED_EPOCH
 
@@ -51,7 +51,7 @@ class LeaderEpochs:
         return len(self.entries) < before
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Keeps one entry for the log's start, moved there."""
+        """Keeps one entry for the log start, moved to the new start offset."""
         slot = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
         if slot == 0 or (self.entries[slot - 1][1] == start_offset and slot == 1):
             return False

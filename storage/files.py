@@ -1,4 +1,5 @@
-"""The only module that opens a path. `OsFiles` is the machine's file system; its double `MemFiles` can lose power.
+"""The only module that opens a path. `OsFiles` is the machine's file system; its double in the tests, `MemFiles`, can
+lose power.
 
 Both have the same shape: a `Handle` reads and writes at positions and syncs, `Files` names, lists, renames and removes.
 A write is not durable before `sync`, a name (creation, renaming, removal) not before `sync_directory`.
@@ -6,18 +7,26 @@ A write is not durable before `sync`, a name (creation, renaming, removal) not b
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
-import random
 import shutil
+import stat
 import time
 from collections import OrderedDict
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from ..protocol.buffers import Data
+from .failures import OUT_OF_DESCRIPTORS
+
+T = TypeVar("T")
+HELD = frozenset((errno.EAGAIN, errno.EACCES))  # the errors of lockf for a lock that another process holds
 
 
 def time_ns() -> int:
-    """For how long something took: the one clock below the broker, and nothing is decided by it."""
+    """Clock for measuring durations: the only clock below the broker; no decision depends on it."""
     return time.perf_counter_ns()
 
 
@@ -25,17 +34,17 @@ class Handle(Protocol):
     """An open file."""
 
     def read_at(self, position: int, length: int) -> bytes:
-        """At most `length` bytes; fewer at the end of the file."""
+        """Returns at most `length` bytes; fewer at the end of the file."""
 
-    def write_at(self, position: int, data: Any) -> None:
-        """All of `data`, or OSError."""
+    def write_at(self, position: int, data: Data) -> None:
+        """Writes all of `data`. Raises OSError."""
 
     def size(self) -> int: ...
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Returns when the file's contents are durable. To be called from a thread: it blocks."""
+        """Returns when the contents of the file are durable. Blocks: call it from a thread."""
 
     def close(self) -> None: ...
 
@@ -45,15 +54,16 @@ class Files(Protocol):
 
     def open(self, path: str, create: bool = False) -> Handle: ...
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory. Raises OSError if that cannot be determined."""
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds, sorted."""
+        """Returns the names in a directory, sorted."""
 
     def make_directory(self, path: str) -> None: ...
 
     def rename(self, old: str, new: str) -> None:
-        """Replaces `new` where it exists."""
+        """Renames a file; replaces `new` if it exists."""
 
     def remove(self, path: str) -> None: ...
 
@@ -62,7 +72,9 @@ class Files(Protocol):
     def read(self, path: str) -> bytes: ...
 
     def replace(self, path: str, data: bytes, durable: bool = True) -> None:
-        """The file holds either what it held or all of `data` when the process ends; durable on return unless told."""
+        """Replaces a file atomically: after a crash it holds its old contents or all of `data`.
+        Durable on return if `durable`.
+        """
 
     def size(self, path: str) -> int: ...
 
@@ -71,61 +83,132 @@ class Files(Protocol):
     def sync_directory(self, path: str) -> None: ...
 
     def absolute(self, path: str) -> str:
-        """The whole path."""
+        """Returns the absolute path."""
+
+    def real(self, path: str) -> str:
+        """Returns the absolute path without links: the same for every name of a directory."""
 
     def space(self, path: str) -> tuple[int, int]:
-        """The bytes of the volume that a directory is on, and those of them that are left; -1 where nobody knows."""
+        """Returns the total and the usable bytes of the volume of a directory; -1 if unknown."""
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """Returns the error with the path of its file."""
+    error.filename = path
+    return error
 
 
 class OsHandle:
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "path")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, path: str) -> None:
         self.fd = fd
+        self.path = path
 
     def read_at(self, position: int, length: int) -> bytes:
-        data = os.pread(self.fd, length, position)
-        if len(data) == length or not data:
-            return data
-        parts, got = [data], len(data)  # a signal or a limit of the kernel cut the read
-        while got < length and (data := os.pread(self.fd, length - got, position + got)):
-            parts.append(data)
-            got += len(data)
+        try:
+            data = os.pread(self.fd, length, position)
+            if len(data) == length or not data:
+                return data
+            parts, got = [data], len(data)  # a signal or a limit of the kernel interrupted the read
+            while got < length and (data := os.pread(self.fd, length - got, position + got)):
+                parts.append(data)
+                got += len(data)
+        except OSError as error:
+            raise _named(error, self.path) from None
         return b"".join(parts)
 
-    def write_at(self, position: int, data: Any) -> None:
-        written = os.pwrite(self.fd, data, position)
-        total = len(data)
-        while written < total:
-            more = os.pwrite(self.fd, memoryview(data)[written:], position + written)
-            if not more:
-                raise OSError(errno.EIO, "nothing was written")
-            written += more
+    def write_at(self, position: int, data: Data) -> None:
+        try:
+            written = os.pwrite(self.fd, data, position)
+            total = len(data)
+            while written < total:
+                more = os.pwrite(self.fd, memoryview(data)[written:], position + written)
+                if not more:
+                    raise OSError(errno.EIO, "nothing was written")
+                written += more
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def size(self) -> int:
-        return os.fstat(self.fd).st_size
+        try:
+            return os.fstat(self.fd).st_size
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self.fd, size)
+        try:
+            os.ftruncate(self.fd, size)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def sync(self) -> None:
-        os.fsync(self.fd)
+        try:
+            os.fsync(self.fd)
+        except OSError as error:
+            raise _named(error, self.path) from None
 
     def close(self) -> None:
         os.close(self.fd)
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens without blocking, even if the file is a FIFO without a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _check_regular(fd: int, path: str, closes: bool = True) -> None:
+    """Raises OSError for a FIFO, a device or a directory instead of a file;
+    a FIFO would accept writes and keep nothing.
+    """
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        if closes:
+            os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+
+
 class OsFiles:
-    """The file system of the machine. New files and directories are private to their owner."""
+    """The file system of the machine. New files and directories are private to their owner.
+
+    `reserve` descriptors are kept for file operations when connections have used up all others; `refill` reopens them.
+    """
+
+    def __init__(self, reserve: int = 0) -> None:
+        self._reserve_size = reserve
+        self._reserve: list[int] = []
+        self.refill()
+
+    def refill(self) -> None:
+        """Reopens descriptors of the reserve, as far as descriptors are available."""
+        with contextlib.suppress(OSError):
+            while len(self._reserve) < self._reserve_size:
+                self._reserve.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+    def _with_descriptor(self, call: Callable[[], T]) -> T:
+        """Calls `call`, which opens a file; if no descriptor is left, frees those of the reserve first."""
+        while True:
+            try:
+                return call()
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._reserve:
+                    raise
+                os.close(self._reserve.pop())
 
     def open(self, path: str, create: bool = False) -> OsHandle:
-        return OsHandle(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600))
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        fd = self._with_descriptor(lambda: os.open(path, flags, 0o600))
+        _check_regular(fd, path)
+        return OsHandle(fd, path)
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def names(self, directory: str) -> list[str]:
-        return sorted(os.listdir(directory))
+        return sorted(self._with_descriptor(lambda: os.listdir(directory)))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -137,58 +220,79 @@ class OsFiles:
         os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        shutil.rmtree(path)
+        self._with_descriptor(lambda: shutil.rmtree(path))
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        with self._with_descriptor(lambda: open(path, "rb", opener=_open_at_once)) as file:
+            _check_regular(file.fileno(), path, closes=False)
+            try:
+                return file.read()
+            except OSError as error:
+                raise _named(error, path) from None
 
     def replace(self, path: str, data: bytes, durable: bool = True) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        try:
+            with self._with_descriptor(
+                lambda: open(temporary, "wb", opener=lambda p, flags: os.open(p, flags, 0o600))
+            ) as file:
+                file.write(data)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise _named(error, temporary) from None
         os.replace(temporary, path)
         if durable:
             self.sync_directory(os.path.dirname(path))
 
     def size(self, path: str) -> int:
-        return os.stat(path).st_size
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return found.st_size
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def sync_directory(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        fd = self._with_descriptor(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             os.fsync(fd)
+        except OSError as error:
+            raise _named(error, path) from None
         finally:
             os.close(fd)
 
     def absolute(self, path: str) -> str:
         return os.path.abspath(path)
 
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
+
     def space(self, path: str) -> tuple[int, int]:
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def lock(self, path: str) -> int:
-        """Holds an exclusive lock on `path` until the process ends or closes it; BlockingIOError when another has it."""
+        """Holds an exclusive lock on `path` until the process ends or closes it. Raises BlockingIOError if another
+        process holds it, another OSError if it cannot be locked.
+        """
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(fd)
-            raise BlockingIOError(errno.EAGAIN, "locked by another process", path) from None
+            if error.errno in HELD:
+                raise BlockingIOError(errno.EAGAIN, "locked by another process", path) from None
+            raise _named(error, path) from None
         return fd
 
 
 class HandlePool:
-    """Open files up to a number; the one not used for longest is closed for the next.
+    """A bounded number of open files; the least recently used one is closed for the next.
 
-    `open` must be called for each use, and its result not be kept: it is open until the next call at least.
+    Call `open` for each use and do not keep its result: the file stays open only until the next call.
     """
 
     def __init__(self, files: Files, limit: int = 512) -> None:
@@ -202,9 +306,19 @@ class HandlePool:
             self._open.move_to_end(path)
             return handle
         while len(self._open) >= self.limit:
-            self._open.popitem(last=False)[1].close()
-        handle = self._open[path] = self.files.open(path, create)
-        return handle
+            self._close_oldest()
+        while True:
+            try:
+                handle = self._open[path] = self.files.open(path, create)
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._open:
+                    raise
+                self._close_oldest()
+            else:
+                return handle
+
+    def _close_oldest(self) -> None:
+        self._open.popitem(last=False)[1].close()
 
     def close(self, path: str) -> None:
         handle = self._open.pop(path, None)
@@ -212,226 +326,17 @@ class HandlePool:
             handle.close()
 
     def renamed(self, old: str, new: str) -> None:
-        """The file at `old` has another name now; what is open stays open."""
+        """Updates the name of an open file after it was renamed."""
         self.close(new)
         handle = self._open.pop(old, None)
         if handle is not None:
             self._open[new] = handle
 
+    def close_under(self, directory: str) -> None:
+        """Closes the open files of a directory that is about to be replaced."""
+        for path in [path for path in self._open if path.startswith(directory + "/")]:
+            self.close(path)
+
     def close_all(self) -> None:
         while self._open:
             self._open.popitem()[1].close()
-
-
-# the double
-
-
-class _Inode:
-    """A file's contents: what is durable, what a reader sees, and the writes between."""
-
-    __slots__ = ("data", "durable", "modified_ms", "pending")
-
-    def __init__(self) -> None:
-        self.durable = b""
-        self.data = bytearray()
-        self.pending: list[tuple[int, bytes] | int] = []  # writes, or sizes that the file was cut to
-        self.modified_ms = 0
-
-    def apply(self, change: tuple[int, bytes] | int) -> None:
-        if isinstance(change, int):
-            del self.data[change:]
-            self.data.extend(bytes(change - len(self.data)))
-        else:
-            position, written = change
-            if position > len(self.data):
-                self.data.extend(bytes(position - len(self.data)))
-            self.data[position : position + len(written)] = written
-        self.pending.append(change)
-
-
-class MemHandle:
-    __slots__ = ("files", "inode")
-
-    def __init__(self, files: MemFiles, inode: _Inode) -> None:
-        self.files = files
-        self.inode = inode
-
-    def read_at(self, position: int, length: int) -> bytes:
-        return bytes(self.inode.data[position : position + length])
-
-    def write_at(self, position: int, data: Any) -> None:
-        self.files.before_write(len(data))
-        self.inode.apply((position, bytes(data)))
-
-    def size(self) -> int:
-        return len(self.inode.data)
-
-    def truncate(self, size: int) -> None:
-        self.inode.apply(size)
-
-    def sync(self) -> None:
-        self.files.before_sync()
-        self.inode.durable = bytes(self.inode.data)
-        self.inode.pending.clear()
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class MemFiles:
-    """A file system in memory. `lose_power` forgets what was not synced, partly and at random; `fail` breaks calls.
-
-    Faults: unsynced writes are dropped, torn, reordered or leave zeros (a new size without its blocks); unsynced names
-    are lost from some moment on, in the order in which they were made.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[str, _Inode] = {}
-        self._directories: set[str] = {"/"}
-        self._durable_names: dict[str, _Inode] = {}
-        self._pending: dict[str, list[tuple[str, _Inode | None]]] = {}
-        self.now_ms = 0
-        self.fail_writes: OSError | None = None
-        self.fail_syncs: OSError | None = None
-
-    def before_write(self, size: int) -> None:
-        if self.fail_writes is not None:
-            raise self.fail_writes
-
-    def before_sync(self) -> None:
-        if self.fail_syncs is not None:
-            raise self.fail_syncs
-
-    def _inode(self, path: str) -> _Inode:
-        try:
-            return self._names[path]
-        except KeyError:
-            raise FileNotFoundError(errno.ENOENT, "no such file", path) from None
-
-    def _note(self, path: str, inode: _Inode | None) -> None:
-        self._pending.setdefault(os.path.dirname(path), []).append((path, inode))
-
-    def open(self, path: str, create: bool = False) -> MemHandle:
-        if create and path not in self._names:
-            self.before_write(0)
-            self._names[path] = _Inode()
-            self._names[path].modified_ms = self.now_ms
-            self._note(path, self._names[path])
-        return MemHandle(self, self._inode(path))
-
-    def exists(self, path: str) -> bool:
-        return path in self._names or path in self._directories
-
-    def names(self, directory: str) -> list[str]:
-        if directory not in self._directories:
-            raise FileNotFoundError(errno.ENOENT, "no such directory", directory)
-        held = (*self._names, *self._directories)
-        return sorted({p.rpartition("/")[2] for p in held if p != "/" and os.path.dirname(p) == directory})
-
-    def make_directory(self, path: str) -> None:
-        while path not in self._directories:
-            self._directories.add(path)
-            path = os.path.dirname(path)
-
-    def rename(self, old: str, new: str) -> None:
-        if old in self._directories:
-            self._directories.discard(old)
-            self._directories.add(new)
-            for path in [p for p in self._names if p.startswith(old + "/")]:
-                self._move(path, new + path[len(old) :])
-            return
-        self._move(old, new)
-
-    def _move(self, old: str, new: str) -> None:
-        inode = self._inode(old)
-        del self._names[old]
-        self._names[new] = inode
-        self._note(new, inode)
-        self._note(old, None)
-
-    def remove(self, path: str) -> None:
-        self._inode(path)
-        del self._names[path]
-        self._note(path, None)
-
-    def remove_tree(self, path: str) -> None:
-        for name in [p for p in self._names if p.startswith(path + "/")]:
-            self.remove(name)
-        self._directories = {d for d in self._directories if d != path and not d.startswith(path + "/")}
-
-    def read(self, path: str) -> bytes:
-        return bytes(self._inode(path).data)
-
-    def replace(self, path: str, data: bytes, durable: bool = True) -> None:
-        handle = self.open(path + ".tmp", create=True)
-        handle.truncate(0)
-        handle.write_at(0, data)
-        if durable:
-            handle.sync()
-        self.rename(path + ".tmp", path)
-        if durable:
-            self.sync_directory(os.path.dirname(path))
-
-    def size(self, path: str) -> int:
-        return len(self._inode(path).data)
-
-    def modified_ms(self, path: str) -> int:
-        return self._inode(path).modified_ms
-
-    def absolute(self, path: str) -> str:
-        return path
-
-    def space(self, path: str) -> tuple[int, int]:
-        return -1, -1
-
-    def sync_directory(self, path: str) -> None:
-        self.before_sync()
-        for name, inode in self._pending.pop(path, ()):
-            self._set_durable(name, inode)
-
-    def _set_durable(self, name: str, inode: _Inode | None) -> None:
-        if inode is None:
-            self._durable_names.pop(name, None)
-        else:
-            self._durable_names[name] = inode
-
-    def lose_power(self, chance: random.Random) -> MemFiles:
-        """The file system as it is found after a power failure; this one must not be used any more."""
-        for pending in self._pending.values():
-            for name, inode in pending[: chance.randint(0, len(pending))]:
-                self._set_durable(name, inode)
-        after = MemFiles()
-        after.now_ms = self.now_ms
-        after._directories = set(self._directories)
-        found: dict[int, _Inode] = {}
-        for name, inode in self._durable_names.items():
-            if id(inode) not in found:
-                found[id(inode)] = _after_power_loss(inode, chance)
-            after._names[name] = after._durable_names[name] = found[id(inode)]
-        return after
-
-
-def _after_power_loss(inode: _Inode, chance: random.Random) -> _Inode:
-    found = _Inode()
-    found.modified_ms = inode.modified_ms
-    found.data = bytearray(inode.durable)
-    kept = list(inode.pending)
-    if chance.random() < 0.3:
-        chance.shuffle(kept)
-    for change in kept:
-        fate = chance.random()
-        if isinstance(change, int):
-            if fate < 0.5:
-                found.apply(change)
-            continue
-        position, written = change
-        if fate < 0.35:
-            continue  # never reached the disk
-        if fate < 0.5:
-            written = written[: chance.randint(0, len(written))]
-        elif fate < 0.65:
-            written = bytes(len(written))  # the size did, the blocks did not
-        found.apply((position, written))
-    found.durable = bytes(found.data)
-    found.pending.clear()
-    return found

@@ -1,98 +1,56 @@
 """The log of one partition: segments, indexes, leader epochs and producers, in Kafka's files.
 
-Nothing here waits: fsync is the caller's, off its loop (`flush_job` says what, `flushed` that it is done). The list of segments
-is replaced and never changed, so a reader keeps what it began with; a `FileSlice` keeps its segment's file.
-Checks of what clients send are in `validation`, what a log does when it is opened in `recovery`.
+No method blocks on fsync: `flush_job` returns the files to sync, the caller syncs them in a thread, and `flushed`
+records the result. The list of segments is replaced and never changed, so that readers keep a consistent list; a
+`FileSlice` keeps its segment's file open.
+
+`validation` checks what clients send; `recovery` opens logs.
 """
 
 from __future__ import annotations
 
-import struct
+import logging
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ..protocol import records
-from ..protocol.errors import MalformedMessage
+from ..protocol.buffers import Data, WritableData
+from ..protocol.control import Marker, marker_of
+from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offset_and_epoch
-from . import checkpoints, legacy_read
+from .batch_info import BatchInfo
 from .epochs import LeaderEpochs
-from .files import Files, HandlePool, time_ns
+from .file_slice import FileSlice
+from .files import HandlePool
+from .flush import FlushJob, FlushJobs
 from .index import AbortedTransaction
-from .layout import (
-    DELETED,
-    LEADER_EPOCHS,
-    LOG,
-    PARTITION_METADATA,
-    SNAPSHOT,
-    file_name,
-    offset_of,
-    parse_partition_directory,
-)
-from .producers import Marker, Producers
-from .segment import BatchInfo, FileSlice, Segment
+from .layout import LOG, parse_partition_directory
+from .producers import Producers
+from .rolling import is_due, jitter_ms_of
+from .segment import IndexDamaged, Segment
 from .settings import LogSettings
+from .small_files import SmallFiles
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
-_MARKER_KEY = struct.Struct(">hh")
-_MARKER_VALUE = struct.Struct(">hi")
-MARKER_ABORT, MARKER_COMMIT = 0, 1
+logger = logging.getLogger("ottla")
 
 
 class Appended(NamedTuple):
-    """Where an append went. `append_time` is -1 unless the log's own time counts."""
+    """The offsets of an append. `append_time` is -1 unless the topic uses log append time."""
 
     base_offset: int
     next_offset: int
     append_time: int
 
 
-class FlushJob(NamedTuple):
-    """Files and names to make durable; needs nothing of the log while it runs."""
-
-    files: Files
-    end_offset: int
-    paths: list[str]
-    directories: list[str]
-
-    def run(self) -> int:
-        """Syncs; returns how many nanoseconds it took. OSError; a file that went meanwhile is passed over."""
-        began = time_ns()
-        for path in self.paths:
-            try:
-                handle = self.files.open(path)
-            except FileNotFoundError:
-                continue
-            try:
-                handle.sync()
-            finally:
-                handle.close()
-        for directory in self.directories:
-            self.files.sync_directory(directory)
-        return time_ns() - began
-
-
-class FoundOffset(NamedTuple):
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-def marker_of(record: records.Record) -> Marker | None:
-    """The transaction marker that a control record is, None for another kind (a leader change, a snapshot's header)."""
-    if record.key is None or record.value is None or len(record.key) < _MARKER_KEY.size:
-        return None
-    _, kind = _MARKER_KEY.unpack_from(record.key)
-    if kind not in (MARKER_ABORT, MARKER_COMMIT):
-        return None
-    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
-    return Marker(kind == MARKER_COMMIT, coordinator_epoch)
+def _nothing() -> None:
+    """Used while nothing rebuilds the indexes of the log."""
 
 
 class Log:
-    """An open log. Offsets: `start_offset` is the first readable one, `end_offset` the next to be written."""
+    """An open log. `start_offset` is the first readable offset, `end_offset` the offset of the next record."""
 
-    def __init__(self, pool: HandlePool, directory: str, settings: LogSettings) -> None:
+    def __init__(self, pool: HandlePool, directory: str, settings: LogSettings, has_new_names: bool = True) -> None:
         self.pool = pool
         self.files = pool.files
         self.directory = directory
@@ -104,18 +62,19 @@ class Log:
         self.bases: list[int] = []
         self.start_offset = 0
         self.end_offset = 0
-        self.recovery_point = 0  # everything below is durable
+        self.recovery_point = 0  # everything below it is durable
         self.epochs = LeaderEpochs()
         self.producers = Producers(name)
         self.topic_id: bytes | None = None
         self.unflushed_since_ms: int | None = None
-        self.has_new_names = True  # a file was made, and its name may not be durable
-        self._unsynced: set[str] = set()  # small files whose contents may not be
-        self._jobs: list[FlushJob] = []  # those that have not been reported done
-        self.wants_flush_to = 0  # a roll asks for the closed segment to become durable
-        self.removed: list[tuple[int, Segment]] = []  # when they may go, and segments on their way out
-        self.first_dirty_offset = 0  # compaction has seen everything below
-        self.is_cleanable = True  # until its compaction fails
+        self.small_files = SmallFiles(pool.files, directory, has_new_names)
+        self._jobs = FlushJobs()
+        self.wants_flush_to = 0  # set by a roll: the closed segment should become durable
+        self.removed: list[tuple[int, Segment]] = []  # removed segments, with the time of their deletion
+        self.first_dirty_offset = 0  # compaction has read everything below it
+        self.is_cleanable = True  # until a compaction fails
+        self.damaged: dict[tuple[Segment, str], IndexDamaged] = {}  # by segment and index, until they are rebuilt
+        self._on_damaged: Callable[[], None] = _nothing
 
     def __repr__(self) -> str:
         return f"Log({self.name}, {self.start_offset}..{self.end_offset})"
@@ -131,54 +90,94 @@ class Log:
     def set_segments(self, segments: list[Segment]) -> None:
         self.segments = segments
         self.bases = [segment.base_offset for segment in segments]
+        for segment in segments:
+            segment.on_damaged = self._note_damaged
+
+    def report_damage_to(self, repair: Callable[[], None]) -> None:
+        """Sets what is called when an index is found damaged."""
+        self._on_damaged = repair
+
+    def _note_damaged(self, damage: IndexDamaged) -> None:
+        key = damage.segment, damage.suffix
+        if key not in self.damaged:
+            self.damaged[key] = damage
+            path = damage.segment.path(damage.suffix)
+            logger.warning("%s: %s; rebuilding the index", path, damage.wrong)
+            self._on_damaged()
 
     def path(self, name: str) -> str:
         return f"{self.directory}/{name}"
 
-    def _write(self, name: str, data: bytes) -> None:
-        """Replaces one of the small files; the next flush makes it durable."""
-        self.files.replace(self.path(name), data, durable=False)
-        self._unsynced.add(name)
-        self.has_new_names = True
+    def note_cleaned(self, offset: int) -> None:
+        """Records that compaction has read everything below `offset`."""
+        self.first_dirty_offset = max(self.first_dirty_offset, offset)
+
+    def give_up_cleaning(self) -> None:
+        """Excludes the log from compaction until it is opened again, after a compaction failed."""
+        self.is_cleanable = False
+
+    # opening, see `recovery`
+
+    def load_small_files(self, clean: bool) -> bool:
+        """Reads topic id and leader epochs; returns whether the file of the epochs exists but cannot be read.
+
+        Raises CorruptCheckpoint for an invalid `partition.metadata`.
+        """
+        self.topic_id = self.small_files.load_topic_id(clean)
+        epochs = self.small_files.load_epochs(clean)
+        self.epochs = epochs or LeaderEpochs()
+        return epochs is None
+
+    def begin_at(self, offset: int) -> None:
+        """Sets the start offset; no record after it has been compacted."""
+        self.start_offset = self.first_dirty_offset = offset
+
+    def end_at(self, offset: int, recovery_point: int) -> None:
+        """Sets the end offset; the records below the recovery point are durable, as far as the log reaches."""
+        self.end_offset = offset
+        self.recovery_point = min(max(recovery_point, self.start_offset), offset)
 
     # appending
 
     def append(
-        self, data: Any, batches: list[BatchAt], leader_epoch: int, now_ms: int, assign_offsets: bool = True, marker: Marker | None = None
+        self, data: WritableData, batches: list[BatchAt], leader_epoch: int, now_ms: int, marker: Marker | None = None
     ) -> Appended:
-        """Appends whole batches; their offsets and leader epoch are written into `data` (writable) first.
+        """Appends whole batches, after writing their offsets and leader epoch into `data` (writable).
 
-        `batches` are those of `data`, in order; `marker` is what a control batch among them says, where the caller knows it. OSError leaves
-        the log as it was.
+        `batches` are those of `data`, in order; `marker` is the content of a control batch among them, if the caller
+        knows it. After an OSError the log is unchanged.
         """
-        first = next_offset = self.end_offset if assign_offsets else batches[0].header.base_offset
-        append_time = now_ms if self.settings.is_append_time and assign_offsets else -1
+        first = next_offset = self.end_offset
+        append_time = now_ms if self.settings.is_append_time else -1
         infos: list[BatchInfo] = []
         largest, span = append_time, 0
         for at in batches:
             span += at.header.last_offset_delta + 1
             if append_time < 0 and at.header.max_timestamp > largest:
                 largest = at.header.max_timestamp
-        self.roll_if_due(len(data), largest, first + span - 1, now_ms)
-        position = self.active.size
+        active, settings = self.active, self.settings
+        jitter_ms = 0
+        if settings.segment_jitter_ms:
+            jitter_ms = jitter_ms_of(self.topic_id, self.partition, active, settings)
+        if is_due(active, settings, jitter_ms, len(data), largest, first + span - 1, now_ms):
+            active = self.roll(now_ms)
+        position = active.size
         for at in batches:
             header = at.header
-            if assign_offsets:
-                set_offset_and_epoch(data, at.position, next_offset, leader_epoch)
-                max_timestamp = header.max_timestamp
-                if append_time >= 0 and not header.is_control:
-                    set_max_timestamp(data, at.position, header, True, append_time)
-                    max_timestamp = append_time
-                last = next_offset + header.last_offset_delta
-            else:
-                max_timestamp, last = header.max_timestamp, header.last_offset
-                next_offset = header.base_offset
+            if header.is_control:
+                active.load_aborted()
+            set_offset_and_epoch(data, at.position, next_offset, leader_epoch)
+            max_timestamp = header.max_timestamp
+            if append_time >= 0 and not header.is_control:
+                set_max_timestamp(data, at.position, header, True, append_time)
+                max_timestamp = append_time
+            last = next_offset + header.last_offset_delta
             infos.append(BatchInfo(position, header.size, next_offset, last, max_timestamp, 2, header))
             position += header.size
             next_offset = last + 1
         if leader_epoch > self.epochs.latest:
             self.assign_epoch(leader_epoch, first)
-        self.active.append(data, infos, self.settings.index_interval_bytes)
+        active.append(data, infos, settings.index_interval_bytes)
         if self.unflushed_since_ms is None:
             self.unflushed_since_ms = now_ms
         self.end_offset = next_offset
@@ -187,101 +186,72 @@ class Log:
                 self._note_producer(at.header, info.base_offset, data, at, marker)
         return Appended(first, next_offset, append_time)
 
-    def _note_producer(self, header: BatchHeader, base_offset: int, data: Any, at: BatchAt, known: Marker | None) -> None:
+    def _note_producer(
+        self, header: BatchHeader, base_offset: int, data: Data, at: BatchAt, known: Marker | None
+    ) -> None:
         if not header.is_control:
             self.producers.update(header, base_offset)
             return
         for marker in [known] if known is not None else map(marker_of, records.decode(data, at)):
             if marker is not None:
-                aborted = self.producers.end_transaction(header, marker, base_offset)
-                if aborted is not None:
-                    self.add_aborted(aborted)
+                ended = self.producers.end_transaction(header, marker, base_offset)
+                if ended is not None:
+                    self.add_aborted(ended)
 
     def add_aborted(self, transaction: AbortedTransaction) -> None:
         self.active.add_aborted(transaction)
 
-    def replay_batch(self, segment: Segment, batch: BatchInfo) -> AbortedTransaction | None:
-        """Notes the producer of a batch found in the log."""
-        header = batch.header
-        if header is None or header.producer_id < 0:
-            return None
-        if not header.is_control:
-            self.producers.update(header, batch.base_offset)
-            return None
-        data = segment.read_batch(batch)
-        aborted = None
-        for record in records.decode(data, BatchAt(0, header)):
-            marker = marker_of(record)
-            if marker is not None:
-                aborted = self.producers.end_transaction(header, marker, batch.base_offset)
-        return aborted
-
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        before = list(self.epochs.entries)
         if self.epochs.assign(epoch, start_offset):
-            self.save_epochs()
+            try:
+                self.save_epochs()
+            except OSError:
+                self.epochs.entries = before
+                raise
 
     def save_epochs(self) -> None:
-        self._write(LEADER_EPOCHS, checkpoints.encode_epochs(self.epochs.entries))
+        """Writes the leader epochs if they differ from their file."""
+        self.small_files.save_epochs(self.epochs)
 
     # rolling
 
-    def roll_if_due(self, size: int, timestamp: int, last_offset: int, now_ms: int) -> None:
-        active, settings = self.active, self.settings
-        if active.size == 0 and active.rolling_timestamp is None:
-            if last_offset - active.base_offset > MAX_RELATIVE_OFFSET:
-                self.roll(now_ms)
-            return
-        if active.rolling_timestamp is not None and timestamp >= 0:
-            waited = timestamp - active.rolling_timestamp
-        else:
-            waited = now_ms - active.created_ms
-        if (
-            active.size > settings.segment_bytes - size
-            or (active.size > 0 and waited > settings.segment_ms - self._jitter())
-            or active.index.is_full(settings.segment_index_bytes)
-            or active.times.is_full(settings.segment_index_bytes)
-            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-        ):
-            self.roll(now_ms)
-
-    def _jitter(self) -> int:
-        """A part of `segment.jitter.ms` that is the same for the same segment, so that runs can be repeated."""
-        jitter = self.settings.segment_jitter_ms
-        return hash((self.topic_id, self.partition, self.active.base_offset)) % jitter if jitter else 0
-
     def roll(self, now_ms: int) -> Segment:
-        """Closes the active segment, which stays readable, and begins a new one at the log's end."""
+        """Closes the active segment, which stays readable, and begins a new one at the log end."""
         old = self.active
-        if old.base_offset == self.end_offset:  # nothing was written to it
+        if old.base_offset == self.end_offset:  # the segment is empty
             old.created_ms, old.rolling_timestamp = now_ms, None
             return old
         old.finish()
         old.save_indexes()
         segment = Segment(self.pool, self.directory, self.end_offset, now_ms)
         segment.create(self.settings.bytes_in_advance)
-        self.has_new_names = True
+        self.small_files.note_new_names()
         self.set_segments([*self.segments, segment])
         self.save_producers()
         self.wants_flush_to = self.end_offset
         return segment
 
     def save_producers(self) -> None:
-        """Writes a producer snapshot for the log's end, where the newest one speaks of less."""
+        """Writes a producer snapshot for the log end, unless there is one."""
         if self.producers.snapshot_offset < self.end_offset:
-            self._write(file_name(self.end_offset, SNAPSHOT), self.producers.snapshot())
+            self.small_files.save_snapshot(self.producers, self.end_offset)
             self.producers.snapshot_offset = self.end_offset
 
     # reading
 
     def floor(self, offset: int) -> int:
-        """The number of the segment that holds `offset`."""
+        """Returns the number of the segment that holds `offset`."""
         return bisect_right(self.bases, offset) - 1
 
-    def read(self, offset: int, max_bytes: int, limit: tuple[Segment, int] | None, at_least_one: bool) -> FileSlice | None:
-        """The batches from the one that holds `offset` on, up to `limit` (a segment and a position in it) and `max_bytes`.
+    def read(
+        self, offset: int, max_bytes: int, limit: tuple[Segment, int] | None, at_least_one: bool
+    ) -> FileSlice | None:
+        """Returns the batches from the one that holds `offset` on,
+        up to `limit` (a segment and a position in it) and `max_bytes`.
 
-        A slice ends within one segment and may end in the middle of a batch, as Kafka's do; with `at_least_one` its first
-        batch is whole. None where nothing can be read. `offset` is within the log: the caller has checked it.
+        A slice ends within one segment and may end in the middle of a batch, as in Kafka; with `at_least_one` its first
+        batch is complete. Returns None if nothing can be read. The caller has checked that `offset` is within the log.
         """
         segments = self.segments
         slot = bisect_right(self.bases, offset) - 1
@@ -300,11 +270,13 @@ class Log:
                 if allowed <= 0:
                     return None
                 return FileSlice(segment, batch.position, min(length, allowed))
+            if not segment.is_whole_from(offset, end):
+                raise ApiError(Errors.CORRUPT_MESSAGE)
             slot += 1
         return None
 
     def position_of(self, offset: int) -> tuple[Segment, int]:
-        """Where `offset` begins or, at the log's end, would begin."""
+        """Returns the position where `offset` begins or, at the log end, would begin."""
         if offset >= self.end_offset:
             return self.active, self.active.size
         slot = max(self.floor(offset), 0)
@@ -313,134 +285,69 @@ class Log:
         return (segment, segment.size if batch is None else batch.position)
 
     def batches_from(self, offset: int) -> Iterator[tuple[Segment, BatchInfo]]:
-        """All batches from the one that holds `offset` to the end."""
+        """Yields all batches from the one that holds `offset` to the end. Raises IndexDamaged before the first."""
         for segment in self.segments[max(self.floor(offset), 0) :]:
-            start = segment.index.position_before(offset)
-            for batch in segment.scan(start):
+            for batch in segment.scan(segment.position_before(offset)):
                 if batch.last_offset >= offset:
                     yield segment, batch
 
-    def aborted_between(self, offset: int, upper: int) -> list[AbortedTransaction]:
-        """Aborted transactions that overlap the offsets from `offset` to `upper`, by first offset."""
-        found: list[AbortedTransaction] = []
-        for segment in self.segments[max(self.floor(offset), 0) :]:
-            some, is_all = segment.aborted.overlapping(offset, upper)
-            found += some
-            if is_all:
-                break
-        found.sort(key=lambda one: one.first_offset)
-        return found
-
-    def offset_behind(self, piece: FileSlice) -> int:
-        """An offset behind all records of a slice: the next that an index knows, or where the next segment begins."""
+    def offset_after(self, piece: FileSlice) -> int:
+        """Returns an offset after all records of a slice: the next one in the index,
+        or the base offset of the next segment.
+        """
         segments = self.segments
-        found = piece.segment.index.offset_behind(piece.position + piece.length)
+        found = piece.segment.offset_after(piece.position + piece.length)
         if found is not None:
             return found
         slot = bisect_right(self.bases, piece.segment.base_offset)
         return segments[slot].base_offset if slot < len(segments) else self.end_offset
 
-    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record at or after `timestamp`."""
-        for segment in self.segments:
-            if segment.max_timestamp < timestamp:
-                continue
-            start = segment.index.position_before(segment.times.offset_before(timestamp))
-            for batch in segment.scan(start):
-                if batch.max_timestamp < timestamp or batch.last_offset < self.start_offset:
-                    continue
-                for found_timestamp, offset in self._timestamps(segment, batch):
-                    if found_timestamp >= timestamp and offset >= self.start_offset:
-                        return FoundOffset(found_timestamp, offset, self._epoch_of(batch))
-        return None
-
-    def largest_timestamp(self) -> FoundOffset | None:
-        """The first record that has the log's largest timestamp."""
-        best = max(self.segments, key=lambda s: s.max_timestamp)
-        if best.max_timestamp < 0:
-            return None
-        batch = best.find(best.max_timestamp_offset)
-        if batch is None:
-            return None
-        for timestamp, offset in self._timestamps(best, batch):
-            if timestamp == best.max_timestamp:
-                return FoundOffset(timestamp, offset, self._epoch_of(batch))
-        return None
-
-    def _timestamps(self, segment: Segment, batch: BatchInfo) -> list[tuple[int, int]]:
-        try:
-            data = segment.read_batch(batch)
-            if batch.header is None:
-                return [(m.timestamp, m.offset) for m in legacy_read.messages(data)]
-            return [(r.timestamp, r.offset) for r in records.decode(data, BatchAt(0, batch.header))]
-        except MalformedMessage:  # not validated when it was written: the header is all there is
-            return [(batch.max_timestamp, batch.base_offset)]
-
-    def _epoch_of(self, batch: BatchInfo) -> int:
-        return -1 if batch.header is None else batch.header.partition_leader_epoch
-
     # shortening
 
     def advance_start(self, offset: int) -> bool:
-        """Records below `offset` are gone; False when that is known. Whole segments go with the next retention."""
+        """Advances the log start offset; returns False if it is already there. The next retention removes whole
+        segments below it.
+        """
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
         if self.epochs.truncate_from_start(offset):
             self.save_epochs()
-        self.first_dirty_offset = max(self.first_dirty_offset, offset)
+        self.note_cleaned(offset)
         return True
 
     def remove_segments(self, gone: list[Segment], now_ms: int) -> None:
-        """Takes segments from the front of the log; their files go after `file.delete.delay.ms`."""
+        """Removes segments from the front of the log; deletes their files after `file.delete.delay.ms`."""
         if not gone:
             return
         if len(gone) == len(self.segments):
             self.roll(now_ms)
-            if gone[-1] is self.active:  # an empty one stays
+            if gone[-1] is self.active:  # an empty active segment stays
                 gone = gone[:-1]
         self.set_segments([s for s in self.segments if s not in gone])
-        self.discard(gone, now_ms)
         self.advance_start(max(self.start_offset, self.segments[0].base_offset))
+        self.discard(gone, now_ms)
 
     def discard(self, gone: list[Segment], now_ms: int) -> None:
+        """Marks segments that are no longer in the log for deletion after their delay. Raises OSError."""
+        self.small_files.note_new_names()
+        self.removed += [(now_ms + self.settings.file_delete_delay_ms, segment) for segment in gone]
         for segment in gone:
-            snapshot = self.path(file_name(segment.base_offset, SNAPSHOT))
-            if self.files.exists(snapshot) and segment.base_offset != self.end_offset:
-                self.files.rename(snapshot, snapshot + DELETED)
+            if segment.base_offset != self.end_offset:
+                self.small_files.mark_snapshot_deleted(segment.base_offset)
             segment.save_indexes()
             segment.mark_deleted()
-            self.removed.append((now_ms + self.settings.file_delete_delay_ms, segment))
 
-    def remove_files(self, now_ms: int) -> None:
-        """Removes what is due of the segments on their way out and read by nobody."""
-        kept = []
-        for when, segment in self.removed:
-            if when > now_ms or segment.holds:
-                kept.append((when, segment))
-            else:
-                segment.remove()
-        self.removed = kept
+    def removable(self, now_ms: int) -> list[Segment]:
+        """Returns the removed segments whose delay is over and that no reader uses. The caller removes their files."""
+        return [segment for when, segment in self.removed if when <= now_ms and not segment.holds]
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cuts the log's end back to `offset`; all state follows."""
-        if offset >= self.end_offset:
-            return
-        if offset <= self.bases[0]:
-            return self.begin_anew(offset, now_ms)
-        slot = self.floor(offset)
-        kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
-        self.set_segments(kept)
-        self.discard(gone, now_ms)
-        self.active.truncate(offset)
-        self.end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
-        if self.epochs.truncate_from_end(offset):
-            self.save_epochs()
-        self.rebuild_producers()
+    def forget(self, removed: Segment) -> None:
+        """The files of a removed segment are gone."""
+        self.removed = [(when, segment) for when, segment in self.removed if segment is not removed]
 
-    def begin_anew(self, offset: int, now_ms: int) -> None:
-        """Drops everything; the log is empty from `offset` on."""
+    def start_over_at(self, offset: int, now_ms: int) -> None:
+        """Removes everything; the log is empty and starts at `offset`."""
         gone = self.segments
         self.set_segments([])
         for segment in gone:
@@ -453,70 +360,49 @@ class Log:
         self.save_epochs()
         self.producers = Producers(self.name)
 
-    def rebuild_producers(self) -> None:
-        """Producer state from the newest snapshot not above the log's end, and the batches behind it."""
-        for _ in self.rebuild_producers_steps(self.end_offset):
-            continue
-
-    def rebuild_producers_steps(self, end: int) -> Iterator[None]:
-        """As `rebuild_producers`, up to `end`, where a batch begins; snapshots of what lies behind it are removed."""
-        start = self._load_producers(end)
-        if start >= end:
-            return
-        for number, (segment, batch) in enumerate(self.batches_from(start)):
-            if batch.base_offset >= end:
-                return
-            self.replay_batch(segment, batch)
-            if number % 256 == 255:
-                yield
-
-    def _load_producers(self, end: int) -> int:
-        """Takes what the newest good snapshot says; returns up to where it speaks."""
-        producers = self.producers = Producers(self.name)
-        for offset in sorted(self.snapshot_offsets(), reverse=True):
-            path = self.path(file_name(offset, SNAPSHOT))
-            if offset > end or offset < self.start_offset:
-                self.files.remove(path)
-                continue
-            try:
-                producers.load_snapshot(self.files.read(path), offset)
-            except ValueError:  # damaged: an older one, or the log itself
-                self.files.remove(path)
-                continue
-            return offset
-        return self.start_offset
-
-    def snapshot_offsets(self) -> list[int]:
-        found = [n for n in self.files.names(self.directory) if n.endswith(SNAPSHOT)]
-        return [offset_of(name) for name in found]
+    def load_producers(self, end: int) -> int:
+        """Loads the newest valid snapshot of the producers and returns its offset. Removes snapshots of offsets outside
+        of the log, which ends at `end`.
+        """
+        self.producers = Producers(self.name)
+        offsets = self.small_files.snapshot_offsets()
+        for offset in offsets:
+            if not self.start_offset <= offset <= end:
+                self.small_files.remove_snapshot(offset)
+        return self.small_files.load_snapshot(self.producers, offsets, self.start_offset, end)
 
     # durability
 
     def flush_job(self, clean: bool = False) -> FlushJob:
-        """What makes the log durable as it is now. Run it, in a thread if need be, and call `flushed` with its end then.
+        """Returns the job that makes the log durable as it is now. Run it, in a thread if needed, then call `flushed`.
 
-        The indexes of the active segment are rebuilt after a crash, and only synced for a `clean` end.
+        The indexes of the active segment are rebuilt after a crash, so they are synced only for a `clean` shutdown.
         """
-        first = max(self.floor(self.recovery_point - 1), 0)  # its index may not have been, while it was active
-        paths = [path for job in self._jobs for path in job.paths]
-        paths += [self.path(name) for name in sorted(self._unsynced)]
-        self._unsynced.clear()
+        # the index of this segment may not be durable if it was active
+        first = max(self.floor(self.recovery_point - 1), 0)
         for segment in self.segments[first:]:
             if segment.size:
-                segment.save_indexes()
+                segment.save_indexes()  # all indexes before any sync, so that a failure takes nothing from the next job
+        small, has_new_names = self.small_files.take_unsynced()
+        paths = self._jobs.paths + small
+        for segment, end in zip(self.segments[first:], [*self.bases[first + 1 :], self.end_offset], strict=True):
+            if end > self.recovery_point:
                 paths.append(segment.path(LOG))
-                if clean or segment is not self.active:  # what is below the recovery point is believed, indexes too
-                    paths += segment.take_unsynced()
-        new_names = self.has_new_names or any(job.directories for job in self._jobs)
-        directories = [self.directory, self.directory.rpartition("/")[0]] if new_names else []
-        self.has_new_names = False
+            # recovery trusts everything below the recovery point, including indexes
+            if clean or segment is not self.active:
+                paths += segment.take_unsynced()
+        if has_new_names or self._jobs.sync_directories:
+            directories = [self.directory, self.directory.rpartition("/")[0]]
+        else:
+            directories = []
         job = FlushJob(self.files, self.end_offset, list(dict.fromkeys(paths)), directories)
-        self._jobs.append(job)
+        self._jobs.add(job)
         return job
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
-        """What a job says has been done; until then later ones say it too."""
-        self._jobs = [one for one in self._jobs if one is not job]
+        """Records that a job has run; until then later jobs repeat its work."""
+        if not self._jobs.done(job):
+            return
         self.recovery_point = max(self.recovery_point, job.end_offset)
         self.unflushed_since_ms = None if self.recovery_point >= self.end_offset else now_ms
 
@@ -526,21 +412,34 @@ class Log:
         job.run()
         self.flushed(job, 0)
 
-    def close(self) -> None:
-        """A clean end: everything on disk, with a producer snapshot."""
+    def close_job(self) -> FlushJob:
+        """Writes the files of a clean shutdown, including a producer snapshot; returns the job that makes them durable.
+        Raises OSError.
+        """
         self.active.finish()
         self.save_producers()
-        self.flush_now()
+        return self.flush_job(clean=True)
+
+    def close(self) -> None:
+        """Closes the log cleanly: everything is durable on return. Raises OSError."""
+        job = self.close_job()
+        job.run()
+        self.flushed(job, 0)
+        self.close_files()
+
+    def close_files(self) -> None:
         for segment in self.segments:
             segment.close_files()
 
     def set_topic_id(self, topic_id: bytes) -> None:
         self.topic_id = topic_id
-        self._write(PARTITION_METADATA, checkpoints.encode_partition_metadata(topic_id))
+        self.small_files.save_topic_id(topic_id)
 
     def move(self, directory: str) -> None:
-        """Renames the log's directory."""
+        """Renames the log's directory. A flush that runs meanwhile does not count."""
         self.files.rename(self.directory, directory)
+        self._jobs.moved(self.directory, directory)
         for segment in self.segments:
             segment.moved(directory)
-        self.directory = directory
+        self.directory = self.small_files.directory = directory
+        self.small_files.note_new_names()

@@ -1,33 +1,35 @@
-"""What a partition knows of its producers: epochs, the last five batches of each, and open transactions.
+"""The producer state of a partition: epochs, the last five batches of each producer, and open transactions.
 
-The rules are Kafka's (`ProducerStateManager`, `ProducerAppendInfo`, KIP-98, KIP-360): sequences grow by one per record and wrap from
-2^31 - 1 to 0; a batch that is one of the last five is a duplicate and gets its first offset again; a producer of which nothing is known may
-begin anywhere. State is rebuilt from a snapshot file and the batches behind it.
+The rules are Kafka's (`ProducerStateManager`, `ProducerAppendInfo`, KIP-98, KIP-360): sequences grow by one per record
+and wrap from 2^31 - 1 to 0; a batch that equals one of the last five is a duplicate and gets its first offset again; an
+unknown producer may begin with any sequence. The state is rebuilt from a snapshot file and the batches after it.
 
-The first batch of a transaction is only taken with a `Verification` (KIP-890): the coordinator has said that the partition is part of it,
-and no marker has come between that and the append.
+The first batch of a transaction needs a `Verification` (KIP-890): the coordinator has confirmed that the partition is
+part of the transaction, and no marker was written between this confirmation and the append.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from heapq import heappop, heappush
+from itertools import islice
 from typing import NamedTuple
 
 from crc32c import crc32c
 
 from ..protocol import codec, messages
+from ..protocol.control import Marker
 from ..protocol.errors import ApiError, Errors
-from ..protocol.records import NO_PRODUCER_ID, NO_SEQUENCE, BatchHeader
+from ..protocol.records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, PRODUCER_EPOCH_MAX, BatchHeader
 from .index import AbortedTransaction
 
 KEPT_BATCHES = 5
-NO_EPOCH = -1
+FORGOTTEN_MAX = 1000  # producers that are forgotten in one append
 SNAPSHOT_VERSION = 1
 
 
 class CorruptSnapshot(ValueError):
-    """A snapshot that is not whole; the state is rebuilt from the log instead."""
+    """A damaged snapshot; the state is rebuilt from the log instead."""
 
 
 class Batch(NamedTuple):
@@ -66,7 +68,7 @@ class Producer:
         return self.batches[-1].last_offset if self.batches else -1
 
     def duplicate(self, header: BatchHeader) -> Batch | None:
-        """The batch of which this one is a repetition."""
+        """Returns the batch that this one repeats."""
         if header.producer_epoch == self.epoch:
             for batch in self.batches:
                 if batch.last_sequence == header.last_sequence and batch.first_sequence == header.base_sequence:
@@ -74,15 +76,10 @@ class Producer:
         return None
 
 
-class Marker(NamedTuple):
-    """The end of a transaction, as a control batch says it."""
-
-    committed: bool
-    coordinator_epoch: int
-
-
 class Verification:
-    """A producer's first batch of a transaction is on its way. `raises`: its client speaks version 2 of transactions."""
+    """A pending verification of a producer's first batch of a transaction. `raises`: its client uses transactions
+    version 2, which raises the epoch.
+    """
 
     __slots__ = ("epoch", "lowest_sequence", "raises", "since_ms")
 
@@ -93,35 +90,35 @@ class Verification:
         self.since_ms = since_ms
 
     def note(self, epoch: int, sequence: int) -> None:
-        """Another batch that waits for the same."""
+        """Adds another batch that waits for the same verification."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
 
 
-RAISES_SINCE = 2  # the version of transactions in which a marker's epoch is higher than that of its records
-EPOCH_MAX = 2**15 - 1
+RAISES_SINCE = 2  # the transaction version in which a marker's epoch is higher than that of its records
 
 
 class Producers:
-    """All producers of a partition, by id; the least recently heard first."""
+    """All producers of a partition, by id; the least recently active one first."""
 
     def __init__(self, partition: str = "") -> None:
         self.partition = partition  # for messages
         self.by_id: OrderedDict[int, Producer] = OrderedDict()
         self.open_transactions: dict[int, int] = {}  # producer id to first offset, the oldest first
         self.verifying: dict[int, Verification] = {}  # by producer id
-        self._unreplicated: list[tuple[int, int]] = []  # a heap of ended transactions: the first offset, and the marker's
-        self.snapshot_offset = -1  # up to where the newest snapshot file speaks
+        # a heap of ended transactions: first offset, and offset of the marker
+        self._unreplicated: list[tuple[int, int]] = []
+        self.snapshot_offset = 0  # the offset of the newest snapshot file
 
     @property
     def first_open_offset(self) -> int | None:
-        """The first offset of the transaction that has been open longest."""
+        """The first offset of the oldest open transaction."""
         return next(iter(self.open_transactions.values()), None)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The first offset of a transaction that is open, or whose end the high watermark has not passed."""
+        """Returns the first offset of a transaction that is open, or whose marker is not below the high watermark."""
         ended = self._unreplicated
         while ended and ended[0][1] < high_watermark:
             heappop(ended)
@@ -134,8 +131,12 @@ class Producers:
         producer = self.by_id.get(producer_id)
         return producer is not None and producer.transaction_first_offset >= 0 and producer.epoch == epoch
 
-    def begin_verification(self, producer_id: int, epoch: int, sequence: int, raises: bool, now_ms: int) -> Verification | None:
-        """What a transactional batch must bring along when it is appended; None where its transaction is open. ApiError."""
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, raises: bool, now_ms: int
+    ) -> Verification | None:
+        """Returns the verification that a transactional batch needs;
+        None if its transaction is already open. Raises ApiError.
+        """
         self._check_older(producer_id, epoch)
         if self.is_in_transaction(producer_id, epoch):
             return None
@@ -151,7 +152,8 @@ class Producers:
         if producer is not None and epoch < producer.epoch:
             raise ApiError(
                 Errors.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {producer.epoch}",
+                f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch "
+                f"{producer.epoch}",
             )
 
     def find_duplicate(self, header: BatchHeader) -> Batch | None:
@@ -159,14 +161,16 @@ class Producers:
         return producer.duplicate(header) if producer else None
 
     def check_verified(self, producer_id: int, epoch: int, verification: Verification | None) -> None:
-        """Refuses a transactional batch of which nobody knows whether its transaction is open. ApiError."""
+        """Refuses a transactional batch that has no valid verification. Raises ApiError."""
         if not self.is_in_transaction(producer_id, epoch):
             self._check_older(producer_id, epoch)
             if verification is None or self.verifying.get(producer_id) is not verification:
                 raise ApiError(Errors.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     def check(self, header: BatchHeader, offset: int) -> None:
-        """Refuses a client's batch that does not follow from what its producer wrote. ApiError with Kafka's code and words."""
+        """Refuses a client's batch whose epoch or sequence does not continue those of its producer. Raises ApiError
+        with Kafka's code and message.
+        """
         pid, epoch = header.producer_id, header.producer_epoch
         producer = self.by_id.get(pid)
         verification = self.verifying.get(pid)
@@ -184,14 +188,17 @@ class Producers:
             if header.base_sequence != 0 and producer.epoch != NO_EPOCH:
                 raise ApiError(
                     Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {pid} at offset {offset} in partition {self.partition}: "
-                    f"{epoch} (request epoch), {header.base_sequence} (seq. number), {producer.epoch} (current producer epoch)",
+                    f"Invalid sequence number for new epoch of producer {pid} at offset {offset} in partition "
+                    f"{self.partition}: "
+                    f"{epoch} (request epoch), {header.base_sequence} (seq. number), {producer.epoch} (current "
+                    "producer epoch)",
                 )
         elif producer.epoch != NO_EPOCH and not self._follows(producer.last_sequence, header.base_sequence):
             raise ApiError(
                 Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Out of order sequence number for producer {pid} at offset {offset} in partition {self.partition}: "
-                f"{header.base_sequence} (incoming seq. number), {producer.last_sequence} (current end sequence number)",
+                f"{header.base_sequence} (incoming seq. number), {producer.last_sequence} (current end sequence "
+                "number)",
             )
         if producer.transaction_first_offset >= 0 and not header.is_transactional:
             raise ApiError(
@@ -199,13 +206,21 @@ class Producers:
                 f"Expected transactional write from producer {pid} at offset {offset} in partition {self.partition}",
             )
 
-    def _check_first(self, header: BatchHeader, offset: int, verification: Verification, producer: Producer | None) -> None:
-        """Of the batches that waited for a verification the one with the lowest sequence comes first. ApiError."""
-        head = f"sequence number for producer {header.producer_id} at offset {offset} in partition {self.partition}: {header.base_sequence}"
+    def _check_first(
+        self, header: BatchHeader, offset: int, verification: Verification, producer: Producer | None
+    ) -> None:
+        """Of the batches that waited for a verification,
+        the one with the lowest sequence must come first. Raises ApiError.
+        """
+        head = (
+            f"sequence number for producer {header.producer_id} at offset {offset} in partition {self.partition}: "
+            f"{header.base_sequence}"
+        )
         if verification.raises and header.base_sequence != 0 and (producer is None or not producer.batches):
             raise ApiError(
                 Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Invalid {head} (incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer with no existing state.",
+                f"Invalid {head} (incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer "
+                "with no existing state.",
             )
         if header.base_sequence > verification.lowest_sequence:
             raise ApiError(
@@ -214,15 +229,19 @@ class Producers:
             )
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, version: int, offset: int) -> None:
-        """Refuses a marker of an older producer or coordinator. `version`: that of the client's transactions.
+        """Refuses a marker of an older producer or coordinator. `version`: the client's transaction version.
 
-        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        Raises ApiError(INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED).
         """
         producer = self.by_id.get(producer_id)
         if producer is None:
             return
         raises = version >= RAISES_SINCE
-        repeated = raises and epoch == producer.epoch and (producer.transaction_first_offset < 0 or epoch == EPOCH_MAX)
+        repeated = (
+            raises
+            and epoch == producer.epoch
+            and (producer.transaction_first_offset < 0 or epoch == PRODUCER_EPOCH_MAX)
+        )
         if not repeated and (epoch < producer.epoch or (raises and epoch == producer.epoch)):
             raise ApiError(
                 Errors.INVALID_PRODUCER_EPOCH,
@@ -232,7 +251,8 @@ class Producers:
         if producer.coordinator_epoch > coordinator_epoch:
             raise ApiError(
                 Errors.TRANSACTION_COORDINATOR_FENCED,
-                f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition {self.partition}: "
+                f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition "
+                f"{self.partition}: "
                 f"{coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
             )
 
@@ -241,41 +261,44 @@ class Producers:
         return first == (last + 1) & 0x7FFFFFFF
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
-        """Notes a batch of records that has been appended, or was found in the log."""
+        """Updates the state with a batch of records that was appended, or read from the log."""
         pid = header.producer_id
         if pid == NO_PRODUCER_ID:
             return
-        producer = self.by_id.get(pid)
-        if producer is None:
-            producer = self.by_id[pid] = Producer(header.producer_epoch)
-        elif producer.epoch != header.producer_epoch:
-            producer.epoch = header.producer_epoch
-            producer.batches.clear()
+        producer = self._heard(header)
         last_offset = base_offset + header.last_offset_delta
-        producer.batches.append(Batch(header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp))
+        producer.batches.append(
+            Batch(header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
+        )
         del producer.batches[:-KEPT_BATCHES]
         producer.last_timestamp = header.max_timestamp
         if header.is_transactional and producer.transaction_first_offset < 0:
             producer.transaction_first_offset = self.open_transactions[pid] = base_offset
         if header.is_transactional:
             self.verifying.pop(pid, None)
-        self.by_id.move_to_end(pid)
 
-    def end_transaction(self, header: BatchHeader, marker: Marker, offset: int) -> AbortedTransaction | None:
-        """Notes a marker at `offset`; returns the entry of an aborted transaction."""
+    def _heard(self, header: BatchHeader) -> Producer:
+        """Returns the producer of a batch in the batch's epoch, as the one heard last."""
         pid = header.producer_id
         producer = self.by_id.get(pid)
         if producer is None:
             producer = self.by_id[pid] = Producer(header.producer_epoch)
+            return producer
         if producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
+        self.by_id.move_to_end(pid)
+        return producer
+
+    def end_transaction(self, header: BatchHeader, marker: Marker, offset: int) -> AbortedTransaction | None:
+        """Ends a transaction with the marker at `offset`; returns its index entry if it was aborted."""
+        pid = header.producer_id
+        producer = self._heard(header)
         first = producer.transaction_first_offset
         producer.transaction_first_offset = -1
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = header.max_timestamp
         self.open_transactions.pop(pid, None)
-        self.by_id.move_to_end(pid)
         verification = self.verifying.get(pid)
         if verification is not None and not (verification.raises and verification.epoch == header.producer_epoch):
             del self.verifying[pid]
@@ -288,12 +311,21 @@ class Producers:
         return AbortedTransaction(0, pid, first, offset, open_now if open_now is not None else offset + 1)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forgets producers without a transaction that have not been heard for `expiration_ms`."""
+        """Removes producers without an open transaction that have been inactive for `expiration_ms`."""
         for pid in [p for p, s in self.by_id.items() if now_ms - s.last_timestamp >= expiration_ms]:
             if self.by_id[pid].transaction_first_offset < 0:
                 del self.by_id[pid]
         for pid in [p for p, v in self.verifying.items() if now_ms - v.since_ms >= expiration_ms]:
             del self.verifying[pid]
+
+    def forget(self, count: int) -> None:
+        """Removes the `count` producers that were silent for longest, except those with open transactions; looks at
+        FORGOTTEN_MAX of them at most.
+        """
+        for pid in list(islice(self.by_id, min(count + len(self.open_transactions), FORGOTTEN_MAX))):
+            if count > 0 and self.by_id[pid].transaction_first_offset < 0:
+                del self.by_id[pid]
+                count -= 1
 
     # snapshot files
 
@@ -315,12 +347,14 @@ class Producers:
                     current_txn_first_offset=p.transaction_first_offset,
                 )
             )
-        body = codec.build("ProducerSnapshot", SNAPSHOT_VERSION, messages.ProducerSnapshot(crc=0, producer_entries=entries))
+        body = codec.build(
+            "ProducerSnapshot", SNAPSHOT_VERSION, messages.ProducerSnapshot(crc=0, producer_entries=entries)
+        )
         body[0:4] = crc32c(bytes(body[4:])).to_bytes(4, "big")
         return SNAPSHOT_VERSION.to_bytes(2, "big") + bytes(body)
 
     def load_snapshot(self, data: bytes, offset: int) -> None:
-        """Takes the state from a snapshot file. CorruptSnapshot leaves it empty."""
+        """Loads the state from a snapshot file. After CorruptSnapshot the state is empty."""
         self.by_id.clear()
         self.open_transactions.clear()
         if len(data) < 10 or int.from_bytes(data[:2], "big") != SNAPSHOT_VERSION:

@@ -1,4 +1,4 @@
-"""Which segments of a log have had their time. Pure decisions; the log carries them out."""
+"""Chooses the segments that retention removes. Pure decisions; the log carries them out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from .segment import Segment
 
 
 def due(log: Log, high_watermark: int, now_ms: int) -> list[Segment]:
-    """The segments at the front that time, size or a moved log start let go, none of them beyond the high watermark.
+    """Returns the segments at the front of the log that retention by time, by size or by log start offset removes; none
+    above the high watermark.
 
-    Compacted logs without `delete` lose only what lies before their start.
+    Compacted logs without `delete` lose only segments before their log start offset.
     """
     gone = _below_start(log, high_watermark)
     if not log.settings.is_deleted:
@@ -23,7 +24,11 @@ def due(log: Log, high_watermark: int, now_ms: int) -> list[Segment]:
 
 def _below_start(log: Log, high_watermark: int) -> list[Segment]:
     starts = log.bases[1:]
-    return [s for s, after in zip(log.segments, starts, strict=False) if after <= log.start_offset and after <= high_watermark]
+    return [
+        s
+        for s, after in zip(log.segments, starts, strict=False)
+        if after <= log.start_offset and after <= high_watermark
+    ]
 
 
 def _too_old(log: Log, now_ms: int) -> dict[int, bool]:

@@ -1,61 +1,49 @@
-"""One segment of a log: a file of batches with its two indexes.
+"""One segment of a log: a file of batches with its indexes.
 
-The file is the truth. `BatchInfo` is what the rest of storage needs of a batch, of any format version; `Segment.scan` reads
-it from the file in small steps, so that nothing here takes memory in proportion to the log.
+The file is authoritative; indexes can be rebuilt from it. `Segment.scan` reads the file in small steps, so that memory
+does not grow with the log.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, BatchAt, BatchHeader, header_at
+from ..protocol.buffers import Data
+from ..protocol.errors import ApiError, Errors, MalformedMessage
+from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, computed_crc
+from .batch_info import BatchInfo, info_at, passed_over
 from .files import Files, Handle, HandlePool
-from .index import AbortedIndex, AbortedTransaction, OffsetIndex, TimeIndex, decode_aborted, encode_aborted
-from .layout import DELETED, INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from .index import AbortedIndex, AbortedTransaction, OffsetIndex, TimeIndex
+from .layout import DELETED, INDEX, INDEX_ENTRY, LOG, SNAPSHOT, TIME_INDEX, TIME_INDEX_ENTRY, TXN_INDEX, file_name
 
 SCAN_BYTES = 4096 + HEADER_SIZE
-MAGIC_AT = 16
-NO_TIMESTAMP = -1
-_LEGACY = struct.Struct(">qiIbb")
+# The batches between two index entries, at most: those that fit into `settings.INDEX_INTERVAL_BYTES_MAX` are fewer.
+SCAN_BATCHES_MAX = 4096
+MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
-class BatchInfo(NamedTuple):
-    """A batch in a file; for message sets of version 0 and 1, an outer entry, and `header` is None."""
+class IndexDamaged(ApiError):
+    """An index of a segment differs from the log; whatever needs it fails until it is rebuilt (`rebuilding`)."""
 
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    magic: int
-    header: BatchHeader | None
-
-
-def info_of(at: BatchAt, position: int) -> BatchInfo:
-    h = at.header
-    return BatchInfo(position, h.size, h.base_offset, h.last_offset, h.max_timestamp, h.magic, h)
+    def __init__(self, segment: Segment, suffix: str, wrong: str) -> None:
+        super().__init__(Errors.KAFKA_STORAGE_ERROR)
+        self.segment = segment
+        self.suffix = suffix  # of the index; that of the offset index stands for the time index too
+        self.wrong = wrong
+        self.is_final = False  # it cannot be rebuilt
 
 
-def info_at(buf: Any, start: int, position: int) -> BatchInfo | None:
-    """What the bytes at `start` say of a batch; None when they cannot be one, or are too few to tell."""
-    left = len(buf) - start
-    if left < LOG_OVERHEAD + 6:
-        return None
-    offset, length, _, magic, _ = _LEGACY.unpack_from(buf, start)
-    if magic == 2:
-        if left < HEADER_SIZE or length < HEADER_SIZE - LOG_OVERHEAD:
-            return None
-        return info_of(BatchAt(start, header_at(buf, start)), position)
-    if magic not in (0, 1) or length < 14 or left < LOG_OVERHEAD + 14:
-        return None
-    timestamp = struct.unpack_from(">q", buf, start + MAGIC_AT + 2)[0] if magic else NO_TIMESTAMP
-    return BatchInfo(position, length + LOG_OVERHEAD, offset, offset, timestamp, magic, None)
+def _nothing(_: IndexDamaged) -> None:
+    """Used while the segment does not belong to a log."""
 
 
 class Segment:
-    """A file of batches from `base_offset` on. Only its log appends to it; anyone may hold it to read it."""
+    """A file of batches from `base_offset` on. Only its log appends to it; others may hold it open for reading.
+
+    `on_damaged` is called when an index is found to differ from the log, before IndexDamaged is raised.
+    """
 
     def __init__(self, pool: HandlePool, directory: str, base_offset: int, created_ms: int, size: int = 0) -> None:
         self.pool = pool
@@ -64,9 +52,10 @@ class Segment:
         self._name = file_name(base_offset, "")
         self.created_ms = created_ms
         self.size = size
-        self.suffix = ""  # `.deleted` once it is on its way out
+        self.suffix = ""  # `.deleted` after its removal from the log
         self.is_longer = False  # whether the file was allocated in advance
-        self.holds = 0  # readers that have yet to read from it
+        self.holds = 0  # readers that have not finished reading
+        self.on_damaged: Callable[[IndexDamaged], None] = _nothing
         self.rolling_timestamp: int | None = None  # the largest timestamp of its first append
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
@@ -74,8 +63,12 @@ class Segment:
         self._index: OffsetIndex | None = None if size else OffsetIndex(base_offset)
         self._times: TimeIndex | None = None if size else TimeIndex(base_offset)
         self._aborted: AbortedIndex | None = None
-        self._saved = {INDEX: -1, TIME_INDEX: -1}  # sizes of the indexes in their files, where they are known
-        self.unsynced: set[str] = set()  # which of its small files were written since they were last made durable
+        self._saved = {INDEX: -1, TIME_INDEX: -1, TXN_INDEX: 0}  # sizes of the indexes in their files, if known
+        # how many entries come from a file and are compared with the log when they are used
+        self._loaded = {INDEX: 0, TIME_INDEX: 0}
+        self._checked: set[tuple[str, int]] = set()  # the entries that were found to agree with the log
+        self._is_own = not size  # this process has made the indexes from the batches
+        self.unsynced: set[str] = set()  # small files that were written since the last sync
 
     def __repr__(self) -> str:
         return f"Segment({self.directory}/{self.base_offset}, {self.size} bytes)"
@@ -94,17 +87,19 @@ class Segment:
     @property
     def index(self) -> OffsetIndex:
         if self._index is None:
-            self._index = OffsetIndex(self.base_offset, self._read_trimmed(INDEX, 8))
+            index = self._index = OffsetIndex(self.base_offset, self._read_trimmed(INDEX, INDEX_ENTRY.size))
+            self._loaded[INDEX] = len(index)
         return self._index
 
     @property
     def times(self) -> TimeIndex:
         if self._times is None:
-            self._times = TimeIndex(self.base_offset, self._read_trimmed(TIME_INDEX, 12))
+            times = self._times = TimeIndex(self.base_offset, self._read_trimmed(TIME_INDEX, TIME_INDEX_ENTRY.size))
+            self._loaded[TIME_INDEX] = len(times)
         return self._times
 
     def _read_trimmed(self, suffix: str, width: int) -> bytes:
-        """An index file without the zeros that a preallocated one ends with after a crash of Kafka."""
+        """Reads an index file without the zeros at the end of a preallocated file after a crash of Kafka."""
         try:
             data = self.files.read(self.path(suffix))
         except FileNotFoundError:
@@ -115,7 +110,7 @@ class Segment:
         return data[:end]
 
     def create(self, bytes_in_advance: int = 0) -> None:
-        """Makes the file anew. What is allocated in advance are zeros, which `finish` cuts off and recovery passes over."""
+        """Creates the file. Preallocated bytes are zeros, which `finish` truncates and recovery ignores."""
         handle = self.pool.open(self.path(LOG), create=True)
         handle.truncate(0)
         if bytes_in_advance:
@@ -123,15 +118,19 @@ class Segment:
             self.is_longer = True
 
     def load_timestamps(self) -> None:
-        """Takes the largest timestamp from the time index."""
+        """Sets the largest timestamp from the time index."""
         self.max_timestamp, self.max_timestamp_offset = self.times.last()
+
+    def check_last_timestamp(self) -> None:
+        """Compares the last entry of the time index with the log. Raises IndexDamaged."""
+        self._check_time(len(self.times) - 1)
 
     # appending
 
-    def append(self, data: Any, batches: list[BatchInfo], interval_bytes: int) -> None:
-        """Writes batches, which are at their positions in the file already by number, and notes them in the indexes.
+    def append(self, data: Data, batches: list[BatchInfo], interval_bytes: int) -> None:
+        """Writes batches whose positions are those in the file, and adds them to the indexes.
 
-        On OSError the file is cut back to what it held.
+        After an OSError the file is truncated to its former size.
         """
         handle = self.handle
         try:
@@ -146,7 +145,7 @@ class Segment:
         self.size += len(data)
 
     def note(self, batch: BatchInfo, interval_bytes: int) -> None:
-        """Enters a batch into the indexes where an entry is due."""
+        """Adds a batch to the indexes if an entry is due."""
         if batch.max_timestamp > self.max_timestamp:
             self.max_timestamp = batch.max_timestamp
             self.max_timestamp_offset = batch.last_offset
@@ -157,64 +156,89 @@ class Segment:
         self.bytes_since_index += batch.size
 
     def finish(self) -> None:
-        """Makes the time index end with the largest timestamp and the file with the last batch; done before it is closed or rolled."""
+        """Completes the time index with the largest timestamp and truncates the file after the last batch; called
+        before it is closed or rolled.
+        """
         if self.is_longer:
             self.handle.truncate(self.size)
             self.is_longer = False
+            self.unsynced.add(LOG)
         if self.size:
             self.times.append(self.max_timestamp, self.max_timestamp_offset)
 
     def save_indexes(self) -> None:
-        """Writes what the indexes gained since the last time; not synced, as they can be rebuilt."""
-        for suffix, data in ((INDEX, self.index.data), (TIME_INDEX, self.times.data)):
-            saved = self._saved[suffix]
-            if saved == len(data):
-                continue
-            handle = self.pool.open(self.path(suffix), create=True)
-            if not 0 <= saved < len(data):
-                handle.truncate(len(data))
-                saved = 0
-            if len(data) > saved:
-                handle.write_at(saved, data[saved:])
-            self._saved[suffix] = len(data)
-            self.unsynced.add(suffix)
+        """Writes new index entries; does not sync them, because they can be rebuilt."""
+        for suffix, index in ((INDEX, self._index), (TIME_INDEX, self._times), (TXN_INDEX, self._aborted)):
+            if index is not None:
+                self._save(suffix, index.data)
+
+    def _save(self, suffix: str, data: bytearray) -> None:
+        saved = self._saved[suffix]
+        if saved == len(data):
+            return
+        handle = self.pool.open(self.path(suffix), create=True)
+        if not 0 <= saved < len(data):
+            handle.truncate(len(data))
+            saved = 0
+        if len(data) > saved:
+            handle.write_at(saved, data[saved:])
+        self._saved[suffix] = len(data)
+        self.unsynced.add(suffix)
 
     def take_unsynced(self) -> list[str]:
-        """The paths of the indexes that the caller is to make durable."""
+        """Returns the paths of the indexes that the caller must sync."""
         paths = [self.path(suffix) for suffix in sorted(self.unsynced)]
         self.unsynced.clear()
         return paths
 
     @property
     def aborted(self) -> AbortedIndex:
-        """Its aborted transactions, read when they are first asked for."""
+        """The aborted transactions of the segment, read on first access."""
         if self._aborted is None:
             path = self.path(TXN_INDEX)
             self._aborted = AbortedIndex(self.files.read(path) if self.files.exists(path) else b"")
+            self._saved[TXN_INDEX] = len(self._aborted.data)
         return self._aborted
 
+    def load_aborted(self) -> None:
+        """Reads the aborted transactions, so that `add_aborted` cannot fail. Raises OSError."""
+        _ = self.aborted
+
     def add_aborted(self, transaction: AbortedTransaction) -> None:
-        aborted = self.aborted
-        handle = self.pool.open(self.path(TXN_INDEX), create=True)
-        handle.write_at(len(aborted.data), encode_aborted(transaction))
-        aborted.append(transaction)
-        self.unsynced.add(TXN_INDEX)
+        """Adds an aborted transaction. If its file cannot be written now, it is written with the other indexes, which
+        reports a failure.
+        """
+        self.aborted.append(transaction)
+        with contextlib.suppress(OSError):
+            self._save(TXN_INDEX, self.aborted.data)
 
-    def reset_aborted(self) -> None:
-        """Forgets them: they are found anew in the log."""
-        self._aborted = None
-        path = self.path(TXN_INDEX)
-        if self.files.exists(path):
-            self.pool.close(path)
-            self.files.remove(path)
-
-    def _forget_saved(self) -> None:
-        self._saved = dict.fromkeys(self._saved, -1)
+    def set_aborted(self, made: AbortedIndex) -> None:
+        """Replaces the aborted transactions after they were rebuilt from the log."""
+        self._aborted = made
+        self._saved[TXN_INDEX] = -1 if len(made) or self.files.exists(self.path(TXN_INDEX)) else 0
 
     def reset_indexes(self) -> None:
         self._index, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         self._forget_saved()
         self.max_timestamp, self.max_timestamp_offset, self.bytes_since_index = NO_TIMESTAMP, self.base_offset, 0
+
+    def take_indexes(self, made: Segment) -> None:
+        """Takes over the indexes that were made again from the same file."""
+        self._index, self._times = made.index, made.times
+        self._forget_saved()
+        self.max_timestamp, self.max_timestamp_offset = made.max_timestamp, made.max_timestamp_offset
+        self.bytes_since_index = made.bytes_since_index
+
+    def _forget_saved(self) -> None:
+        self._saved[INDEX] = self._saved[TIME_INDEX] = -1
+        self._loaded[INDEX] = self._loaded[TIME_INDEX] = 0
+        self._is_own = True
+
+    def damaged(self, suffix: str, wrong: str) -> IndexDamaged:
+        """Reports a damaged index; returns the exception for what needs it. `wrong`: a sentence."""
+        found = IndexDamaged(self, suffix, wrong)
+        self.on_damaged(found)
+        return found
 
     # reading
 
@@ -222,7 +246,9 @@ class Segment:
         return self.handle.read_at(position, length)
 
     def scan(self, position: int = 0, end: int | None = None) -> Iterator[BatchInfo]:
-        """The batches from `position` to `end`, which is the segment's size unless given; stops at bytes that are none."""
+        """Yields the batches from `position` to `end`, by default the segment's size;
+        stops at bytes that are not a batch.
+        """
         end = self.size if end is None else end
         chunk, chunk_at = b"", 0
         while position + LOG_OVERHEAD + 6 <= end:
@@ -236,48 +262,139 @@ class Segment:
             yield info
             position += info.size
 
+    def scan_live(self, position: int = 0) -> Iterator[BatchInfo]:
+        """Like `scan`, up to the size that the segment has at the end of the scan; appends may come in between."""
+        before = -1
+        while before < position < self.size:
+            before = position
+            for batch in self.scan(position):
+                position = batch.position + batch.size
+                yield batch
+
+    def position_before(self, offset: int) -> int:
+        """Returns where a scan for `offset` starts: at a batch that begins at or before it,
+        by the sparse index. Raises IndexDamaged.
+        """
+        slot = self.index.slot_before(offset)
+        if slot < 0:
+            return 0
+        if not self._is_true(slot):
+            raise self.damaged(INDEX, "a position is not that of a batch")
+        return self.index.entry(slot)[1]
+
+    def _is_true(self, slot: int) -> bool:
+        """Whether an entry of the offset index names a batch that begins at or before its offset, followed by another
+        batch or the end.
+        """
+        if slot >= self._loaded[INDEX] or (INDEX, slot) in self._checked:
+            return True
+        offset, position = self.index.entry(slot)
+        batches = self.scan(position)
+        batch, after = next(batches, None), next(batches, None)
+        if (
+            batch is None
+            or not self.base_offset <= batch.base_offset <= offset
+            or batch.last_offset < batch.base_offset
+        ):
+            return False
+        if position + batch.size != self.size and (after is None or after.base_offset <= batch.last_offset):
+            return False
+        self._checked.add((INDEX, slot))
+        return True
+
+    def batch_before(self, position: int) -> int:
+        """Returns where an indexed batch before `position` begins; 0 if there is none. Raises IndexDamaged."""
+        slot = self.index.slot_at_or_after(position) - 1
+        if slot < 0:
+            return 0
+        if not self._is_true(slot):
+            raise self.damaged(INDEX, "a position is not that of a batch")
+        return self.index.entry(slot)[1]
+
+    def offset_after(self, position: int) -> int | None:
+        """Returns the offset of the first indexed batch at or after `position`;
+        None if there is none. Raises IndexDamaged.
+        """
+        slot = self.index.slot_at_or_after(position)
+        if slot == len(self.index):
+            return None
+        if not self._is_true(slot):
+            raise self.damaged(INDEX, "a position is not that of a batch")
+        batch = next(self.scan(self.index.entry(slot)[1]), None)
+        return None if batch is None else batch.base_offset
+
+    def position_before_timestamp(self, timestamp: int) -> int:
+        """Returns where a scan for the first record at or after `timestamp` starts. Raises IndexDamaged."""
+        slot = self.times.slot_before(timestamp)
+        if slot < 0:
+            return 0
+        self._check_time(slot)
+        return self.position_before(self.times.entry(slot)[1])
+
+    def _check_time(self, slot: int) -> None:
+        """Raises IndexDamaged unless the batch of an entry of the time index has the entry's timestamp."""
+        if slot >= self._loaded[TIME_INDEX] or slot < 0 or (TIME_INDEX, slot) in self._checked:
+            return
+        timestamp, offset = self.times.entry(slot)
+        batch = self.find(offset)
+        if batch is None or batch.base_offset > offset or batch.max_timestamp != timestamp:
+            raise self.damaged(INDEX, "a timestamp is not that of its batch")
+        self._checked.add((TIME_INDEX, slot))
+
     def find(self, offset: int, end: int | None = None) -> BatchInfo | None:
-        """The first batch that ends at `offset` or behind it."""
-        for batch in self.scan(self.index.position_before(offset), end):
+        """Returns the first batch that ends at or after `offset`. Raises IndexDamaged."""
+        position, passed = self.position_before(offset), 0
+        end = self.size if end is None else end
+        while position + LOG_OVERHEAD + 6 <= end:
+            chunk = self.read(position, min(SCAN_BYTES, end - position))
+            start, count = passed_over(chunk, offset, end - position)
+            position, passed = position + start, passed + count
+            batch = info_at(chunk, start, position)
+            if batch is None and start:
+                continue  # it begins after the chunk, or at its end
+            if batch is None or position + batch.size > end:
+                return None
+            if passed >= SCAN_BATCHES_MAX and not self._is_own:
+                raise self.damaged(INDEX, "there are too few entries")
             if batch.last_offset >= offset:
                 return batch
+            position, passed = position + batch.size, passed + 1
         return None
+
+    def is_whole_from(self, offset: int, end: int) -> bool:
+        """Whether the batches from the one that holds `offset` on lead to the position `end` without other bytes
+        between them.
+        """
+        position = self.position_before(offset)
+        for batch in self.scan(position, end):
+            position = batch.position + batch.size
+        return position == end
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps the file open while it is read in steps."""
+        self.holds += 1
+        try:
+            yield
+        finally:
+            self.holds -= 1
 
     def read_batch(self, batch: BatchInfo) -> bytes:
         return self.read(batch.position, batch.size)
 
+    def read_whole(self, batch: BatchInfo) -> bytes:
+        """Reads a batch of version 2. Raises MalformedMessage if its CRC is wrong because the file was damaged."""
+        data = self.read_batch(batch)
+        if batch.header is not None and computed_crc(data, 0, len(data)) != batch.header.crc:
+            raise MalformedMessage(
+                "records", f"{self.path(LOG)}: position {batch.position}: the CRC of the batch is wrong"
+            )
+        return data
+
     # on disk
 
-    def truncate(self, offset: int) -> int:
-        """Removes batches that end at `offset` or behind it; returns how many bytes went."""
-        batch = self.find(offset)
-        size = self.size if batch is None else batch.position
-        gone = self.size - size
-        self.index.truncate(offset)
-        self.times.truncate(offset)
-        if gone:
-            self.handle.truncate(size)
-            self.handle.sync()
-            self.size = size
-        self.max_timestamp, self.max_timestamp_offset = self.times.last()
-        for rest in self.scan(self.index.position_before(offset)):
-            if rest.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = rest.max_timestamp, rest.last_offset
-        self._forget_saved()
-        self.save_indexes()
-        self._truncate_aborted(offset)
-        return gone
-
-    def _truncate_aborted(self, offset: int) -> None:
-        path = self.path(TXN_INDEX)
-        if self.files.exists(path):
-            kept = [t for t in decode_aborted(self.files.read(path)) if t.last_offset < offset]
-            self.pool.close(path)
-            self.files.replace(path, b"".join(encode_aborted(t) for t in kept))
-            self._aborted = None
-
     def rename(self, suffix: str) -> None:
-        """Gives all its files another suffix; what is being read stays readable."""
+        """Renames all files to another suffix; open readers can continue."""
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             old = self.path(kind)
             new = f"{self.directory}/{self._name}{kind}{suffix}"
@@ -287,7 +404,7 @@ class Segment:
         self.suffix = suffix
 
     def moved(self, directory: str) -> None:
-        """The directory has another name."""
+        """Records the new name of the directory."""
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             name = f"{self._name}{kind}{self.suffix}"
             self.pool.renamed(f"{self.directory}/{name}", f"{directory}/{name}")
@@ -297,38 +414,15 @@ class Segment:
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             self.pool.close(self.path(kind))
 
-    def remove(self) -> None:
+    def close_for_removal(self) -> list[str]:
+        """Closes the files; returns the paths of those that there may be."""
         self.close_files()
-        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT):
-            path = self.path(kind)
+        return [self.path(kind) for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT)]
+
+    def remove(self) -> None:
+        for path in self.close_for_removal():
             if self.files.exists(path):
                 self.files.remove(path)
 
     def mark_deleted(self) -> None:
         self.rename(DELETED)
-
-
-class FileSlice:
-    """A stretch of a segment that a reply is to carry: fixed before the reply's first byte leaves, read when it is sent."""
-
-    __slots__ = ("length", "position", "segment")
-
-    def __init__(self, segment: Segment, position: int, length: int) -> None:
-        self.segment = segment
-        self.position = position
-        self.length = length
-        segment.holds += 1
-
-    def __len__(self) -> int:
-        return self.length
-
-    def read(self, start: int, length: int) -> bytes:
-        """`length` bytes from `start` of the slice."""
-        return self.segment.read(self.position + start, min(length, self.length - start))
-
-    def release(self) -> None:
-        """The slice has been sent, or never will be."""
-        self.segment.holds -= 1
-
-    def __bytes__(self) -> bytes:
-        return self.read(0, self.length)

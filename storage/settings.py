@@ -1,4 +1,4 @@
-"""What a topic's configuration means to its logs: Kafka's keys in snake_case, parsed."""
+"""The topic configuration of a log: Kafka's keys in snake_case, parsed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 FOREVER = 2**63 - 1
+# Between two index entries; with `index.interval.bytes=2147483647` a fetch would look at every batch of its segment.
+INDEX_INTERVAL_BYTES_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """The topic configs that a log obeys, with Kafka 4.4's defaults."""
+    """The topic configs that a log uses, with Kafka 4.4's defaults."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     delete_retention_ms: int = 86_400_000
@@ -34,7 +36,7 @@ class LogSettings:
 
     @property
     def bytes_in_advance(self) -> int:
-        """How long the file of a new segment is before anything is written to it."""
+        """The preallocated size of a new segment's file."""
         return self.segment_bytes if self.preallocate else 0
 
     @property
@@ -51,7 +53,10 @@ class LogSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogSettings:
-        """From parsed values under Kafka's own names; keys that are not a log's are left."""
+        """Makes settings from parsed values under Kafka's names; ignores keys that a log does not use. Indexes may have
+        more entries than Kafka's.
+        """
         names = {f.name.replace("_", "."): f.name for f in fields(cls)}
         known = {names[key]: value for key, value in values.items() if key in names}
-        return replace(cls(), **known)
+        made = replace(cls(), **known)
+        return replace(made, index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -10,14 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 
-from .differential import Pair, Tally
 from .oracle import jars
 from .oracle.kafka import Kafka
-from .wire import Wire
+from .support import transcripts
+from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally
+from .support.poll import until
+from .support.transcripts import Transcript
+from .support.wire import Wire
 
 
 def _without(command: str, name: str) -> str | None:
@@ -26,6 +31,7 @@ def _without(command: str, name: str) -> str | None:
 
 NEEDS: dict[str, Callable[[], str | None]] = {
     "oracle": jars.missing,
+    "gcc": lambda: _without("gcc", "a C compiler"),
     "go": lambda: _without("go", "Go"),
     "node": lambda: _without("npm", "Node.js and npm"),
 }
@@ -40,13 +46,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection() -> None:
+    """What is imported and collected stays: the garbage collector would look at it again and again in vain."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: from here on the garbage collector passes them over."""
+    gc.freeze()
+    gc.enable()
+
+
 LEFT: dict[Path, str] = {}  # data directories that tests left, and which test that was
 
 
-WRONG_ON_PURPOSE = ("test_records_are_checked_in_full_when_asked",)
-
-
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
+    settings.register_profile("all", max_examples=200, deadline=None, derandomize="CI" in os.environ)
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
+    if "not oracle" not in config.option.markexpr:
+        _keep_directories()
+
+
+def _keep_directories() -> None:
     """What a broker wrote stays until the end of the run, for Kafka's own tool to read."""
     if jars.missing() is not None:
         return
@@ -56,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
         test = os.environ.get("PYTEST_CURRENT_TEST", "")
         if broker.running:
             broker.stop()
-        if broker.data_directory.exists() and not any(name in test for name in WRONG_ON_PURPOSE):
+        if broker.data_directory.exists():
             kept = Path(tempfile.mkdtemp(prefix="ottla-left-"))
             shutil.copytree(broker.data_directory, kept / "data", ignore=shutil.ignore_patterns("*-delete"))
             LEFT[kept] = test
@@ -66,8 +88,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Kafka's DumpLogSegments over every directory that a test left; a file that it does not like fails the run, by the test's name."""
-    from .dumps import check_directory
+    """Kafka's DumpLogSegments over every directory that a test left; a file that it does not like fails the run, by the
+    test's name.
+    """
+    from .support.dumps import check_directory
 
     files = 0
     wrong = []
@@ -79,10 +103,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         else:
             shutil.rmtree(directory, ignore_errors=True)
     if LEFT:
-        print(f"\n{files} files of {len(LEFT)} data directories read by Kafka's DumpLogSegments, {len(wrong)} directories with complaints")
+        print(
+            f"\n{files} files of {len(LEFT)} data directories read by Kafka's DumpLogSegments, {len(wrong)} "
+            "directories with complaints"
+        )
     if wrong:
         print("\n".join(wrong))
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR  # no second run of a test mends it
 
 
 @pytest.fixture
@@ -96,7 +123,7 @@ def quiet() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Kafka]:
     """Apache Kafka 4.4.0, one for the session."""
-    with Kafka({"group.consumer.assignment.interval.ms": 1000}) as kafka:
+    with Kafka({"group.consumer.assignment.interval.ms": 1000, **WITHOUT_RETENTION}) as kafka:
         yield kafka
 
 
@@ -110,28 +137,58 @@ def broker() -> Iterator[Broker]:
 # two brokers side by side; the module that compares them has a fixture `ours`
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tally() -> Tally:
     return Tally()
 
 
+@pytest.fixture(scope="session")
+def kept() -> Iterator[Kept]:
+    found = Kept()
+    yield found
+    found.close()
+
+
 @pytest.fixture(scope="module")
-def settled(oracle: Kafka) -> None:
+def kafka(request: pytest.FixtureRequest) -> str:
+    """Kafka's address for the differential stories; empty where its transcripts are played."""
+    if transcripts.mode() == "recorded":
+        return ""
+    oracle: Kafka = request.getfixturevalue("oracle")
+    return oracle.bootstrap_servers
+
+
+@pytest.fixture(scope="module")
+def settled(kafka: str) -> None:
     """Kafka answers before it has caught up with its own metadata; what is compared is what it says after that."""
-    with Wire(oracle.bootstrap_servers) as wire:
-        for _ in range(10_000):
-            ids = wire.ask("InitProducerId", 4, m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
-            listed = wire.ask("ApiVersions", 4, m.ApiVersionsRequest(client_software_name="w", client_software_version="1"))
-            if ids.error_code == 0 and listed.finalized_features:
-                return
-    raise AssertionError("Kafka does not settle")
+    if not kafka:
+        return
+    with Wire(kafka) as wire:
+        ids = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        versions = m.ApiVersionsRequest(client_software_name="w", client_software_version="1")
+
+        def is_settled() -> bool:
+            first = wire.ask("InitProducerId", 4, ids)
+            return first.error_code == 0 and bool(wire.ask("ApiVersions", 4, versions).finalized_features)
+
+        until(is_settled, "Kafka settles")
 
 
 @pytest.fixture
-def pair(ours: Broker, oracle: Kafka, settled: None, tally: Tally) -> Iterator[Pair]:
-    found = Pair(ours.bootstrap_servers, oracle.bootstrap_servers, tally)
-    before = len(tally.differences)
+def pair(ours: Broker, kafka: str, settled: None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Pair]:
+    transcript = Transcript(request.node.nodeid, playing=not kafka)
+    found = Pair(ours.bootstrap_servers, kafka, tally, transcript)
+    tally.stories.add(transcript.path)
+    before, stale_before = len(tally.differences), len(tally.stale)
     yield found
     found.close()
     fresh = tally.differences[before:]
     assert not fresh, "\n".join([f"{len(fresh)} differences", *fresh[:12]])
+    if transcripts.mode() == "record":
+        transcript.write()
+    else:
+        stale = tally.stale[stale_before:]
+        assert not stale, "\n".join(
+            ["Kafka says something else than its transcript (`make transcripts` writes it again):", *stale[:12]]
+        )
+        assert transcript.entries, f"there is no transcript {transcript.path.name}; `make transcripts` writes it"

@@ -1,118 +1,340 @@
 """Produce, versions 3 to 13: appends one record batch per partition.
 
-3 record batches (KIP-98); 5 log start offset; 7 zstd (KIP-110); 8 record errors (KIP-467); 9 flexible; 10 the new leader
-(KIP-951); 11 and 12 transactions of KIP-890; 13 topic ids (KIP-516). 0 to 2 are listed and refused.
-The first batch of a transaction in a partition waits for the transaction's coordinator; version 12 and newer add the partition themselves.
-acks=0 gets no reply; an error then ends the connection. acks=all waits for the high watermark, at most `timeout.ms`.
-One record at a time takes 0.7 to 0.85 of the time that Kafka takes, by how Python was built: most of it is the kernel's.
+**Behaviour**
+- acks=0 gets no reply; an error then closes the connection.
+- acks=all waits for the high watermark, at most `timeout.ms`; the records stay in the log after a timeout.
+- Records are decompressed only if the batch header gives a reason (`storage.validation`). Batches that take long are
+  decompressed in steps, so that the event loop continues.
+- A batch may decompress to at most 32 times its size or 32 MiB, whichever is more (Kafka: 2 GiB).
+- The first batch of a transaction in a partition waits until the transaction coordinator has verified it (KIP-890).
+
+**Versions**
+- 0 to 2 are listed but refused, as in Kafka
+- 3 record batches (KIP-98)
+- 5 log start offset
+- 7 zstd (KIP-110)
+- 8 errors of single records (KIP-467)
+- 9 flexible
+- 10 the new leader (KIP-951)
+- 11, 12 transactions version 2 (KIP-890); from 12 on partitions are added to the transaction implicitly
+- 13 topic ids (KIP-516)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages, records
+from ...protocol.buffers import Data
 from ...protocol.errors import ApiError, Errors
 from ...storage import validation
 from ...storage.producers import Verification
-from ...storage.validation import MAGIC_AT, InvalidRecords
-from ..appending import append, verifies
-from ..context import Context
-from ..dispatch import CLOSE, NO_REPLY
-from ..later import Later
-from ..partition import Partition
-from ..verification import PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE, Mode, ask_coordinator, mode_of
+from ...storage.validation import InvalidRecords
+from ..error_places import Place, Text, array, codes
+from ..error_replies import answers_with_error
+from ..internal_topics import is_internal
+from ..later import Later, Steps
+from ..net.context import Context
+from ..replica.appender import Batch
+from ..replica.partition import Partition
+from ..replies import CLOSE, NO_REPLY, Silence
+from ..security.authorization import Check, Refusal
+from ..steps import STEP_ELEMENTS, STEPS_AT_ONCE, Allowance, Pace, TooLong, opened_in_steps, slices
+from ._produce_verification import Verifications
+from ._produce_waits import wait
 
+if TYPE_CHECKING:
+    from ._produce_waits import Wait
+
+    Topic = messages.ProduceRequest.TopicProduceData
+    Wanted = messages.ProduceRequest.PartitionProduceData
+    Answer = messages.ProduceResponse.PartitionProduceResponse
+    Reply = messages.ProduceResponse | Silence
+    Outcome = Reply | Later[Reply] | Steps[Reply]
+
+TRANSACTIONS = Check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", Refusal.IN_HANDLER)
+TOPICS = Check(Operation.WRITE, ResourceType.TOPIC, "topic_data.name", Refusal.ELEMENT)
+AUTHORIZATION = (TRANSACTIONS, TOPICS)
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 10
-WITHOUT_START_OFFSET = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR))
+WITHOUT_START_OFFSET = frozenset(
+    (Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR)
+)
 ADMIN_CLIENT = "__admin_client"
-TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that has the bit
-UNVERIFIABLE = frozenset((Errors.NETWORK_EXCEPTION, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR))
+TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
+PARTITIONS = Place(
+    "each partition",
+    codes(
+        "CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT "
+        "MESSAGE_TOO_LARGE INVALID_TOPIC_EXCEPTION RECORD_LIST_TOO_LARGE NOT_ENOUGH_REPLICAS "
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND INVALID_REQUIRED_ACKS TOPIC_AUTHORIZATION_FAILED "
+        "CLUSTER_AUTHORIZATION_FAILED INVALID_TIMESTAMP UNSUPPORTED_VERSION UNSUPPORTED_FOR_MESSAGE_FORMAT "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER DUPLICATE_SEQUENCE_NUMBER INVALID_PRODUCER_EPOCH INVALID_TXN_STATE "
+        "INVALID_PRODUCER_ID_MAPPING CONCURRENT_TRANSACTIONS TRANSACTIONAL_ID_AUTHORIZATION_FAILED "
+        "KAFKA_STORAGE_ERROR UNKNOWN_PRODUCER_ID UNSUPPORTED_COMPRESSION_TYPE INVALID_RECORD "
+        "PRODUCER_FENCED UNKNOWN_TOPIC_ID TRANSACTION_ABORTABLE"
+    ),
+    (
+        array("responses", "topic_data", topic="name", topic_id="topic_id"),
+        array("partition_responses", "partition_data", partition="index"),
+    ),
+    others=(("base_offset", -1),),
+    text=Text.OWN,
+)
+ERRORS = (PARTITIONS,)
 
 
-def handle(context: Context, request: Any) -> Any:
-    for topic in request.topic_data:
-        for wanted in topic.partition_data:
-            if _is_transactional(wanted.records):
-                return _in_transaction(context, request)
-    return _append_all(context, request, {})
+async def narrowed(context: Context, request: messages.ProduceRequest) -> Callable[[Reply], Reply] | None:
+    names = context.broker.image.topic_names
+    by_id = context.version >= TOPIC_IDS_SINCE
+
+    def name_of(topic: Topic) -> str | None:
+        return names.get(bytes(topic.topic_id)) if by_id else topic.name
+
+    if _has_transactional(request) and not _may_use_transaction(context, request):
+        return None  # `handle` refuses the request as a whole
+    allowed, refused = await TOPICS.parted(context, request.topic_data, name_of)
+    if not refused:
+        return None
+    request.topic_data = allowed
+
+    def complete(response: Reply) -> Reply:
+        if isinstance(response, Silence):
+            return CLOSE
+        response.responses += _errors(context, refused, ApiError(TOPICS.code))
+        return response
+
+    return complete
 
 
-def _append_all(context: Context, request: Any, verified: dict[int, Verification | ApiError]) -> Any:
-    """Appends what can be appended. `verified`: what is known of the first batches of transactions, by the identity of the request's parts."""
-    acks = request.acks
+def handle(context: Context, request: messages.ProduceRequest) -> Outcome:
+    if _has_transactional(request):
+        return _in_transaction(context, request)
+    count = sum(len(topic.partition_data) for topic in request.topic_data)
+    return _append_all(context, request, {}) if count <= STEP_ELEMENTS else _append_in_steps(context, request)
+
+
+def _append_all(
+    context: Context,
+    request: messages.ProduceRequest,
+    verified: dict[int, Verification | ApiError],
+) -> Outcome:
+    """Appends all batches that can be appended at once. `verified`: the verifications of first batches of transactions,
+    by `id()` of the partition data in the request.
+    """
     response = messages.ProduceResponse()
-    waits: list[tuple[Partition, int, Any]] = []
-    failed = False
+    appending = _Appending(context, request.acks, verified)
     for topic in request.topic_data:
         out = messages.ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-        for wanted in topic.partition_data:
-            answer, partition, end = _one(context, topic, wanted, acks, verified.get(id(wanted)))
-            out.partition_responses.append(answer)
-            if answer.error_code:
-                failed = True
-            elif acks == -1 and partition is not None:
-                waits.append((partition, end, answer))
         response.responses.append(out)
+        for wanted in topic.partition_data:
+            try:
+                answer = appending.one(topic, wanted)
+            except TooLong:
+                answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
+                appending.long.append((out.partition_responses, len(out.partition_responses), topic, wanted))
+            out.partition_responses.append(answer)
+    if appending.long:
+        return _append_long(context, request, response, appending)
+    return _answered(context, request, response, appending)
+
+
+async def _append_long(
+    context: Context,
+    request: messages.ProduceRequest,
+    response: messages.ProduceResponse,
+    appending: _Appending,
+) -> Reply:
+    """Appends the batches whose records take long to decompress, one after the other and in steps."""
+    _keep_records(wanted for _, _, _, wanted in appending.long)
+    for answers, place, topic, wanted in appending.long:
+        opened: Batch | ApiError
+        try:
+            at = validation.single_batch(wanted.records, context.version)
+            opened = await opened_in_steps(
+                context.broker.turn,
+                context.broker.appender.open_batch(_find(context, topic, wanted.index), wanted.records, at),
+            )
+        except ApiError as error:
+            opened = error
+        answers[place] = appending.one(topic, wanted, opened)
+    outcome = _answered(context, request, response, appending)
+    return await _finished(outcome)
+
+
+def _answered(
+    context: Context,
+    request: messages.ProduceRequest,
+    response: messages.ProduceResponse,
+    appending: _Appending,
+) -> Reply | Later[Reply]:
+    """Returns the reply, or what completes with the reply when the high watermarks are reached."""
+    acks, failed, waits = request.acks, appending.failed, appending.waits
     if acks == 0:
         return CLOSE if failed else NO_REPLY
     if failed and context.version >= LEADERS_SINCE:
         _name_leaders(context, response)
     if waits:
-        context.broker.settle_moves()  # most high watermarks are there at once, and nothing needs to be parked
+        context.broker.turn.settle_moves()  # most high watermarks are reached at once, and the reply need not be parked
         waits = [(partition, end, answer) for partition, end, answer in waits if partition.high_watermark < end]
         if waits:
-            return _wait(context, response, waits, request.timeout_ms)
+            return wait(context, response, waits, request.timeout_ms)
     return response
 
 
-def _one(context: Context, topic: Any, wanted: Any, acks: int, verified: Verification | ApiError | None) -> tuple[Any, Partition | None, int]:
-    """The answer for one partition, and up to where acks=all has to wait. Kafka gives reasons for records, not for batches."""
-    answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
-    try:
-        partition = _find(context, topic, wanted.index)
-        at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
-        if acks not in (-1, 0, 1):
-            raise ApiError(Errors.INVALID_REQUIRED_ACKS)
-        if isinstance(verified, ApiError):
-            raise verified
-    except ApiError as error:
-        answer.error_code, answer.error_message = error.code, error.message
-        return answer, None, 0
-    try:
-        return answer, partition, append(context.broker, partition, wanted.records, at, acks, answer, verified)
-    except InvalidRecords as error:
-        answer.error_code, answer.error_message = error.code, error.text
-        answer.log_start_offset = partition.start_offset
-        answer.record_errors = [
-            messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in error.errors
-        ]
-    except ApiError as error:
+async def _append_in_steps(context: Context, request: messages.ProduceRequest) -> Reply:
+    """Like `_append_all`, but some partitions per step; acks=all waits for all of them at the end."""
+    _keep_records(wanted for topic in request.topic_data for wanted in topic.partition_data)
+    pace = Pace(context.broker.turn)
+    outcomes: list[Reply | Later[Reply]] = []
+    for step in slices([(topic, wanted) for topic in request.topic_data for wanted in topic.partition_data]):
+        outcome = _append_all(context, _with(request, step), {})
+        outcomes.append(outcome if isinstance(outcome, (messages.ProduceResponse, Silence, Later)) else await outcome)
+        if pace.is_over(len(step)):
+            await pace.rest()
+    if request.acks == 0:
+        return CLOSE if CLOSE in outcomes else NO_REPLY
+    response = messages.ProduceResponse()
+    for outcome in outcomes:
+        part = await _finished(outcome)
+        assert not isinstance(part, Silence)  # which only answers acks=0
+        response.node_endpoints = response.node_endpoints or part.node_endpoints
+        for topic in part.responses:
+            last = response.responses[-1] if response.responses else None
+            if last is not None and (last.name, last.topic_id) == (topic.name, topic.topic_id):
+                last.partition_responses += topic.partition_responses
+            else:
+                response.responses.append(topic)
+    await pace.rest()  # such a reply takes a while to encode
+    return response
+
+
+def _with(request: messages.ProduceRequest, parts: Sequence[tuple[Topic, Wanted]]) -> messages.ProduceRequest:
+    """Returns the same request with only some of its partitions."""
+    r = messages.ProduceRequest
+    topics: dict[int, Topic] = {}
+    for topic, wanted in parts:
+        part = topics.get(id(topic))
+        if part is None:
+            part = topics[id(topic)] = r.TopicProduceData(name=topic.name, topic_id=topic.topic_id)
+        part.partition_data.append(wanted)
+    return r(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=list(topics.values()),
+    )
+
+
+def _keep_records(parts: Iterable[Wanted]) -> None:
+    """Copies the records of some partitions, because the connection reuses its buffer once the handler waits."""
+    for wanted in parts:
+        if wanted.records is not None:
+            wanted.records = memoryview(bytearray(wanted.records))
+
+
+class _Appending(Allowance):
+    """The appends of one request, and its allowance of work per step."""
+
+    __slots__ = ("acks", "context", "failed", "long", "verified", "waits")
+
+    def __init__(self, context: Context, acks: int, verified: dict[int, Verification | ApiError]) -> None:
+        self.left = STEPS_AT_ONCE
+        self.context = context
+        self.acks = acks
+        self.verified = verified
+        self.failed = False
+        self.waits: list[Wait] = []
+        # (list for the response part, its index, topic, partition data) of batches that take long
+        self.long: list[tuple[list[Answer], int, Topic, Wanted]] = []
+
+    def one(
+        self,
+        topic: Topic,
+        wanted: Wanted,
+        opened: Batch | ApiError | None = None,
+    ) -> Answer:
+        """Returns the response for one partition. Kafka gives messages for records, not for batches. Raises TooLong if
+        decompressing takes long.
+        """
+        answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
+        context, acks = self.context, self.acks
+        try:
+            partition = _find(context, topic, wanted.index)
+            at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
+            if acks not in (-1, 0, 1):
+                raise ApiError(Errors.INVALID_REQUIRED_ACKS)
+            verified = self.verified.get(id(wanted)) if self.verified else None
+            if isinstance(verified, ApiError):
+                raise verified
+        except ApiError as error:
+            error.put_into(answer, with_default=False)
+            self.failed = True
+            return answer
+        try:
+            end = context.broker.appender.append(partition, wanted.records, at, acks, answer, verified, self, opened)
+        except ApiError as error:
+            self.failed = True
+            self._refuse(partition, answer, error)
+        else:
+            if acks == -1:
+                self.waits.append((partition, end, answer))
+        return answer
+
+    def _refuse(self, partition: Partition, answer: Answer, error: ApiError) -> None:
         answer.error_code = error.code
+        self.context.broker.limits.note(error, partition.name)
+        if isinstance(error, InvalidRecords):
+            answer.error_message = error.message_or_default
+            answer.log_start_offset = partition.start_offset
+            answer.record_errors = [
+                messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                for index, text in error.errors
+            ]
+            return
+        context = self.context
         if error.code == Errors.NOT_LEADER_OR_FOLLOWER and context.version >= LEADERS_SINCE:
-            answer.current_leader.leader_id, answer.current_leader.leader_epoch = context.node_id, partition.leader_epoch
+            answer.current_leader.leader_id, answer.current_leader.leader_epoch = (
+                context.node_id,
+                partition.leader_epoch,
+            )
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
-    return answer, partition, 0
 
 
 # transactions
 
 
-def _is_transactional(data: Any) -> bool:
+def _is_transactional(data: Data | None) -> bool:
     return (
         data is not None
         and len(data) > TRANSACTIONAL_AT
         and bool(data[TRANSACTIONAL_AT] & records.TRANSACTIONAL_MASK)
-        and data[MAGIC_AT] == records.MAGIC
+        and data[records.MAGIC_AT] == records.MAGIC
     )
 
 
-def _in_transaction(context: Context, request: Any) -> Any:
-    """Batches whose transaction is open in their partition are appended; for others the coordinator is asked first."""
-    if request.transactional_id is None:
-        return _refused(request, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+def _has_transactional(request: messages.ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for wanted in topic.partition_data:
+            if _is_transactional(wanted.records):
+                return True
+    return False
+
+
+def _may_use_transaction(context: Context, request: messages.ProduceRequest) -> bool:
+    return request.transactional_id is not None and TRANSACTIONS.allows(context, request.transactional_id)
+
+
+def _in_transaction(context: Context, request: messages.ProduceRequest) -> Outcome:
+    """Appends batches whose transaction is open in their partition;
+    asks the transaction coordinator first about other batches.
+    """
+    transactional_id = request.transactional_id
+    if transactional_id is None or not _may_use_transaction(context, request):
+        return failed(context, request, ApiError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     headers = [
         (topic, wanted, records.header_at(wanted.records))
         for topic in request.topic_data
@@ -120,86 +342,51 @@ def _in_transaction(context: Context, request: Any) -> Any:
         if _is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
     ]
     if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
-        return _refused(request, Errors.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID")
-    if context.version < PRODUCE_ADDS_SINCE and not verifies(context.broker):
+        text = "Transactional records contained more than one producer ID"
+        return failed(context, request, ApiError(Errors.INVALID_PRODUCER_ID_MAPPING, text))
+    verifications = Verifications(context)
+    if not verifications.are_needed:
         return _append_all(context, request, {})
-    verified: dict[int, Verification | ApiError] = {}
-    asked: dict[tuple[str, int], list[int]] = {}  # the parts of the request by their partition
-    raises, now = context.version >= PRODUCE_ADDS_SINCE, context.broker.schedule.now_ms()
     for topic, wanted, header in headers:
         try:
-            partition = _find(context, topic, wanted.index)
-            producers = partition.open_log().producers
-            found = producers.begin_verification(header.producer_id, header.producer_epoch, header.base_sequence, raises, now)
+            verifications.begin(_find(context, topic, wanted.index), id(wanted), header)
         except ApiError as error:
-            verified[id(wanted)] = ApiError(error.code)
-            continue
-        if found is not None:
-            verified[id(wanted)] = found
-            asked.setdefault((partition.topic, partition.index), []).append(id(wanted))
-    if not asked:
-        return _append_all(context, request, verified)
-    for topic in request.topic_data:
-        for wanted in topic.partition_data:
-            if wanted.records is not None:  # it is the connection's, for as long as nobody waits
-                wanted.records = memoryview(bytearray(wanted.records))
-    return _verify(context, request, verified, asked, headers[0][2])
+            verifications.found[id(wanted)] = ApiError(error.code)
+    if not verifications.to_ask:
+        return _append_all(context, request, verifications.found)
+    _keep_records(wanted for topic in request.topic_data for wanted in topic.partition_data)
+    return _append_verified(context, request, verifications, transactional_id, headers[0][2])
 
 
-async def _verify(
-    context: Context, request: Any, verified: dict[int, Verification | ApiError], asked: dict[tuple[str, int], list[int]], header: Any
-) -> Any:
-    from ...coordinator.transaction.shard import Producer
-
-    broker, config = context.broker, context.broker.config
-    mode = mode_of(context.version, PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE)
-    producer = Producer(header.producer_id, header.producer_epoch)
-    patience_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
-    until_ms = broker.schedule.monotonic_ms() + patience_ms
-    while True:
-        refused = await ask_coordinator(broker, request.transactional_id, producer, asked.keys(), mode)
-        ended = Errors.CONCURRENT_TRANSACTIONS in refused.values()  # the markers of the transaction before are being written
-        if not ended or mode is not Mode.ADDS or broker.schedule.monotonic_ms() >= until_ms:
-            break
-        await broker.pause(config["add.partitions.to.txn.retry.backoff.ms"])
-    for key, code in refused.items():
-        for part in asked[key]:
-            verified[part] = _unverified(code, mode)
-    outcome = _append_all(context, request, verified)
-    return await outcome if isinstance(outcome, Later) else outcome
+async def _append_verified(
+    context: Context,
+    request: messages.ProduceRequest,
+    verifications: Verifications,
+    transactional_id: str,
+    header: records.BatchHeader,
+) -> Reply:
+    await verifications.ask(transactional_id, header)
+    return await _finished(_append_all(context, request, verifications.found))
 
 
-def _unverified(code: int, mode: Mode) -> ApiError:
-    """What a producer is told of a batch that was not verified."""
-    if code == Errors.INVALID_TXN_STATE:
-        return ApiError(code, "Partition was not added to the transaction")
-    if code in UNVERIFIABLE or (code == Errors.CONCURRENT_TRANSACTIONS and mode is not Mode.ADDS):
-        text = f"Unable to verify the partition has been added to the transaction. Underlying error: {Errors(code).name}"
-        return ApiError(Errors.NOT_ENOUGH_REPLICAS, text)
-    return ApiError(code)
+async def _finished(outcome: Outcome) -> Reply:
+    return outcome if isinstance(outcome, (messages.ProduceResponse, Silence)) else await outcome
 
 
-def _refused(request: Any, code: int, text: str | None) -> Any:
-    """The same error for everything."""
+def failed(context: Context, request: messages.ProduceRequest, error: ApiError) -> Reply:
+    """Returns a reply with the same error for every partition; with acks=0 the connection is closed."""
     if request.acks == 0:
         return CLOSE
-    r = messages.ProduceResponse
-    return r(
-        responses=[
-            r.TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    r.PartitionProduceResponse(index=p.index, error_code=code, error_message=text, base_offset=-1, log_append_time_ms=-1)
-                    for p in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ]
-    )
+    return messages.ProduceResponse(responses=_errors(context, request.topic_data, error))
 
 
-def _find(context: Context, topic: Any, index: int) -> Partition:
+def _errors(
+    context: Context, topics: Iterable[Topic], error: ApiError
+) -> list[messages.ProduceResponse.TopicProduceResponse]:
+    return answers_with_error(context.api, context.version, PARTITIONS, topics, error)
+
+
+def _find(context: Context, topic: Topic, index: int) -> Partition:
     broker = context.broker
     if context.version >= TOPIC_IDS_SINCE:
         name = broker.image.topic_names.get(topic.topic_id)
@@ -207,61 +394,15 @@ def _find(context: Context, topic: Any, index: int) -> Partition:
             raise ApiError(Errors.UNKNOWN_TOPIC_ID)
     else:
         name = topic.name
-    partition = broker.partitions.by_name.get((name, index))
-    if partition is None:
-        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-    if broker.is_internal(name) and context.client_id != ADMIN_CLIENT:
+    partition = broker.partitions.get(name, index)
+    if is_internal(name) and context.client_id != ADMIN_CLIENT:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
     return partition
 
 
-def _wait(context: Context, response: Any, waits: list[tuple[Partition, int, Any]], timeout_ms: int) -> Later[Any]:
-    """Finished when every partition's high watermark is there, or the time is over; the records stay either way."""
-    outcome: Later[Any] = Later()
-    left = len(waits)
-    timer: list[Any] = []
-
-    def reached(later: Later[None], answer: Any) -> None:
-        nonlocal left
-        left -= 1
-        if isinstance(later.error, ApiError):
-            answer.error_code = later.error.code
-            answer.error_message = later.error.message
-        if left == 0:
-            for one in timer:
-                one.cancel()
-            outcome.finish(response)
-
-    parked: list[tuple[Later[None], Any]] = []
-    for partition, end, answer in waits:
-        later = partition.wait_for(end)
-        parked.append((later, answer))
-        later.when_done(lambda done, answer=answer: reached(done, answer))  # type: ignore[misc]
-
-    def over() -> None:
-        for later, answer in parked:
-            if not later.done:
-                answer.error_code = int(Errors.REQUEST_TIMED_OUT)
-                later.cancel()
-        outcome.finish(response)
-
-    if not outcome.done and any(p.follower.policy.kind != "immediate" or p.end_offset > p.leader_bound() for p, _, _ in waits):
-        timer.append(context.broker.schedule.later(max(0, timeout_ms), lambda: context.broker.event(over)))
-
-    def cancel() -> None:
-        for later, _ in parked:
-            later.cancel()
-        for one in timer:
-            one.cancel()
-
-    outcome.on_cancel = cancel
-    return outcome
-
-
-def _name_leaders(context: Context, response: Any) -> None:
-    """Tells clients that came to the wrong place where the leader is (KIP-951)."""
+def _name_leaders(context: Context, response: messages.ProduceResponse) -> None:
+    """Adds the endpoints of the leaders for clients that sent to a broker that is not the leader (KIP-951)."""
     from .k01_fetch import node_endpoints
 
-    told = any(p.current_leader.leader_id >= 0 for t in response.responses for p in t.partition_responses)
-    if told:
+    if any(p.current_leader.leader_id >= 0 for t in response.responses for p in t.partition_responses):
         response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint)

@@ -1,23 +1,87 @@
-"""Fetch, versions 4 to 18: records of partitions, now or when there are enough.
+"""Fetch, versions 4 to 18: returns records of partitions, at once or when there are enough.
 
-4 isolation level (KIP-98); 5 log start offset; 7 sessions (KIP-227); 9 leader epoch check (KIP-320); 10 zstd; 11 closest replica;
-12 flexible, diverging epochs (KIP-595); 13 topic ids (KIP-516); 15 replica state in a tag; 16 endpoints of new leaders (KIP-951);
-17 directory ids; 18 high watermark of followers (KIP-1166).
-Consumers only: a request of a follower is answered NOT_LEADER_OR_FOLLOWER, as nothing replicates from here.
+**Behaviour**
+- Requests of followers get NOT_LEADER_OR_FOLLOWER: every partition has one replica.
+
+**State**
+- Fetch sessions belong to the broker, not to the connection (KIP-227).
+
+**Versions**
+- 4 isolation level (KIP-98)
+- 5 log start offset
+- 6 KAFKA_STORAGE_ERROR; earlier versions get NOT_LEADER_OR_FOLLOWER (KIP-112)
+- 7 sessions (KIP-227)
+- 9 check of the leader epoch (KIP-320)
+- 10 zstd (KIP-110)
+- 11 closest replica (KIP-392)
+- 12 flexible, diverging epochs (KIP-595)
+- 13 topic ids (KIP-516)
+- 15 replica state in a tag (KIP-903)
+- 16 endpoints of new leaders (KIP-951)
+- 17 directory ids (KIP-853)
+- 18 high watermark of followers (KIP-1166)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from ...protocol import messages
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol import codec, messages
 from ...protocol.errors import Errors
-from ..context import Context
-from ..fetching import EMPTY, FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, Entry, Fetch, SessionCache, read_entry
-from ..later import Later
+from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
+from ..error_places import Place, array, codes
+from ..later import Later, Steps, after
+from ..limits import FETCH_SESSIONS
+from ..net.context import Context
+from ..replica.fetch_sessions import EMPTY, NO_SESSION, Entry, Fetch, SessionCache, read_entry, refused_entry
+from ..security.authorization import Check, Refusal
+from ..steps import Pace, slices
 
+if TYPE_CHECKING:
+    Data = messages.FetchResponse.PartitionData
+    Outcome = messages.FetchResponse | Later[messages.FetchResponse] | Steps[messages.FetchResponse]
+
+TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic", Refusal.ELEMENT)
+REPLICAS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
+AUTHORIZATION = (TOPICS, REPLICAS)
+
+
+Endpoint = TypeVar("Endpoint")
+LENGTH_BYTES = 4  # of the frame, which count as Kafka counts them
+LARGE = 1000  # partitions that are read in one step
+ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 TOPIC_IDS_SINCE = 13
+SWEEP_MS = 60_000  # between two checks for unused sessions
 LEADERS_SINCE = 12
+STORAGE_ERRORS_SINCE = 6
+PARTITIONS = Place(
+    "each partition",
+    codes(
+        "OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER "
+        "REPLICA_NOT_AVAILABLE TOPIC_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+        "KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNSUPPORTED_COMPRESSION_TYPE "
+        "UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID OFFSET_MOVED_TO_TIERED_STORAGE"
+    ),
+    (
+        array("responses", "topics", topic="topic", topic_id="topic_id"),
+        array("partitions", "partitions", partition=("partition_index", "partition")),
+    ),
+    others=(("high_watermark", -1), ("records", b"")),
+)
+ERRORS = (
+    Place(
+        "the whole",
+        codes("FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH FETCH_SESSION_TOPIC_ID_ERROR"),
+        since=7,
+        copied=("session_id",),
+    ),
+    replace(PARTITIONS, until=TOPIC_IDS_SINCE - 1),
+    replace(PARTITIONS, since=TOPIC_IDS_SINCE, of_whole=False),
+)
 
 
 def cache(context: Context) -> SessionCache:
@@ -25,22 +89,26 @@ def cache(context: Context) -> SessionCache:
     found = broker.extensions.get("fetch_sessions")
     if found is None:
         config = broker.config
-        found = SessionCache(config["max.incremental.fetch.session.cache.slots"], 120_000)
-        broker.extensions["fetch_sessions"] = found
+        found = SessionCache(config["max.incremental.fetch.session.cache.slots"], 120_000, broker.chance)
+        broker.extensions["fetch_sessions"] = made = found
+        broker.turn.every(lambda: SWEEP_MS, lambda: made.end_idle(broker.schedule.monotonic_ms()))
     sessions: SessionCache = found
     return sessions
 
 
-def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.FetchRequest) -> Outcome:
     fetch = _context_of(context, request)
     if isinstance(fetch, int):
         return messages.FetchResponse(error_code=fetch)
     fetch.tells_leaders = context.version >= LEADERS_SINCE
+    fetch.tells_storage_errors = context.version >= STORAGE_ERRORS_SINCE
     return _serve(context, request, fetch)
 
 
-def _context_of(context: Context, request: Any) -> Fetch | int:
-    """What is fetched: a session as this request changes it, or everything named here. An error code where the session is not so."""
+def _context_of(context: Context, request: messages.FetchRequest) -> Fetch | int:
+    """Returns the fetch context: the session after the changes of this request, or the named partitions; an error code
+    if the session id or epoch is wrong.
+    """
     sessions, broker = cache(context), context.broker
     by_id = context.version >= TOPIC_IDS_SINCE
     now = broker.schedule.monotonic_ms()
@@ -48,10 +116,12 @@ def _context_of(context: Context, request: Any) -> Fetch | int:
         old = sessions.get(request.session_id)
         if old is not None:
             sessions.remove(old)
-        fetch = Fetch(broker, by_id)
+        fetch = Fetch(broker.turn, broker.partitions, by_id)
         _put_all(fetch, request)
         if request.session_epoch == INITIAL_EPOCH and fetch.entries:
             sessions.add(fetch, now)
+            if fetch.id == NO_SESSION:
+                broker.limits.reached(FETCH_SESSIONS, context.client_address)
         return fetch
     session = sessions.get(request.session_id)
     if session is None:
@@ -61,70 +131,212 @@ def _context_of(context: Context, request: Any) -> Fetch | int:
     if session.by_id != by_id:
         return int(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
     sessions.touch(session, now)
-    session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
+    session.epoch = next_epoch(session.epoch)
     _put_all(session, request)
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
             session.forget((topic.topic_id if by_id else topic.topic, index))
-    if not session.entries:
-        sessions.remove(session)
+    sessions.changed(session)
     return session
 
 
-def _put_all(fetch: Fetch, request: Any) -> None:
+def _put_all(fetch: Fetch, request: messages.FetchRequest) -> None:
     for topic in request.topics:
         for wanted in topic.partitions:
             fetch.put(topic, wanted)
 
 
-def _serve(context: Context, request: Any, fetch: Fetch) -> Any:
+def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
     incremental = request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
-    found, size, hurry = _read_all(context, request, fetch, incremental)
-    if hurry or request.max_wait_ms <= 0 or not fetch.entries or size >= request.min_bytes:
-        return _reply(context, fetch, found, incremental)
-    for data in found.values():
-        _release(data)
-    outcome: Later[Any] = Later()
+    if len(fetch.entries) > LARGE and context.authorizer is not None:
+        return _serve_in_steps(context, request, fetch, incremental)
+    reading = _Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+    if len(reading.entries) > LARGE:
+        return _serve_in_steps(context, request, fetch, incremental, reading)
+    reading.read(reading.entries)
+    if reading.is_enough():
+        return _answer(context, request, reading)
+    reading.release()
 
-    def go_on(_: Any) -> None:
-        again, _, _ = _read_all(context, request, fetch, incremental)
-        outcome.finish(_reply(context, fetch, again, incremental))
+    def go_on(_: Later[None]) -> messages.FetchResponse:
+        if context.usage is not None:
+            context.usage.resume()
+        again = _Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        again.read(again.entries)
+        return _answer(context, request, again)
 
-    parked = fetch.park(request.min_bytes - size, request.max_wait_ms, request.isolation_level)
-    outcome.on_cancel = parked.cancel
-    parked.when_done(go_on)
-    return outcome
-
-
-def _release(data: Any) -> None:
-    if data.records is not EMPTY:
-        data.records.release()
+    return after(fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level), go_on)
 
 
-def _read_all(context: Context, request: Any, fetch: Fetch, incremental: bool) -> tuple[dict[Entry, Any], int, bool]:
-    """What every entry that may have news has to say; how many bytes of records; whether it cannot wait."""
-    budget = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
-    replica_id = max(request.replica_id, request.replica_state.replica_id)
-    found: dict[Entry, Any] = {}
-    size, hurry = 0, False
-    entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
-    fetch.dirty.clear()
-    for entry in entries:
-        data = read_entry(fetch, entry, budget - size, request.isolation_level, size == 0, replica_id >= 0)
-        length = len(data.records)
-        size += length
-        if data.error_code:
-            hurry = True
-        if data.diverging_epoch.epoch >= 0:
-            hurry = True
-        if data.error_code or length or data.high_watermark > entry.offset:
-            fetch.dirty[entry] = None  # there may be more to say next time
-        found[entry] = data
-    return found, size, hurry
+async def _serve_in_steps(
+    context: Context,
+    request: messages.FetchRequest,
+    fetch: Fetch,
+    incremental: bool,
+    reading: _Reading | None = None,
+) -> messages.FetchResponse:
+    """Like `_serve`, but some partitions per step."""
+    reading = reading or _Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+    await _read_in_steps(reading)
+    if not reading.is_enough() and not reading.is_outdated():
+        reading.release()
+        await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
+        reading = _Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+        await _read_in_steps(reading)
+    return _answer(context, request, reading)
 
 
-def _reply(context: Context, fetch: Fetch, found: dict[Entry, Any], incremental: bool) -> Any:
-    topics: dict[Any, Any] = {}
+async def _read_in_steps(reading: _Reading) -> None:
+    pace = Pace(reading.fetch.turn)
+    try:
+        for step in slices(reading.entries):
+            reading.read(step)
+            if pace.is_over(len(step)):
+                await pace.rest()
+    except BaseException:  # the connection is closed: nothing will send the records
+        reading.release()
+        raise
+
+
+class _Reading:
+    """Reads partitions that may have news: `size` is the bytes of records so far; `hurry` means that something must be
+    sent at once.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_is_replica",
+        "_request",
+        "entries",
+        "fetch",
+        "found",
+        "hurry",
+        "incremental",
+        "min_bytes",
+        "refused",
+        "size",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        request: messages.FetchRequest,
+        fetch: Fetch,
+        incremental: bool,
+        refused: dict[Entry, None],
+    ) -> None:
+        self.fetch = fetch
+        self.incremental = incremental
+        self.found: dict[Entry, Data] = {}
+        self.size, self.hurry = 0, False
+        self.refused = refused
+        if refused:
+            fetch.dirty |= dict.fromkeys(self.refused)
+        self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
+        fetch.dirty.clear()
+        self._request = request
+        self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
+        self._is_replica = _is_replica(request)
+        quota_max = None if context.usage is None or self._is_replica else context.usage.fetch_bytes_max()
+        if quota_max is not None:  # a reply that is larger would be throttled, again and again
+            self._budget = int(min(self._budget, quota_max))
+        self.min_bytes = min(request.min_bytes, self._budget)
+
+    def read(self, entries: Sequence[Entry]) -> None:
+        fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
+        for entry in entries:
+            if self.refused and entry in self.refused:
+                found[entry] = refused_entry(fetch, entry, TOPICS.code)
+                fetch.dirty[entry] = None  # it is read as soon as it may be
+                continue
+            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._is_replica)
+            length = len(data.records)
+            size += length
+            self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
+            if data.error_code:
+                self.hurry = True
+            if data.diverging_epoch.epoch >= 0:
+                self.hurry = True
+            if data.error_code or length or data.high_watermark > entry.offset:
+                fetch.dirty[entry] = None  # the partition may have more news at the next fetch
+            found[entry] = data
+        self.size = size
+
+    def is_enough(self) -> bool:
+        """Whether the reply is sent without a wait for more records."""
+        return bool(
+            self.hurry
+            or self._request.max_wait_ms <= 0
+            or len(self.fetch.entries) == len(self.refused)
+            or self.size >= self.min_bytes
+        )
+
+    def is_outdated(self) -> bool:
+        """Whether a partition has advanced since it was read; nothing would wake a waiting fetch for that."""
+        return any(
+            entry.partition is not None
+            and (entry.partition.high_watermark, entry.partition.last_stable_offset)
+            != (data.high_watermark, data.last_stable_offset)
+            for entry, data in self.found.items()
+        )
+
+    def release(self) -> None:
+        for data in self.found.values():
+            if data.records is not EMPTY:
+                data.records.release()
+
+
+async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:
+    """Like `_refused_at_once`, in steps."""
+    if context.authorizer is None or _is_replica(request):
+        return _refused_at_once(context, request, fetch)
+    _, refused = await TOPICS.parted(context, list(fetch.entries.values()), partial(_topic_of, fetch))
+    return dict.fromkeys(refused)
+
+
+def _refused_at_once(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:
+    """Returns the entries that the principal may not read: a follower needs the cluster, a consumer the topic."""
+    if context.authorizer is None:
+        return {}
+    if _is_replica(request):
+        return {} if REPLICAS.allows(context) else dict.fromkeys(fetch.entries.values())
+    named = [(entry, _topic_of(fetch, entry)) for entry in fetch.entries.values()]
+    return {entry: None for entry, name in named if name is not None and not TOPICS.allows(context, name)}
+
+
+def _is_replica(request: messages.FetchRequest) -> bool:
+    return max(request.replica_id, request.replica_state.replica_id) >= 0
+
+
+def _topic_of(fetch: Fetch, entry: Entry) -> str | None:
+    return fetch.partitions.image.topic_names.get(bytes(entry.topic_id)) if fetch.by_id else entry.topic
+
+
+def _answer(context: Context, request: messages.FetchRequest, reading: _Reading) -> messages.FetchResponse:
+    """Returns the reply; one without partitions if the client is throttled, as in Kafka."""
+    fetch, found, usage = reading.fetch, reading.found, context.usage
+    if usage is None:
+        return _reply(context, fetch, found, reading.incremental)
+    if _is_replica(request):
+        usage.exempt()
+        return _reply(context, fetch, found, reading.incremental)
+    told = [(entry, entry.told_high_watermark, entry.told_start_offset) for entry in found]
+    response = _reply(context, fetch, found, reading.incremental)
+    head = bytearray()
+    parts = codec.build_parts("FetchResponse", context.version, response, head)
+    if not usage.fetched(LENGTH_BYTES + len(head) + sum(len(part) for _, part in parts)):
+        return response
+    reading.release()
+    for entry, high_watermark, start_offset in told:
+        entry.told_high_watermark, entry.told_start_offset = high_watermark, start_offset
+        fetch.dirty[entry] = None
+    if not reading.incremental and fetch.id != NO_SESSION:
+        cache(context).remove(fetch)
+    return messages.FetchResponse(session_id=fetch.id)
+
+
+def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental: bool) -> messages.FetchResponse:
+    topics: dict[str | bytes, messages.FetchResponse.FetchableTopicResponse] = {}
     for entry, data in found.items():
         if incremental and not _is_news(entry, data):
             continue
@@ -132,9 +344,11 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Any], incremental:
         entry.told_start_offset = data.log_start_offset
         topic = topics.get(entry.key[0])
         if topic is None:
-            topic = topics[entry.key[0]] = messages.FetchResponse.FetchableTopicResponse(topic=entry.topic, topic_id=entry.topic_id)
+            topic = topics[entry.key[0]] = messages.FetchResponse.FetchableTopicResponse(
+                topic=entry.topic, topic_id=entry.topic_id
+            )
         topic.partitions.append(data)
-        if len(data.records) and fetch.id != NO_SESSION:  # who got something goes to the end of the line
+        if len(data.records) and fetch.id != NO_SESSION:  # partitions that returned records go to the end of the order
             fetch.dirty.pop(entry, None)
             fetch.dirty[entry] = None
     response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
@@ -143,7 +357,7 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Any], incremental:
     return response
 
 
-def _is_news(entry: Entry, data: Any) -> bool:
+def _is_news(entry: Entry, data: Data) -> bool:
     return bool(
         len(data.records)
         or data.error_code
@@ -153,8 +367,8 @@ def _is_news(entry: Entry, data: Any) -> bool:
     )
 
 
-def node_endpoints(context: Context, endpoint: Any) -> list[Any]:
-    """Where the leaders named in a reply are, as the client's listener reaches them."""
+def node_endpoints(context: Context, endpoint: Callable[..., Endpoint]) -> list[Endpoint]:
+    """Returns the endpoints of the leaders in a reply, for the client's listener."""
     config = context.broker.config
     at = config.advertised[context.listener]
     return [endpoint(node_id=config.node_id, host=at.host, port=at.port, rack=config["broker.rack"])]

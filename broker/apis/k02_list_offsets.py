@@ -1,55 +1,137 @@
-"""ListOffsets, versions 1 to 11: offsets at a time, and the special ones.
+"""ListOffsets, versions 1 to 11: returns the offset for a timestamp,
+or for a special timestamp such as earliest or latest.
 
-2 isolation level; 4 leader epochs; 6 flexible; 7 the largest timestamp (KIP-734); 8 the earliest local offset (KIP-405);
-9 the latest tiered one (KIP-1005); 10 a timeout for remote storage; 11 the earliest pending upload (KIP-1023).
-There is no remote storage here: what asks for it gets no offset, as from a Kafka without it.
+**Behaviour**
+- Requests about remote storage return no offset, as in a Kafka without remote storage.
+
+**Versions**
+- 2 isolation level (KIP-98)
+- 4 leader epochs (KIP-320)
+- 6 flexible
+- 7 largest timestamp (KIP-734)
+- 8 earliest local offset (KIP-405)
+- 9 latest tiered offset (KIP-1005)
+- 10 timeout for remote storage (KIP-1075)
+- 11 earliest pending upload (KIP-1023)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
 
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...storage.log import FoundOffset
-from ..context import Context
-from ..partition import Partition
+from ...storage import timestamps
+from ...storage.log import Log
+from ...storage.timestamps import FoundOffset
+from ..error_places import Place, array, codes
+from ..error_replies import answers_with_error
+from ..net.context import Context
+from ..replica.partition import Partition
+from ..security.authorization import Check, Refusal
+from ..steps import Allowance, Pace, TooLong, Work, at_once, opened_in_steps
+
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+AUTHORIZATION = (TOPICS,)
+
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NOT_FOUND = FoundOffset(-1, -1, -1)
 EPOCHS_SINCE = 4
 DEBUGGER = -2
+PARTITIONS = Place(
+    "each partition",
+    codes(
+        "CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE NOT_LEADER_OR_FOLLOWER "
+        "REQUEST_TIMED_OUT REPLICA_NOT_AVAILABLE TOPIC_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+        "INVALID_REQUEST UNSUPPORTED_FOR_MESSAGE_FORMAT KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH "
+        "UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE"
+    ),
+    (
+        array("topics", "topics", topic="name"),
+        array("partitions", "partitions", partition="partition_index"),
+    ),
+)
+ERRORS = (PARTITIONS,)
 
 
-def handle(context: Context, request: Any) -> Any:
-    r = messages.ListOffsetsResponse
-    named = [(t.name, p.partition_index) for t in request.topics for p in t.partitions]
-    repeated = {key for key in named if named.count(key) > 1} if len(set(named)) < len(named) else set()
+async def narrowed(
+    context: Context, request: messages.ListOffsetsRequest
+) -> Callable[[messages.ListOffsetsResponse], messages.ListOffsetsResponse] | None:
+    request.topics, refused = await TOPICS.parted(context, request.topics)
+
+    def complete(response: messages.ListOffsetsResponse) -> messages.ListOffsetsResponse:
+        response.topics += answers_with_error(context.api, context.version, PARTITIONS, refused, ApiError(TOPICS.code))
+        return response
+
+    return complete if refused else None
+
+
+async def handle(context: Context, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
+    r, pace, allowance = messages.ListOffsetsResponse, Pace(context.broker.turn), Allowance()
+    counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     response = r()
     for topic in request.topics:
         out = r.ListOffsetsTopicResponse(name=topic.name)
         for wanted in {p.partition_index: p for p in topic.partitions}.values():
             answer = r.ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
             try:
-                if (topic.name, wanted.partition_index) in repeated:
+                if counts[topic.name, wanted.partition_index] > 1:
                     raise ApiError(Errors.INVALID_REQUEST)
-                found = _one(context, request, topic.name, wanted)
-                answer.timestamp, answer.offset = found.timestamp, found.offset
-                if context.version >= EPOCHS_SINCE:
-                    answer.leader_epoch = found.leader_epoch
+                _tell(context, answer, await _found(context, request, topic.name, wanted, allowance))
             except ApiError as error:
                 answer.error_code = error.code
+            except OSError as failure:
+                answer.error_code = context.broker.log_directories.storage_error(failure).code
             out.partitions.append(answer)
+            if pace.is_over():
+                await pace.rest()
         response.topics.append(out)
     return response
 
 
-def _one(context: Context, request: Any, topic: str, wanted: Any) -> FoundOffset:
+async def _found(
+    context: Context,
+    request: messages.ListOffsetsRequest,
+    topic: str,
+    wanted: messages.ListOffsetsRequest.ListOffsetsPartition,
+    allowance: Allowance,
+) -> FoundOffset:
+    """Returns the response for a partition; waits only if decompressing a batch takes long. Raises ApiError."""
+    found = _find(context, request, topic, wanted)
+    if isinstance(found, FoundOffset):
+        return found
+    try:
+        return at_once(found, allowance)
+    except TooLong:
+        again = _find(context, request, topic, wanted)
+        return again if isinstance(again, FoundOffset) else await opened_in_steps(context.broker.turn, again)
+
+
+def _tell(
+    context: Context,
+    answer: messages.ListOffsetsResponse.ListOffsetsPartitionResponse,
+    found: FoundOffset,
+) -> None:
+    answer.timestamp, answer.offset = found.timestamp, found.offset
+    if context.version >= EPOCHS_SINCE:
+        answer.leader_epoch = found.leader_epoch
+
+
+def _find(
+    context: Context,
+    request: messages.ListOffsetsRequest,
+    topic: str,
+    wanted: messages.ListOffsetsRequest.ListOffsetsPartition,
+) -> FoundOffset | Work[FoundOffset]:
+    """Returns the response for a partition, or the work of finding it in the log. Raises ApiError."""
     timestamp = wanted.timestamp
     if timestamp < 0 and context.version < SINCE.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise ApiError(Errors.UNSUPPORTED_VERSION)
-    partition = context.broker.partition(topic, wanted.partition_index)
+    partition = context.broker.partitions.get(topic, wanted.partition_index)
     partition.check_epoch(wanted.current_leader_epoch)
     log = partition.open_log()
     end = log.end_offset if request.replica_id == DEBUGGER else partition.read_limit(request.isolation_level)[0]
@@ -59,7 +141,12 @@ def _one(context: Context, request: Any, topic: str, wanted: Any) -> FoundOffset
         return FoundOffset(-1, log.start_offset, _epoch_at(partition, log.start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND
-    found = log.largest_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    return _search(log, timestamp, end)
+
+
+def _search(log: Log, timestamp: int, end: int) -> Work[FoundOffset]:
+    steps = timestamps.largest(log) if timestamp == MAX_TIMESTAMP else timestamps.first_from(log, timestamp)
+    found = yield from steps
     return NOT_FOUND if found is None or found.offset >= end else found
 
 

@@ -1,53 +1,172 @@
-"""Metadata, versions 0 to 13: brokers, topics and their partitions.
+"""Metadata, versions 0 to 13: returns brokers, topics and their partitions.
 
-0 an empty list means all topics, from 1 on null does; 1 controller, rack, internal; 2 cluster id; 4 auto-creation may be forbidden;
-5 offline replicas; 7 leader epoch; 8 authorized operations; 9 flexible; 10 topic ids, which may be asked for from 12 on (KIP-516);
-11 no cluster operations; 13 an error of its own (KIP-1102).
+**Behaviour**
+- Topics that are created by this request are reported as UNKNOWN_TOPIC_OR_PARTITION in this reply, as in Kafka.
+
+**Versions**
+- 0 an empty list means all topics; from 1 on null does
+- 1 controller, rack, internal topics
+- 2 cluster id
+- 4 the client can forbid automatic creation
+- 5 offline replicas
+- 7 leader epoch
+- 8 authorized operations (KIP-430)
+- 9 flexible
+- 10 topic ids in the reply (KIP-516); from 12 on also in the request
+- 11 no authorized operations of the cluster (KIP-700)
+- 13 a top-level error (KIP-1102)
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from ...coordinator.metadata import topics as topic_rules
 from ...coordinator.metadata.format import CLUSTER_METADATA
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
-from ..context import Context
-from ..partition_info import topic_operations
-from .k60_describe_cluster import CLUSTER_OPERATIONS
+from ..client_quotas import Usage
+from ..error_places import Place, array, codes
+from ..internal_topics import is_internal
+from ..later import Steps
+from ..net.answers import answer_each
+from ..net.context import Context
+from ..security.authorization import Check, Refusal, authorized_operations
+from ..steps import Pace
+from ._leadership import leadership
+from .k60_describe_cluster import OPERATIONS, cluster_operations
+
+if TYPE_CHECKING:
+    Wanted = messages.MetadataRequest.MetadataRequestTopic
+    Topic = messages.MetadataResponse.MetadataResponseTopic
+
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+CREATES = Check(Operation.CREATE, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
+CREATES_TOPIC = Check(Operation.CREATE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+AUTHORIZATION = (TOPICS, CREATES, CREATES_TOPIC, OPERATIONS)
+FEW = 64  # topics that are described in one step
+T = TypeVar("T")
+_TOPICS = array("topics", "topics", null="", topic="name", topic_id="topic_id")
+ERRORS = (
+    Place("the whole", codes("REBOOTSTRAP_REQUIRED"), since=13),
+    Place(
+        "each topic",
+        codes(
+            "UNKNOWN_TOPIC_OR_PARTITION LEADER_NOT_AVAILABLE INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED "
+            "INVALID_REQUEST UNKNOWN_TOPIC_ID"
+        ),
+        (_TOPICS,),
+    ),
+    Place(
+        "each partition",
+        codes("LEADER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND"),
+        (
+            _TOPICS,
+            array("partitions", None, partition="partition_index"),
+        ),
+        others=(("leader_id", -1),),
+        of_whole=False,
+        is_kept=True,
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
+def handle(
+    context: Context,
+    request: messages.MetadataRequest,
+) -> messages.MetadataResponse | Steps[messages.MetadataResponse]:
     wanted = request.topics
     if wanted is None or (context.version == 0 and not wanted):
-        names = sorted(context.broker.image.topics)
-        return _response(context, request, [_topic(context, request, name) for name in names])
+        described = sorted(context.broker.image.topics)
+        return (
+            _all(context, request, described) if context.authorizer is None else _allowed(context, request, described)
+        )
     if context.version < 12 and any(t.topic_id != NO_UUID or t.name is None for t in wanted):
         return messages.MetadataResponse(topics=[_refused(t) for t in wanted], cluster_id=None)
-    missing = _to_create(context, request)
+    missing = _to_create(context, request, wanted)
+    if missing and context.authorizer is not None:
+        return _create_allowed(context, request, wanted, missing)
     if missing:
-        return _create_and_answer(context, request, missing)
-    return _response(context, request, [_one(context, request, t) for t in _distinct(wanted)])
+        return _create_and_answer(context, request, wanted, missing)
+    return _answer(context, request, _distinct(wanted), lambda t: True, lambda t: _one(context, request, t))
 
 
-def _distinct(wanted: list[Any]) -> list[Any]:
-    """What is asked for twice is told once."""
+def _all(
+    context: Context, request: messages.MetadataRequest, described: list[str]
+) -> messages.MetadataResponse | Steps[messages.MetadataResponse]:
+    topics = context.broker.image.topics
+    return _answer(
+        context, request, described, lambda name: name in topics, lambda name: _topic(context, request, name)
+    )
+
+
+async def _allowed(
+    context: Context, request: messages.MetadataRequest, described: list[str]
+) -> messages.MetadataResponse:
+    """Like `_all`, without the topics that the principal may not describe."""
+    described, _ = await TOPICS.parted(context, described, str)
+    outcome = _all(context, request, described)
+    return outcome if isinstance(outcome, messages.MetadataResponse) else await outcome
+
+
+async def _create_allowed(
+    context: Context, request: messages.MetadataRequest, wanted: list[Wanted], missing: list[str]
+) -> messages.MetadataResponse:
+    """Creates the topics that the principal may create, and answers."""
+    missing, _ = await TOPICS.parted(context, missing, str)
+    if not CREATES.allows(context):
+        missing, _ = await CREATES_TOPIC.parted(context, missing, str)
+    return await _create_and_answer(context, request, wanted, missing)
+
+
+def _may_create(context: Context, name: str) -> bool:
+    return CREATES.allows(context) or CREATES_TOPIC.allows(context, name)
+
+
+def _answer(
+    context: Context,
+    request: messages.MetadataRequest,
+    asked: list[T],
+    is_there: Callable[[T], bool],
+    answer: Callable[[T], Topic],
+) -> messages.MetadataResponse | Steps[messages.MetadataResponse]:
+    """Returns the reply for the requested topics that exist, in steps if they are many."""
+    if len(asked) <= FEW:
+        return _response(context, request, [answer(one) for one in asked])
+
+    async def in_steps() -> messages.MetadataResponse:
+        found = (one for one in asked if is_there(one))  # topics may be deleted between two steps
+        return _response(context, request, await answer_each(context, "topics", found, answer))
+
+    return in_steps()
+
+
+def _distinct(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Returns the requested topics without repetitions."""
     return list({(t.name, t.topic_id): t for t in wanted}.values())
 
 
-def _refused(wanted: Any) -> Any:
-    """Versions 10 and 11 have a place for ids, and no meaning for them."""
+def _refused(wanted: Wanted) -> Topic:
+    """Versions 10 and 11 have a field for topic ids, but Kafka refuses ids in them."""
     name = wanted.name if wanted.name is not None else ""
-    return messages.MetadataResponse.MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=name, topic_id=wanted.topic_id)
+    return messages.MetadataResponse.MetadataResponseTopic(
+        error_code=Errors.INVALID_REQUEST, name=name, topic_id=wanted.topic_id
+    )
 
 
-def _to_create(context: Context, request: Any) -> list[str]:
-    if not request.allow_auto_topic_creation or not context.broker.config["auto.create.topics.enable"]:
+def _creates(context: Context, request: messages.MetadataRequest) -> bool:
+    """Whether topics that do not exist are created."""
+    return bool(request.allow_auto_topic_creation and context.broker.config["auto.create.topics.enable"])
+
+
+def _to_create(context: Context, request: messages.MetadataRequest, wanted: list[Wanted]) -> list[str]:
+    if not _creates(context, request):
         return []
-    names = dict.fromkeys(t.name for t in request.topics if t.name is not None and t.topic_id == NO_UUID)
+    names = dict.fromkeys(t.name for t in wanted if t.name is not None and t.topic_id == NO_UUID)
     return [name for name in names if name not in context.broker.image.topics and _is_legal(name)]
 
 
@@ -59,75 +178,100 @@ def _is_legal(name: str) -> bool:
     return name != CLUSTER_METADATA
 
 
-def _create_and_answer(context: Context, request: Any, names: list[str]) -> Coroutine[Any, Any, Any]:
-    """Creation begins now; as in Kafka, this answer still says that the topics are not there."""
+def _create_and_answer(
+    context: Context, request: messages.MetadataRequest, wanted: list[Wanted], names: list[str]
+) -> Steps[messages.MetadataResponse]:
+    """Starts to create the topics; this reply still says that they do not exist, as in Kafka."""
     broker = context.broker
-    create = messages.CreateTopicsRequest(
-        topics=[messages.CreateTopicsRequest.CreatableTopic(name=n, num_partitions=-1, replication_factor=-1) for n in names]
-    )
-    controller = broker.metadata.controller
-    broker.metadata.submit(lambda: topic_rules.create_topics(controller, create))
+    if names:
+        broker.turn.background(_create(context, names[: topic_rules.PARTITIONS_PER_REQUEST]))
 
-    async def answer() -> Any:
-        return _response(context, request, [_one(context, request, t) for t in _distinct(request.topics)])
+    async def answer() -> messages.MetadataResponse:
+        return _response(
+            context,
+            request,
+            await answer_each(context, "topics", _distinct(wanted), lambda t: _one(context, request, t)),
+        )
 
     return answer()
 
 
-def _one(context: Context, request: Any, wanted: Any) -> Any:
+async def _create(context: Context, names: list[str]) -> None:
+    """Creates topics. They count for the client's quota, which may refuse them, but this request is not throttled."""
+    broker = context.broker
+    r, pace, create = messages.CreateTopicsRequest, Pace(broker.turn), []
+    for name in names:
+        create.append(r.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1))
+        if pace.is_over():
+            await pace.rest()
+    mutate = topic_rules.unlimited
+    if context.usage is not None:
+        mutate = partial(Usage(broker.quotas, context.principal, context.client_id, 0).mutate, is_strict=True)
+    broker.metadata.submit(partial(topic_rules.create_topics, broker.metadata.controller, create, mutate))
+
+
+def _one(context: Context, request: messages.MetadataRequest, wanted: Wanted) -> Topic:
     name, image = wanted.name, context.broker.image
     t = messages.MetadataResponse.MetadataResponseTopic
     if wanted.topic_id != NO_UUID:
         name = image.topic_names.get(wanted.topic_id)
         if name is None:
             return t(error_code=Errors.UNKNOWN_TOPIC_ID, topic_id=wanted.topic_id, name=None)
-    if name not in image.topics:
-        return t(error_code=_absent(context, request, name), name=name, is_internal=context.broker.is_internal(name))
+    if context.authorizer is not None and name is not None and not TOPICS.allows(context, name):
+        is_by_name = wanted.topic_id == NO_UUID
+        return t(error_code=TOPICS.code, name=name if is_by_name else None, topic_id=wanted.topic_id)
+    if name is None or name not in image.topics:
+        shown = name or ""
+        absent = t(error_code=_absent(context, request, shown), name=name, is_internal=is_internal(shown))
+        if request.include_topic_authorized_operations and absent.error_code != CREATES_TOPIC.code:
+            absent.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, shown)
+        return absent
     return _topic(context, request, name)
 
 
-def _absent(context: Context, request: Any, name: str) -> int:
-    try:
-        topic_rules.check_name(name)
-    except ApiError as error:
-        return error.code
-    return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+def _absent(context: Context, request: messages.MetadataRequest, name: str) -> int:
+    if context.authorizer is not None and _creates(context, request) and not _may_create(context, name):
+        return CREATES_TOPIC.code
+    return topic_rules.error_of_absent(name)
 
 
-def _topic(context: Context, request: Any, name: str) -> Any:
+def _topic(context: Context, request: messages.MetadataRequest, name: str) -> Topic:
     image = context.broker.image
     topic = image.topics[name]
-    out = messages.MetadataResponse.MetadataResponseTopic(name=name, topic_id=topic.id, is_internal=context.broker.is_internal(name))
+    out = messages.MetadataResponse.MetadataResponseTopic(name=name, topic_id=topic.id, is_internal=is_internal(name))
     partition_class = messages.MetadataResponse.MetadataResponsePartition
     for state in image.partitions_of(topic.id):
-        local = context.broker.partitions.by_name.get((name, state.index))
-        offline = [r for r in state.replicas if r not in image.brokers or (local is not None and local.offline)]
+        leader, isr, offline = leadership(context.broker, name, state)
         out.partitions.append(
             partition_class(
-                error_code=Errors.LEADER_NOT_AVAILABLE if state.leader < 0 or offline else 0,
+                error_code=Errors.LEADER_NOT_AVAILABLE if leader < 0 else 0,
                 partition_index=state.index,
-                leader_id=-1 if offline else state.leader,
+                leader_id=leader,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
+                isr_nodes=isr,
                 offline_replicas=offline,
             )
         )
     if request.include_topic_authorized_operations:
-        out.topic_authorized_operations = topic_operations()
+        out.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
     return out
 
 
-def _response(context: Context, request: Any, topics: list[Any]) -> Any:
+def _response(context: Context, request: messages.MetadataRequest, topics: list[Topic]) -> messages.MetadataResponse:
     broker = context.broker
     r = messages.MetadataResponse
     at = broker.config.advertised[context.listener]
     response = r(
-        brokers=[r.MetadataResponseBroker(node_id=context.node_id, host=at.host, port=at.port, rack=broker.config["broker.rack"])],
+        brokers=[
+            r.MetadataResponseBroker(
+                node_id=context.node_id, host=at.host, port=at.port, rack=broker.config["broker.rack"]
+            )
+        ],
         cluster_id=broker.cluster_id,
         controller_id=context.node_id,
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
     return response

@@ -1,23 +1,45 @@
-"""Heartbeat, versions 0 to 4: a member of the classic protocol is there, and asks whether a rebalance is under way.
+"""Heartbeat, versions 0 to 4: keeps a member of the classic protocol alive,
+and reports whether a rebalance is in progress.
 
-3 static members; 4 flexible. While its coordinator loads a member is told that all is well, as in Kafka.
+**Behaviour**
+- While the coordinator loads, heartbeats succeed, as in Kafka.
+
+**Versions**
+- 3 static members (KIP-345)
+- 4 flexible
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...coordinator.group import joining
+from ...coordinator.group import routes
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
+from ..error_places import COORDINATOR, Place, codes
+from ..later import Later
+from ..net.context import Context
+from ..security.authorization import Check
+
+AUTHORIZATION = (Check(Operation.READ, ResourceType.GROUP, "group_id"),)
+ERRORS = (
+    Place(
+        "the whole",
+        COORDINATOR
+        + codes(
+            "ILLEGAL_GENERATION INVALID_GROUP_ID UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS "
+            "GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID"
+        ),
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.HeartbeatRequest) -> Later[messages.HeartbeatResponse]:
     if not request.group_id:
-        return messages.HeartbeatResponse(error_code=int(Errors.INVALID_GROUP_ID))
-    try:
-        return await context.broker.groups.write(request.group_id, lambda shard: joining.heartbeat(shard, request))
-    except ApiError as error:
-        loading = error.code == Errors.COORDINATOR_LOAD_IN_PROGRESS
-        return messages.HeartbeatResponse(error_code=0 if loading else error.code)
+        raise ApiError(Errors.INVALID_GROUP_ID)
+    return context.broker.groups.write(
+        request.group_id, "classic-group-heartbeat", lambda shard: routes.heartbeat(shard, request)
+    )
+
+
+def failed(context: Context, request: messages.HeartbeatRequest, error: ApiError) -> messages.HeartbeatResponse:
+    return messages.HeartbeatResponse(error_code=0 if error.code == Errors.COORDINATOR_LOAD_IN_PROGRESS else error.code)

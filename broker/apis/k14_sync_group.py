@@ -1,32 +1,41 @@
-"""SyncGroup, versions 0 to 5: a member asks for its assignment, and the leader brings everyone's.
+"""SyncGroup, versions 0 to 5: a member gets its assignment; the leader sends the assignments of all members.
 
-3 static members; 4 flexible; 5 the protocol's type and name, which must be given (KIP-559).
+**Versions**
+- 3 static members (KIP-345)
+- 4 flexible
+- 5 protocol type and name, which are required (KIP-559)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...coordinator.group import joining
+from ...coordinator.group import routes
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..grouping import client_of
+from ..error_places import COORDINATOR, Place, codes
+from ..later import Later
+from ..net.context import Context
+from ..security.authorization import Check
 
+AUTHORIZATION = (Check(Operation.READ, ResourceType.GROUP, "group_id"),)
 PROTOCOL_SINCE = 5
+ERRORS = (
+    Place(
+        "the whole",
+        COORDINATOR
+        + codes(
+            "ILLEGAL_GENERATION INCONSISTENT_GROUP_PROTOCOL INVALID_GROUP_ID UNKNOWN_MEMBER_ID "
+            "REBALANCE_IN_PROGRESS GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID"
+        ),
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.SyncGroupRequest) -> Later[messages.SyncGroupResponse]:
     if context.version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
-        return _error(Errors.INCONSISTENT_GROUP_PROTOCOL)
+        raise ApiError(Errors.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
-        return _error(Errors.INVALID_GROUP_ID)
-    client = client_of(context)
-    try:
-        return await context.broker.groups.exchange(request.group_id, lambda shard, answer: joining.sync(shard, client, request, answer))
-    except ApiError as error:
-        return _error(error.code)
-
-
-def _error(code: int) -> Any:
-    return messages.SyncGroupResponse(error_code=int(code), protocol_type=None, protocol_name=None, assignment=b"")
+        raise ApiError(Errors.INVALID_GROUP_ID)
+    return context.broker.groups.exchange(
+        request.group_id, "classic-group-sync", lambda shard, answer: routes.sync_group(shard, request, answer)
+    )

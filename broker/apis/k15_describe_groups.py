@@ -1,35 +1,52 @@
-"""DescribeGroups, versions 0 to 6: classic groups and their members.
+"""DescribeGroups, versions 0 to 6: describes classic groups and their members.
 
-3 authorized operations; 4 static members; 5 flexible; 6 GROUP_ID_NOT_FOUND with a message (KIP-1043), where before a group that is not
-there is called Dead.
+**Versions**
+- 3 authorized operations (KIP-430)
+- 4 static members (KIP-345)
+- 5 flexible
+- 6 GROUP_ID_NOT_FOUND with a message for groups that do not exist; before, their state is Dead (KIP-1043)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...coordinator.group import describing
+from ...coordinator.group.classic import description
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..grouping import describe_each
+from ..error_places import COORDINATOR, ITSELF, Place, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._groups import describe_each
 
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS,)
 NOT_FOUND_SINCE = 6
 DEAD = "Dead"
+ERRORS = (
+    Place(
+        "each group",
+        COORDINATOR + codes("INVALID_GROUP_ID GROUP_AUTHORIZATION_FAILED GROUP_ID_NOT_FOUND"),
+        (array("groups", "groups", group=("group_id", ITSELF)),),
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
-    found = describe_each(request.groups, request.include_authorized_operations, lambda group_id: _describe(context, group_id))
+async def handle(context: Context, request: messages.DescribeGroupsRequest) -> messages.DescribeGroupsResponse:
+    found = await describe_each(
+        context, request.groups, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
+    )
     return messages.DescribeGroupsResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str) -> Any:
+def _describe(context: Context, group_id: str) -> description.Described:
     g = messages.DescribeGroupsResponse.DescribedGroup
+    if not GROUPS.allows(context, group_id):
+        return g(group_id=group_id, error_code=GROUPS.code), iter(())
     try:
-        return context.broker.groups.read(group_id, lambda shard, as_of: describing.classic(shard, group_id, as_of))
+        return context.broker.groups.read(group_id, lambda shard, as_of: description.describe(shard, group_id, as_of))
     except ApiError as error:
         if error.code != Errors.GROUP_ID_NOT_FOUND:
-            return g(group_id=group_id, error_code=error.code)
+            return g(group_id=group_id, error_code=error.code), iter(())
         if context.version < NOT_FOUND_SINCE:
-            return g(group_id=group_id, group_state=DEAD)
-        return g(group_id=group_id, group_state=DEAD, error_code=error.code, error_message=error.text)
+            return g(group_id=group_id, group_state=DEAD), iter(())
+        return error.put_into(g(group_id=group_id, group_state=DEAD)), iter(())

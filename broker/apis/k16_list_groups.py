@@ -1,22 +1,40 @@
-"""ListGroups, versions 0 to 5: the groups of this coordinator.
+"""ListGroups, versions 0 to 5: lists the groups of this coordinator.
 
-3 flexible; 4 states, and a filter by them (KIP-518); 5 types, and a filter by them (KIP-848).
+**Versions**
+- 3 flexible
+- 4 states, and a filter by state (KIP-518)
+- 5 types, and a filter by type (KIP-848)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
 
-from ...coordinator.group import describing
+from ...coordinator.group.listing import listed
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..context import Context
+from ..error_places import COORDINATOR, Place, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+
+EVERY_GROUP = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups.group_id", Refusal.LEFT_OUT)
+AUTHORIZATION = (EVERY_GROUP, GROUPS)
+ERRORS = (Place("the whole", COORDINATOR + codes("CLUSTER_AUTHORIZATION_FAILED")),)
 
 
-def handle(context: Context, request: Any) -> Any:
-    states, types = request.states_filter or [], request.types_filter or []
+async def handle(context: Context, request: messages.ListGroupsRequest) -> messages.ListGroupsResponse:
+    states, types = _words(request.states_filter), _words(request.types_filter)
     try:
-        found = context.broker.groups.read_all(lambda shard, as_of: describing.listed(shard, states, types, as_of))
+        found = await context.broker.groups.read_all(lambda shard, as_of: listed(shard, states, types, as_of))
     except ApiError as error:
         return messages.ListGroupsResponse(error_code=error.code)
-    return messages.ListGroupsResponse(groups=[group for of_shard in found for group in of_shard])
+    groups = [group for of_shard in found for group in of_shard]
+    if not EVERY_GROUP.allows(context):
+        groups, _ = await GROUPS.parted(context, groups, attrgetter("group_id"))
+    return messages.ListGroupsResponse(groups=groups)
+
+
+def _words(of_filter: list[str] | None) -> frozenset[str]:
+    return frozenset(word.strip().lower() for word in of_filter or ())

@@ -1,26 +1,37 @@
-"""ApiVersions, versions 0 to 5: what this broker speaks.
+"""ApiVersions, versions 0 to 5: lists the APIs and versions that this broker supports, computed from the registry.
 
-1 throttle time; 2 throttled clients are muted; 3 flexible, the client's software, features (KIP-511, KIP-584); 4 features with a
-minimum of 0 are listed (KAFKA-17011); 5 cluster and node id, so that a client that went astray is told (KIP-1242).
-The reply's header is always version 0. A version that is not known is answered by dispatch, with version 0 of the reply.
+**Behaviour**
+- The reply always has header version 0.
+- Dispatch answers a request of an unknown version with version 0 of the reply (KIP-511).
+
+**Versions**
+- 1 throttle time
+- 2 clients are throttled after the reply (KIP-219)
+- 3 flexible, software of the client, features (KIP-511, KIP-584)
+- 4 features with a minimum level of 0 (KAFKA-17011)
+- 5 the cluster and node that the client expects (KIP-1242)
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ...protocol import messages
 from ...protocol.errors import Errors
 from ...protocol.features import KRAFT_VERSION, supported
-from ..context import Context
-from ..metadata_log import KRAFT_LEVEL
-from ..registry import apis
+from ..controller.metadata_log import KRAFT_LEVEL
+from ..error_places import Place, codes
+from ..net.context import Context
+from ..security.authorization import Authorization
+from . import apis
 
+AUTHORIZATION: Authorization = ()
+TELEMETRY = (71, 72)  # not listed unless something takes the metrics of clients, as in Kafka
 SOFTWARE_PATTERN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+ERRORS = (Place("the whole", codes("UNSUPPORTED_VERSION INVALID_REQUEST REBOOTSTRAP_REQUIRED")),)
 
 
-def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.ApiVersionsRequest) -> messages.ApiVersionsResponse:
     r = messages.ApiVersionsResponse
     if context.version >= 3:
         names = (request.client_software_name, request.client_software_version)
@@ -31,21 +42,32 @@ def handle(context: Context, request: Any) -> Any:
         return r(error_code=Errors.INVALID_REQUEST)
     if context.version >= 5 and _astray(context, request):
         return r(error_code=Errors.REBOOTSTRAP_REQUIRED)
-    served = apis(context.broker.config["unstable.api.versions.enable"]).values()
-    finalized = {**dict(context.broker.image.features.items()), KRAFT_VERSION: KRAFT_LEVEL}
+    served = [
+        api
+        for api in apis(context.broker.config["unstable.api.versions.enable"]).values()
+        if api.key not in TELEMETRY or context.broker.config.takes_client_metrics
+    ]
     features = supported().items()
+    finalized = {name: level for name, level in context.broker.image.features.items() if name in supported()} | {
+        KRAFT_VERSION: KRAFT_LEVEL
+    }
     response = r(
         api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in served],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
-        finalized_features=[r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in finalized.items()],
+        finalized_features=[
+            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in finalized.items()
+        ],
     )
     response.supported_features = [
-        r.SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in features if low > 0 or context.version >= 4
+        r.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in features
+        if low > 0 or context.version >= 4
     ]
     return response
 
 
-def _astray(context: Context, request: Any) -> bool:
-    """The client wanted another cluster or node, and somebody mapped its connection here."""
+def _astray(context: Context, request: messages.ApiVersionsRequest) -> bool:
+    """Whether the client expects another cluster or node, because its connection was routed to the wrong broker."""
     other_cluster = request.cluster_id is not None and request.cluster_id != context.broker.cluster_id
     return bool(other_cluster or (request.node_id >= 0 and request.node_id != context.node_id))

@@ -1,63 +1,113 @@
-"""DeleteTopics, versions 1 to 6: topics by name, from 6 on by id too (KIP-516).
+"""DeleteTopics, versions 1 to 6: deletes topics by name; from version 6 on also by id (KIP-516).
 
-3 a cluster that forbids it says so; 4 flexible; 5 error messages.
+**Versions**
+- 3 TOPIC_DELETION_DISABLED if `delete.topic.enable` is false (KIP-322)
+- 4 flexible
+- 5 error messages (KIP-599)
+- 6 topic ids (KIP-516)
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 from ...coordinator.metadata import topics
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
-from ..context import Context
+from ..error_places import CONTROLLER, ITSELF, Place, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+
+EVERY_TOPIC = Check(Operation.DELETE, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
+DESCRIBED = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+TOPICS = Check(Operation.DELETE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+STRICT_QUOTA_SINCE = 5
+AUTHORIZATION = (EVERY_TOPIC, DESCRIBED, TOPICS)
+TOPICS_NAMED = Place(
+    "each topic",
+    CONTROLLER
+    + codes(
+        "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+        "INVALID_REQUEST POLICY_VIOLATION TOPIC_DELETION_DISABLED THROTTLING_QUOTA_EXCEEDED UNKNOWN_TOPIC_ID"
+    ),
+    (array("responses", "topic_names", topic=("name", ITSELF)),),
+)
+ERRORS = (
+    replace(TOPICS_NAMED, until=5),
+    replace(TOPICS_NAMED, levels=(array("responses", "topics", topic="name", topic_id="topic_id"),), since=6),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.DeleteTopicsRequest) -> messages.DeleteTopicsResponse:
     if not context.broker.config["delete.topic.enable"]:
         raise ApiError(Errors.TOPIC_DELETION_DISABLED if context.version >= 3 else Errors.INVALID_REQUEST)
     r = messages.DeleteTopicsResponse
     wanted = _wanted(context, request)
     good = [(name, topic_id) for name, topic_id, error in wanted if error is None]
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: topics.delete_topics(metadata.controller, good), request.timeout_ms)
+    mutate = context.mutations(STRICT_QUOTA_SINCE)
+    outcome = await metadata.submit(
+        partial(topics.delete_topics, metadata.controller, good, mutate), request.timeout_ms
+    )
     responses = [
-        r.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.text)
+        error.put_into(r.DeletableTopicResult(name=name, topic_id=topic_id))
         for name, topic_id, error in wanted
         if error is not None
     ]
     for name, topic_id, error in outcome:
         out = r.DeletableTopicResult(name=name, topic_id=topic_id)
         if error is not None:
-            out.error_code, out.error_message = error.code, error.text
+            error.put_into(out)
         responses.append(out)
     return r(responses=responses)
 
 
-def failed(context: Context, request: Any, error: ApiError) -> Any:
-    r = messages.DeleteTopicsResponse
-    return r(responses=[r.DeletableTopicResult(name=name, topic_id=i, error_code=error.code) for name, i in _pairs(context, request)])
-
-
-def _pairs(context: Context, request: Any) -> list[tuple[str | None, bytes]]:
-    """The names and ids of a request."""
+def _pairs(context: Context, request: messages.DeleteTopicsRequest) -> list[tuple[str | None, bytes]]:
+    """Returns the names and ids of a request."""
     if context.version < 6:
         return [(name, NO_UUID) for name in request.topic_names]
     return [(t.name, t.topic_id) for t in request.topics]
 
 
-def _wanted(context: Context, request: Any) -> list[tuple[str | None, bytes, ApiError | None]]:
-    """Names and ids, and what is wrong with those that cannot be meant; one that is there twice is told once."""
+def _wanted(context: Context, request: messages.DeleteTopicsRequest) -> list[tuple[str | None, bytes, ApiError | None]]:
+    """Returns the requested names and ids with the error of those that are invalid; repeated topics are listed once."""
     pairs = Counter(_pairs(context, request))
     found: list[tuple[str | None, bytes, ApiError | None]] = []
     for (name, topic_id), count in pairs.items():
         if (name is None) is (topic_id == NO_UUID):
-            text = "Neither topic name nor id were specified." if name is None else "You may not specify both topic name and topic id."
+            text = (
+                "Neither topic name nor id were specified."
+                if name is None
+                else "You may not specify both topic name and topic id."
+            )
             found += [(name, topic_id, ApiError(Errors.INVALID_REQUEST, text))] * count
         elif count > 1:
-            found.append((name, topic_id, ApiError(Errors.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")))
+            found.append(
+                (
+                    name,
+                    topic_id,
+                    ApiError(Errors.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}."),
+                )
+            )
         else:
-            found.append((name, topic_id, None))
+            found.append(_authorized(context, name, topic_id))
     return found
+
+
+def _authorized(context: Context, name: str | None, topic_id: bytes) -> tuple[str | None, bytes, ApiError | None]:
+    """Returns a name and an id, with the error of a topic that the principal may not delete. The reply does not name a
+    topic whose name the principal may not know.
+    """
+    image = context.broker.image
+    known = image.topic_names.get(topic_id) if name is None else name
+    if context.authorizer is None or known is None or EVERY_TOPIC.allows(context):
+        return name, topic_id, None
+    if DESCRIBED.allows(context, known):
+        if TOPICS.allows(context, known) or known not in image.topics:
+            return name, topic_id, None
+        name = known
+    return name, topic_id, ApiError(TOPICS.code)

@@ -1,26 +1,77 @@
-"""AddPartitionsToTxn, versions 0 to 5: partitions join a transaction before they are written to (KIP-98).
+"""AddPartitionsToTxn, versions 0 to 5: adds partitions to a transaction before records are written to them (KIP-98).
 
-2 the producer may be fenced; 3 flexible; 4 several transactions at once, and asking only (KIP-890), which Kafka keeps for brokers;
-5 TRANSACTION_ABORTABLE. One unknown partition stops all of its transaction.
+**Behaviour**
+- One unknown partition fails all partitions of its transaction.
+
+**Versions**
+- 2 PRODUCER_FENCED (KIP-588)
+- 3 flexible
+- 4 several transactions, and verification only; Kafka reserves this version for brokers (KIP-890)
+- 5 TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
+from ..error_places import COORDINATOR, ITSELF, Place, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
 
+if TYPE_CHECKING:
+    Transaction = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+
+BROKERS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+TRANSACTIONS = Check(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "v3_and_below_transactional_id", Refusal.IN_HANDLER
+)
+TOPICS = Check(Operation.WRITE, ResourceType.TOPIC, "v3_and_below_topics.name", Refusal.ELEMENT)
+AUTHORIZATION = (BROKERS, TRANSACTIONS, TOPICS)
 FENCED_SINCE = 2
 SEVERAL_SINCE = 4
-TWO_SINCE = 4  # from where on a client speaks version 2 of transactions
+TWO_SINCE = 4  # first API version of clients that use transactions version 2
+_INDEXES = array("results_by_partition", "partitions", partition=("partition_index", ITSELF))
+PARTITIONS = Place(
+    "each partition",
+    COORDINATOR
+    + codes(
+        "UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED INVALID_REQUEST INVALID_PRODUCER_EPOCH "
+        "INVALID_TXN_STATE INVALID_PRODUCER_ID_MAPPING CONCURRENT_TRANSACTIONS "
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED OPERATION_NOT_ATTEMPTED PRODUCER_FENCED "
+        "TRANSACTION_ABORTABLE"
+    ),
+    (
+        array("results_by_topic_v3_and_below", "v3_and_below_topics", topic="name"),
+        _INDEXES,
+    ),
+    code="partition_error_code",
+)
+ERRORS = (
+    replace(PARTITIONS, until=SEVERAL_SINCE - 1),
+    Place("the whole", codes("CLUSTER_AUTHORIZATION_FAILED"), since=SEVERAL_SINCE),
+    replace(
+        PARTITIONS,
+        levels=(
+            array("results_by_transaction", "transactions", transactional_id="transactional_id"),
+            array("topic_results", "topics", topic="name"),
+            _INDEXES,
+        ),
+        since=SEVERAL_SINCE,
+        of_whole=False,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.AddPartitionsToTxnRequest) -> messages.AddPartitionsToTxnResponse:
     r = messages.AddPartitionsToTxnResponse
-    if context.version < SEVERAL_SINCE:
+    if context.version >= SEVERAL_SINCE:
+        BROKERS.require(context)
+    else:
         t = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
         only = t(
             transactional_id=request.v3_and_below_transactional_id,
@@ -29,22 +80,25 @@ async def handle(context: Context, request: Any) -> Any:
             topics=request.v3_and_below_topics,
         )
         return r(results_by_topic_v3_and_below=await _results(context, only))
-    asked = {one.transactional_id: one for one in reversed(request.transactions)}  # of several for one id the first counts
+    # the first one counts if an id is repeated
+    asked = {one.transactional_id: one for one in reversed(request.transactions)}
     response = r()
     for transactional_id, transaction in reversed(asked.items()):
         results = await _results(context, transaction)
-        response.results_by_transaction.append(r.AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results))
+        response.results_by_transaction.append(
+            r.AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=results)
+        )
     return response
 
 
-async def _results(context: Context, transaction: Any) -> list[Any]:
-    """The answers by topic for one transaction."""
+async def _results(
+    context: Context,
+    transaction: Transaction,
+) -> list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
+    """Returns the results by topic for one transaction."""
     named = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    there = context.broker.partitions.by_name
-    if any(one not in there for one in named):
-        unknown, unattempted = int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.OPERATION_NOT_ATTEMPTED)
-        codes = {one: unattempted if one in there else unknown for one in named}
-    else:
+    codes = await _refused(context, transaction, named)
+    if codes is None:
         try:
             codes = await _codes(context, transaction, named)
         except ApiError as error:
@@ -55,7 +109,9 @@ async def _results(context: Context, transaction: Any) -> list[Any]:
         r.AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
-                r.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
+                r.AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[topic.name, index]
+                )
                 for index in topic.partitions
             ],
         )
@@ -63,8 +119,28 @@ async def _results(context: Context, transaction: Any) -> list[Any]:
     ]
 
 
-async def _codes(context: Context, transaction: Any, named: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """ApiError for all of them."""
+async def _refused(
+    context: Context, transaction: Transaction, named: list[tuple[str, int]]
+) -> dict[tuple[str, int], int] | None:
+    """Returns the error codes of all partitions if any of them cannot be added; None if all can."""
+    by_client = context.version < SEVERAL_SINCE
+    if by_client and not TRANSACTIONS.allows(context, transaction.transactional_id):
+        return dict.fromkeys(named, TRANSACTIONS.code)
+    denied = await TOPICS.denied(context, (name for name, _ in named)) if by_client else ()
+    unknown, unattempted = int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.OPERATION_NOT_ATTEMPTED)
+    there = context.broker.partitions.by_name
+    codes = {one: unattempted if one in there else unknown for one in named}
+    if denied:
+        codes |= {one: TOPICS.code for one in named if one[0] in denied}
+    return None if all(code == unattempted for code in codes.values()) else codes
+
+
+async def _codes(
+    context: Context,
+    transaction: Transaction,
+    named: list[tuple[str, int]],
+) -> dict[tuple[str, int], int]:
+    """Returns the error codes of the partitions. Raises ApiError for an error of the whole transaction."""
     transactional_id, coordinators = transaction.transactional_id, context.broker.transactions
     if not transactional_id:
         raise ApiError(Errors.INVALID_REQUEST)
@@ -75,5 +151,9 @@ async def _codes(context: Context, transaction: Any, named: list[tuple[str, int]
         )
         return verified
     version = 2 if context.version >= TWO_SINCE else 0
-    await coordinators.write(transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, named, version))
+    await coordinators.write(
+        transactional_id,
+        "add-partitions",
+        lambda shard: shard.add_partitions(transactional_id, producer, named, version),
+    )
     return dict.fromkeys(named, 0)

@@ -1,23 +1,42 @@
 """EndTxn, versions 0 to 5: commits or aborts a transaction (KIP-98).
 
-2 the producer may be fenced; 3 flexible; 4 TRANSACTION_ABORTABLE; 5 the producer goes on with the epoch, or the id, that the reply tells
-(KIP-890). The reply leaves when the end is decided; markers are written after it.
+**Behaviour**
+- The reply is sent when the decision is committed; the markers are written after it.
+
+**Versions**
+- 2 PRODUCER_FENCED (KIP-588)
+- 3 flexible
+- 4 TRANSACTION_ABORTABLE (KIP-890)
+- 5 the reply contains the producer id and epoch of the next transaction (KIP-890)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
+from ..error_places import COORDINATOR, Place, codes
+from ..net.context import Context
+from ..security.authorization import Check
 
+AUTHORIZATION = (Check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),)
 FENCED_SINCE = 2
-TWO_SINCE = 5  # from where on a client speaks version 2 of transactions
+TWO_SINCE = 5  # first API version of clients that use transactions version 2
+ERRORS = (
+    Place(
+        "the whole",
+        COORDINATOR
+        + codes(
+            "INVALID_REQUEST INVALID_PRODUCER_EPOCH INVALID_TXN_STATE INVALID_PRODUCER_ID_MAPPING "
+            "CONCURRENT_TRANSACTIONS TRANSACTIONAL_ID_AUTHORIZATION_FAILED PRODUCER_FENCED "
+            "TRANSACTION_ABORTABLE"
+        ),
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.EndTxnRequest) -> messages.EndTxnResponse:
     r = messages.EndTxnResponse
     transactional_id, commits = request.transactional_id, bool(request.committed)
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -25,7 +44,9 @@ async def handle(context: Context, request: Any) -> Any:
     try:
         if not transactional_id:
             raise ApiError(Errors.INVALID_REQUEST)
-        found = await context.broker.transactions.write(transactional_id, lambda shard: shard.end(transactional_id, producer, commits, version))
+        found = await context.broker.transactions.write(
+            transactional_id, "end-transaction", lambda shard: shard.end(transactional_id, producer, commits, version)
+        )
     except ApiError as error:
         code = error.code
         if code == Errors.PRODUCER_FENCED and context.version < FENCED_SINCE:

@@ -1,65 +1,91 @@
-"""WriteTxnMarkers, versions 1 and 2: ends transactions in partitions; what brokers send, and an administrator to end one that hangs (KIP-664).
+"""WriteTxnMarkers, versions 1 and 2: ends transactions in partitions. Brokers send it, and administrators to abort a
+hanging transaction (KIP-664).
 
-1 flexible; 2 the version of the transaction (KIP-1228), which says how the marker's epoch is checked.
+**Versions**
+- 1 flexible
+- 2 the transaction version, which decides how the epoch of the marker is checked (KIP-1228)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.records import NO_EPOCH, NO_PRODUCER_ID
-from ..context import Context
+from ..error_places import ITSELF, Place, array, codes
 from ..later import Later
-from ..markers import TransactionEnd, write_marker
+from ..later import failed as failed_later
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ..transaction.markers import TransactionEnd
 
+ALTERS = Check(Operation.ALTER, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+BROKERS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
+AUTHORIZATION = (ALTERS, BROKERS)
 VERSION_SINCE = 2
+ERRORS = (
+    Place(
+        "each partition",
+        codes(
+            "CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER REQUEST_TIMED_OUT "
+            "MESSAGE_TOO_LARGE INVALID_TOPIC_EXCEPTION RECORD_LIST_TOO_LARGE NOT_ENOUGH_REPLICAS "
+            "NOT_ENOUGH_REPLICAS_AFTER_APPEND INVALID_REQUIRED_ACKS CLUSTER_AUTHORIZATION_FAILED "
+            "UNSUPPORTED_FOR_MESSAGE_FORMAT INVALID_PRODUCER_EPOCH TRANSACTION_COORDINATOR_FENCED "
+            "INVALID_TXN_STATE KAFKA_STORAGE_ERROR POLICY_VIOLATION"
+        ),
+        (
+            array("markers", "markers", producer="producer_id"),
+            array("topics", "topics", topic="name"),
+            array("partitions", "partition_indexes", partition=("partition_index", ITSELF)),
+        ),
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> messages.WriteTxnMarkersResponse:
     broker = context.broker
+    if not ALTERS.allows(context) and not BROKERS.allows(context):
+        raise ApiError(BROKERS.code)
     if any(marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_EPOCH for marker in request.markers):
-        return _refused(request)
-    waiting: list[tuple[int, str, int, Later[None] | None]] = []
+        # a marker without a producer id cannot be written; in Kafka an exception fails the whole request
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+    waiting: list[tuple[int, str, int, Later[None]]] = []
     for marker in request.markers:
         version = marker.transaction_version if context.version >= VERSION_SINCE else 0
-        end = TransactionEnd(marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, bool(marker.transaction_result), version)
+        end = TransactionEnd(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            bool(marker.transaction_result),
+            version,
+        )
         batch = end.batch(broker.schedule.now_ms())
         for topic in marker.topics:
             for index in topic.partition_indexes:
                 partition = broker.partitions.by_name.get((topic.name, index))
-                later = None
-                if partition is not None and not partition.offline:
-                    later = broker.within(broker.config["request.timeout.ms"], write_marker(broker, partition, batch))
+                if partition is None or partition.offline:
+                    later: Later[None] = failed_later(ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+                else:
+                    later = broker.turn.within(
+                        broker.config["request.timeout.ms"], broker.transactions.markers.write(partition, batch)
+                    )
                 waiting.append((marker.producer_id, topic.name, index, later))
     found: dict[int, dict[tuple[str, int], int]] = {}
-    for producer_id, topic, index, later in waiting:
-        code = int(Errors.UNKNOWN_TOPIC_OR_PARTITION) if later is None else await _code(later)
-        found.setdefault(producer_id, {})[topic, index] = code
-    return messages.WriteTxnMarkersResponse(markers=[_result(producer_id, codes) for producer_id, codes in found.items()])
-
-
-def _refused(request: Any) -> Any:
-    """No batch can be made for nobody; Kafka's exception ends the whole request."""
-    code = int(Errors.UNKNOWN_SERVER_ERROR)
+    written = Later.all(later for *_, later in waiting)
+    for (producer_id, name, index, _), outcome in zip(waiting, await written, strict=True):
+        found.setdefault(producer_id, {})[name, index] = 0 if outcome is None else outcome.code
     return messages.WriteTxnMarkersResponse(
-        markers=[_result(one.producer_id, {(t.name, i): code for t in one.topics for i in t.partition_indexes}) for one in request.markers]
+        markers=[_result(producer_id, codes) for producer_id, codes in found.items()]
     )
 
 
-async def _code(later: Later[None]) -> int:
-    try:
-        await later
-    except ApiError as error:
-        return error.code
-    return 0
-
-
-def _result(producer_id: int, codes: dict[tuple[str, int], int]) -> Any:
+def _result(
+    producer_id: int,
+    codes: dict[tuple[str, int], int],
+) -> messages.WriteTxnMarkersResponse.WritableTxnMarkerResult:
     r = messages.WriteTxnMarkersResponse
     result = r.WritableTxnMarkerResult(producer_id=producer_id)
-    by_topic: dict[str, Any] = {}
+    by_topic: dict[str, messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = {}
     for (topic, index), code in codes.items():
         out = by_topic.get(topic)
         if out is None:

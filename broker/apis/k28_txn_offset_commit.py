@@ -1,74 +1,124 @@
-"""TxnOffsetCommit, versions 0 to 6: a group's offsets are written as a part of a transaction, and hold once it is committed (KIP-98).
+"""TxnOffsetCommit, versions 0 to 6: writes a group's offsets as part of a transaction; they take effect when it is
+committed (KIP-98).
 
-2 leader epochs, COORDINATOR_LOAD_IN_PROGRESS; 3 flexible, members and generations (KIP-447); 4 TRANSACTION_ABORTABLE; 5 the group's
-partition joins the transaction by itself (KIP-890); 6 topics by id, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319).
+**Versions**
+- 2 leader epochs (KIP-320), COORDINATOR_LOAD_IN_PROGRESS
+- 3 flexible, members and generations (KIP-447)
+- 4 TRANSACTION_ABORTABLE (KIP-890)
+- 5 adds the group's partition to the transaction implicitly (KIP-890)
+- 6 topic ids, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319)
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-from ...coordinator.group import offsets
+from ...coordinator.group import routes
+from ...coordinator.group.offsets.commit import TXN_TOPIC_IDS_SINCE
+from ...coordinator.security.acls import Operation, ResourceType
+from ...coordinator.shard import Result
 from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from .. import committing
-from ..appending import verifies
-from ..committing import Kind, commit
-from ..context import Context
-from ..grouping import client_of
-from ..verification import OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE, Mode, ask_coordinator, mode_of
+from ..error_places import COORDINATOR, Place, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ..transaction.verification import OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE, Mode, ask_coordinator, mode_of
+from . import _offset_commits as offset_commits
+from ._groups import client_of
+from ._offset_commits import Kind, commit
 
 if TYPE_CHECKING:
+    from ...coordinator.group.shard import GroupShard
     from ...storage.producers import Verification
 
+TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+AUTHORIZATION = (
+    Check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+    Check(Operation.READ, ResourceType.GROUP, "group_id"),
+    TOPICS,
+)
 LOADING_SINCE = 2
+STALE_EPOCH_SINCE = 6
 NO_SEQUENCE = -1
 
 
 _R = messages.TxnOffsetCommitResponse
-KIND = Kind(_R, _R.TxnOffsetCommitResponseTopic, _R.TxnOffsetCommitResponsePartition, offsets.TXN_TOPIC_IDS_SINCE)
+KIND = Kind(_R, _R.TxnOffsetCommitResponseTopic, _R.TxnOffsetCommitResponsePartition, TXN_TOPIC_IDS_SINCE)
+ERRORS = (
+    Place(
+        "each partition",
+        COORDINATOR
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION REQUEST_TIMED_OUT OFFSET_METADATA_TOO_LARGE ILLEGAL_GENERATION "
+            "INVALID_GROUP_ID UNKNOWN_MEMBER_ID REBALANCE_IN_PROGRESS INVALID_COMMIT_OFFSET_SIZE "
+            "TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION GROUP_ID_NOT_FOUND "
+            "GROUP_MAX_SIZE_REACHED FENCED_INSTANCE_ID UNKNOWN_TOPIC_ID FENCED_MEMBER_EPOCH STALE_MEMBER_EPOCH "
+            "INVALID_REQUEST UNSUPPORTED_FOR_MESSAGE_FORMAT INVALID_PRODUCER_EPOCH INVALID_TXN_STATE "
+            "INVALID_PRODUCER_ID_MAPPING CONCURRENT_TRANSACTIONS TRANSACTIONAL_ID_AUTHORIZATION_FAILED "
+            "PRODUCER_FENCED NOT_ENOUGH_REPLICAS TRANSACTION_ABORTABLE"
+        ),
+        (
+            array("topics", "topics", topic="name", topic_id="topic_id"),
+            array("partitions", "partitions", partition="partition_index"),
+        ),
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
+async def narrowed(
+    context: Context, request: messages.TxnOffsetCommitRequest
+) -> Callable[[messages.TxnOffsetCommitResponse], messages.TxnOffsetCommitResponse] | None:
+    return await offset_commits.narrowed(context, request, KIND, TOPICS)
+
+
+def handle(context: Context, request: messages.TxnOffsetCommitRequest) -> Awaitable[messages.TxnOffsetCommitResponse]:
     return commit(context, request, KIND, lambda: _commit(context, request))
 
 
-def failed(context: Context, request: Any, error: ApiError) -> Any:
-    return committing.failed(context, request, KIND, error)
-
-
-async def _commit(context: Context, request: Any) -> Any:
-    """ApiError."""
+async def _commit(context: Context, request: messages.TxnOffsetCommitRequest) -> messages.TxnOffsetCommitResponse:
+    """Raises ApiError."""
     if not request.group_id:
         raise ApiError(Errors.INVALID_GROUP_ID)
     client, groups = client_of(context), context.broker.groups
     producer = Producer(request.producer_id, request.producer_epoch)
     index = groups.partition_for(request.group_id)
+
+    def commit_offsets(shard: GroupShard) -> Result[messages.TxnOffsetCommitResponse]:
+        groups.room.check_group(shard, request.group_id)
+        return routes.commit_offsets_in_transaction(shard, client, request)
+
     try:
         verification = await _verified(context, request.transactional_id, producer, index)
-        return await groups.write_in_transaction(index, producer, verification, lambda shard: offsets.commit_in_transaction(shard, client, request))
+        return await groups.write_in_transaction(index, producer, verification, commit_offsets)
     except ApiError as error:
         if error.code == Errors.COORDINATOR_LOAD_IN_PROGRESS and context.version < LOADING_SINCE:
             raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE) from None
+        if error.code == Errors.STALE_MEMBER_EPOCH and context.version < STALE_EPOCH_SINCE:
+            raise ApiError(Errors.ILLEGAL_GENERATION) from None
         raise
 
 
-async def _verified(context: Context, transactional_id: str, producer: Any, index: int) -> Verification | None:
-    """What the write brings along, None where the transaction has written to the partition before. ApiError."""
+async def _verified(context: Context, transactional_id: str, producer: Producer, index: int) -> Verification | None:
+    """Returns the verification for the write; None if the transaction has already written
+    to the partition. Raises ApiError.
+    """
     broker = context.broker
     partition = broker.partitions.by_name.get((broker.groups.topic_name, index))
     if partition is None:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
     mode = mode_of(context.version, OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE)
-    if mode is not Mode.ADDS and not verifies(broker):
+    if mode is not Mode.ADDS and not broker.appender.verifies():
         return None
     now = broker.schedule.now_ms()
     producers = partition.open_log().producers
-    verification = producers.begin_verification(producer.id, producer.epoch, NO_SEQUENCE, context.version >= OFFSETS_ADD_SINCE, now)
+    verification = producers.begin_verification(
+        producer.id, producer.epoch, NO_SEQUENCE, context.version >= OFFSETS_ADD_SINCE, now
+    )
     if verification is not None:
         key = (partition.topic, partition.index)
-        refused = await ask_coordinator(broker, transactional_id, producer, [key], mode)
+        refused = await ask_coordinator(broker.transactions, transactional_id, producer, [key], mode)
         if refused:
             raise ApiError(refused[key])
     return verification

@@ -1,26 +1,58 @@
-"""DescribeConfigs, versions 1 to 4: every key of topics and of this broker, with source, type and synonyms.
+"""DescribeConfigs, versions 1 to 4: returns the keys of topics, of this broker, of groups and of client metrics, with
+value, source, type and synonyms (KIP-133).
 
-1 sources and synonyms (KIP-226); 3 types and documentation (KIP-569); 4 flexible.
-Groups have the keys of KIP-1240. Broker loggers and client metrics are not served.
+**Behaviour**
+- Groups have the keys of KIP-848, KIP-932 and KIP-1240. Broker loggers are not supported.
+
+**Versions**
+- 1 sources and synonyms (KIP-226)
+- 3 types and documentation (KIP-569)
+- 4 flexible
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...coordinator.metadata import topics as topic_rules
-from ...coordinator.metadata.state import BROKER, GROUP, TOPIC
+from ...coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
+from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ...coordinator.security.acls import CLUSTER_NAME, Operation, ResourceType
 from ...protocol import messages
 from ...protocol.config_def import ConfigKey, dynamic_broker_keys, keys, topic_synonyms
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
-from ..config import OWN_KEYS
-from ..config_docs import TOPIC_DOCS
-from ..context import Context
+from ..config.config import OWN_KEYS
+from ..config.docs import TOPIC_DOCS
+from ..config.listener_values import key_of_listener
+from ..error_places import Place, Text, array, codes
+from ..net.answers import answer_each
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
 
-GROUP_SOURCE = 8
+TOPICS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "resources.resource_name", Refusal.ELEMENT)
+GROUPS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "resources.resource_name", Refusal.ELEMENT)
+BROKERS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
+AUTHORIZATION = (TOPICS, GROUPS, BROKERS)
+BROKER_LOGGER = 8
+CHECKS = {TOPIC: TOPICS, GROUP: GROUPS, BROKER: BROKERS, BROKER_LOGGER: BROKERS, CLIENT_METRICS: BROKERS}
+STEP_RESOURCES = 8  # a resource has up to some hundred keys
+CLIENT_METRICS_SOURCE, GROUP_SOURCE = 7, 8
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
+ERRORS = (
+    Place(
+        "each resource",
+        codes(
+            "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED "
+            "GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST INVALID_CONFIG"
+        ),
+        (array("results", "resources", type="resource_type", resource="resource_name"),),
+        text=Text.OF_CODE,
+    ),
+)
 
 
 class Described(NamedTuple):
@@ -30,23 +62,35 @@ class Described(NamedTuple):
     synonyms: list[tuple[str, str | None, int]]
 
 
-def handle(context: Context, request: Any) -> Any:
-    r = messages.DescribeConfigsResponse
-    response = r()
-    for resource in request.resources:
-        out = r.DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
-        try:
-            found = _describe(context, resource)
-            wanted = resource.configuration_keys
-            out.configs = [_entry(context, request, d, resource) for d in found if not wanted or d.key.name in wanted]
-        except ApiError as error:
-            out.error_code, out.error_message = error.code, error.text
-        response.results.append(out)
-    return response
+async def handle(context: Context, request: messages.DescribeConfigsRequest) -> messages.DescribeConfigsResponse:
+    found = await answer_each(
+        context, "results", request.resources, lambda resource: _result(context, request, resource), STEP_RESOURCES
+    )
+    return messages.DescribeConfigsResponse(results=found)
 
 
-def _describe(context: Context, resource: Any) -> list[Described]:
+def _result(
+    context: Context,
+    request: messages.DescribeConfigsRequest,
+    resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
+) -> messages.DescribeConfigsResponse.DescribeConfigsResult:
+    out = messages.DescribeConfigsResponse.DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        found = _describe(context, resource)
+        wanted = frozenset(resource.configuration_keys or ())
+        out.configs = [_entry(context, request, d, resource) for d in found if not wanted or d.key.name in wanted]
+    except ApiError as error:
+        error.put_into(out)
+    return out
+
+
+def _describe(context: Context, resource: messages.DescribeConfigsRequest.DescribeConfigsResource) -> list[Described]:
     broker, name = context.broker, resource.resource_name
+    check = CHECKS.get(resource.resource_type)
+    if check is not None:
+        check.require(context, CLUSTER_NAME if check is BROKERS else name)
     if resource.resource_type == TOPIC:
         topic_rules.check_name(name)
         if name not in broker.image.topics:
@@ -54,34 +98,63 @@ def _describe(context: Context, resource: Any) -> list[Described]:
         return describe_topic(broker, broker.image.config_of(TOPIC, name))
     if resource.resource_type == BROKER:
         if name == "":
-            return [d._replace(synonyms=d.synonyms[:1]) for d in describe_broker(broker) if d.source == DYNAMIC_DEFAULT_SOURCE]
+            return [
+                d._replace(synonyms=d.synonyms[:1])
+                for d in describe_broker(broker)
+                if d.source == DYNAMIC_DEFAULT_SOURCE
+            ]
         if not name.lstrip("-").isdigit():
             raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
         if name != str(context.node_id):
-            raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}")
+            raise ApiError(
+                Errors.INVALID_REQUEST,
+                f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}",
+            )
         return describe_broker(broker)
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
         return describe_group(broker, broker.image.config_of(GROUP, name))
+    if resource.resource_type == CLIENT_METRICS:
+        if not name:
+            raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 
+def describe_client_metrics(own: dict[str, str]) -> list[Described]:
+    """Returns every key of a subscription of client metrics, whose own configuration is `own`."""
+    found = []
+    for key in CLIENT_METRICS_KEYS.values():
+        if key.name not in own:
+            found.append(Described(key, key.default, DEFAULT_SOURCE, []))
+            continue
+        value = own[key.name]
+        if key.type == "LIST":
+            value = ",".join(dict.fromkeys(key.parse(value)))
+        found.append(Described(key, value, CLIENT_METRICS_SOURCE, [(key.name, value, CLIENT_METRICS_SOURCE)]))
+    return found
+
+
 def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:
-    """Every key of groups, for a group whose own configuration is `own` (KIP-1240)."""
+    """Returns every group key, for a group whose own configuration is `own` (KIP-1240)."""
     found = []
     for key in keys("group").values():
         if key.internal and key.name not in own:
             continue
         general = "group.streams.assignors" if key.name == "streams.assignor.name" else f"group.{key.name}"
-        synonyms: list[tuple[str, str | None, int]] = [(key.name, own[key.name], GROUP_SOURCE)] if key.name in own else []
-        synonyms += _broker_values(broker, general) if general in keys("broker") else [(key.name, key.default, DEFAULT_SOURCE)]
+        synonyms: list[tuple[str, str | None, int]] = (
+            [(key.name, own[key.name], GROUP_SOURCE)] if key.name in own else []
+        )
+        synonyms += (
+            _broker_values(broker, general) if general in keys("broker") else [(key.name, key.default, DEFAULT_SOURCE)]
+        )
         found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
     return found
 
 
-def describe_topic(broker: Broker, own: dict[str, str]) -> list[Described]:
-    """Every topic key with its value in force, for a topic whose own configuration is `own`."""
+def describe_topic(broker: Broker, own: Mapping[str, str | None]) -> list[Described]:
+    """Returns every topic key with its value in force, for a topic whose own configuration is `own`."""
     found = []
     for key in keys("topic").values():
         if key.internal and key.name not in own:
@@ -104,13 +177,13 @@ def describe_topic(broker: Broker, own: dict[str, str]) -> list[Described]:
 
 
 def _in_topic_units(broker_key: str, value: str | None) -> str | None:
-    from ..config import converted
+    from ..config.config import converted
 
     return None if value is None else converted(broker_key, value)
 
 
 def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int]]:
-    """A broker key's values, the one in force first."""
+    """Returns the values of a broker key with their sources, the value in force first."""
     key = keys("broker").get(name)
     found: list[tuple[str, str | None, int]] = []
     own = broker.image.config_of(BROKER, str(broker.config.node_id))
@@ -127,17 +200,42 @@ def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int
     return found
 
 
-def describe_broker(broker: Broker) -> list[Described]:
+def _of_listeners(broker: Broker) -> list[Described]:
+    """Returns the keys that are given for single listeners; the values of all listeners are their synonyms."""
+    own = broker.image.config_of(BROKER, str(broker.config.node_id))
     found = []
+    for name in dict.fromkeys((*broker.config.given, *own)):
+        of = key_of_listener(name)
+        if of is not None:
+            key = replace(of[1], name=name)
+            synonyms = [*_broker_values(broker, name), *_broker_values(broker, of[1].name)]
+            found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
+    return found
+
+
+def describe_broker(broker: Broker) -> list[Described]:
+    found = _of_listeners(broker)
     for key in sorted({**keys("broker"), **OWN_KEYS}.values(), key=lambda k: k.name):
         if key.internal:
             continue
         synonyms = _broker_values(broker, key.name)
-        found.append(Described(key, synonyms[0][1] if synonyms else key.default, synonyms[0][2] if synonyms else DEFAULT_SOURCE, synonyms))
+        found.append(
+            Described(
+                key,
+                synonyms[0][1] if synonyms else key.default,
+                synonyms[0][2] if synonyms else DEFAULT_SOURCE,
+                synonyms,
+            )
+        )
     return found
 
 
-def _entry(context: Context, request: Any, found: Described, resource: Any) -> Any:
+def _entry(
+    context: Context,
+    request: messages.DescribeConfigsRequest,
+    found: Described,
+    resource: messages.DescribeConfigsRequest.DescribeConfigsResource,
+) -> messages.DescribeConfigsResponse.DescribeConfigsResourceResult:
     r = messages.DescribeConfigsResponse
     key = found.key
     sensitive = key.type == "PASSWORD"
@@ -151,7 +249,8 @@ def _entry(context: Context, request: Any, found: Described, resource: Any) -> A
     )
     if request.include_synonyms:
         entry.synonyms = [
-            r.DescribeConfigsSynonym(name=name, value=None if sensitive else value, source=source) for name, value, source in found.synonyms
+            r.DescribeConfigsSynonym(name=name, value=None if sensitive else value, source=source)
+            for name, value, source in found.synonyms
         ]
     if request.include_documentation:
         entry.documentation = TOPIC_DOCS.get(key.name) if resource.resource_type == TOPIC else None

@@ -1,33 +1,46 @@
-"""AlterConfigs, versions 1 and 2: replaces the configuration of topics as a whole.
+"""AlterConfigs, versions 0 to 2: replaces the whole configuration of topics (KIP-133).
 
-Deprecated in Kafka in favour of IncrementalAlterConfigs.
+**Behaviour**
+- Deprecated in Kafka; clients use IncrementalAlterConfigs.
+
+**Versions**
+- 2 flexible
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from ...coordinator.metadata import configs
 from ...protocol import messages
-from ...protocol.errors import ApiError
-from ..altering import answer, check_resource, check_values, repeated
-from ..context import Context
+from ..net.context import Context
+from ._config_changes import (
+    BROKERS,
+    GROUPS,
+    OF_EACH_RESOURCE,
+    TOPICS,
+    answer,
+    check_resource,
+    check_values,
+    checked,
+    outcomes,
+)
+
+AUTHORIZATION = (TOPICS, GROUPS, BROKERS)
+ERRORS = OF_EACH_RESOURCE
 
 
-async def handle(context: Context, request: Any) -> Any:
-    refused: dict[tuple[int, str], ApiError] = repeated(request.resources)
-    wanted: list[tuple[int, str, dict[str, str | None]]] = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        if key in refused:
-            continue
-        try:
-            check_values(resource)
-            check_resource(context, resource, [c.name for c in resource.configs], [(c.name, c.value) for c in resource.configs])
-            wanted.append((*key, {c.name: c.value for c in resource.configs}))
-        except ApiError as error:
-            refused[key] = error
+async def handle(context: Context, request: messages.AlterConfigsRequest) -> messages.AlterConfigsResponse:
+    def check(resource: messages.AlterConfigsRequest.AlterConfigsResource) -> dict[str, str | None]:
+        check_values(resource.configs)
+        check_resource(
+            context, resource, [c.name for c in resource.configs], [(c.name, c.value) for c in resource.configs]
+        )
+        return {c.name: c.value for c in resource.configs}
+
+    wanted, refused = checked(request.resources, check)
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: configs.alter_configs(metadata.controller, wanted, request.validate_only))
-    errors = {(kind, name): error for (kind, name, _), error in zip(wanted, outcome, strict=True)}
-    return answer(messages.AlterConfigsResponse, request, {**errors, **refused})
+    errors = await metadata.submit(
+        partial(configs.alter_configs, metadata.controller, wanted), validate_only=request.validate_only
+    )
+    return answer(messages.AlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))

@@ -1,15 +1,25 @@
-"""SaslAuthenticate, versions 0 to 2: ILLEGAL_SASL_STATE, as from a Kafka whose listener has no SASL (KIP-152). 2 flexible."""
+"""SaslAuthenticate, versions 0 to 2: returns ILLEGAL_SASL_STATE, as Kafka does on a listener without SASL (KIP-152).
+
+**Versions**
+- 2 flexible
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import messages
 from ...protocol.errors import Errors
-from ..context import Context
+from ..error_places import Place, Text, codes
+from ..net.context import Context
+from ..security.authorization import Authorization
 
+AUTHORIZATION: Authorization = ()
 AUTHENTICATED = "SaslAuthenticate request received after successful authentication"
+ERRORS = (
+    Place(
+        "the whole", codes("UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE SASL_AUTHENTICATION_FAILED"), text=Text.OWN
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.SaslAuthenticateRequest) -> messages.SaslAuthenticateResponse:
     return messages.SaslAuthenticateResponse(error_code=Errors.ILLEGAL_SASL_STATE, error_message=AUTHENTICATED)

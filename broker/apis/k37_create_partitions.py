@@ -1,31 +1,73 @@
-"""CreatePartitions, versions 0 to 3: more partitions for topics that exist (KIP-195). 2 flexible; 3 quota errors."""
+"""CreatePartitions, versions 0 to 3: adds partitions to topics (KIP-195).
+
+**Versions**
+- 2 flexible
+- 3 quota errors (KIP-599)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ...coordinator.metadata import topics
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..context import Context
+from ..error_places import CONTROLLER, Place, Text, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+
+TOPICS = Check(Operation.ALTER, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+STRICT_QUOTA_SINCE = 3
+AUTHORIZATION = (TOPICS,)
+ERRORS = (
+    Place(
+        "each topic",
+        CONTROLLER
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED INVALID_PARTITIONS "
+            "INVALID_REPLICATION_FACTOR INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST POLICY_VIOLATION "
+            "REASSIGNMENT_IN_PROGRESS THROTTLING_QUOTA_EXCEEDED"
+        ),
+        (array("results", "topics", topic="name"),),
+        text=Text.OWN,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def narrowed(
+    context: Context, request: messages.CreatePartitionsRequest
+) -> Callable[[messages.CreatePartitionsResponse], messages.CreatePartitionsResponse] | None:
+    counts = Counter(topic.name for topic in request.topics)
+    _, refused = await TOPICS.parted(context, (name for name, count in counts.items() if count == 1), str)
+    left_out = frozenset(refused)
+    request.topics = [topic for topic in request.topics if topic.name not in left_out]
+
+    def complete(response: messages.CreatePartitionsResponse) -> messages.CreatePartitionsResponse:
+        response.results += _told([(name, ApiError(TOPICS.code)) for name in refused]).results
+        return response
+
+    return complete if refused else None
+
+
+async def handle(context: Context, request: messages.CreatePartitionsRequest) -> messages.CreatePartitionsResponse:
     metadata = context.broker.metadata
-    return _told(await metadata.submit(lambda: topics.create_partitions(metadata.controller, request), request.timeout_ms))
+    outcome = await metadata.submit(
+        partial(topics.create_partitions, metadata.controller, request.topics, context.mutations(STRICT_QUOTA_SINCE)),
+        request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    return _told(outcome)
 
 
-def failed(context: Context, request: Any, error: ApiError) -> Any:
-    return _told((topic.name, error) for topic in request.topics)
-
-
-def _told(outcome: Iterable[tuple[str, ApiError | None]]) -> Any:
+def _told(outcome: Sequence[tuple[str, ApiError | None]]) -> messages.CreatePartitionsResponse:
     r = messages.CreatePartitionsResponse
     response = r()
     for name, error in outcome:
         out = r.CreatePartitionsTopicResult(name=name)
         if error is not None:
-            out.error_code, out.error_message = error.code, error.message
+            error.put_into(out, with_default=False)
         response.results.append(out)
     return response

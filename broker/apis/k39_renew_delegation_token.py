@@ -1,16 +1,25 @@
-"""RenewDelegationToken, versions 1 and 2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on every connection to Kafka that nobody logged in to (KIP-48).
+"""RenewDelegationToken, versions 1 and 2: lets a delegation token live longer, up to its last moment (KIP-48).
 
-2 flexible.
+**Behaviour**
+- The token's owner and its renewers may do it; others get DELEGATION_TOKEN_OWNER_MISMATCH. No ACL is asked.
+
+**Versions**
+- 2 flexible
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.metadata import tokens
 from ...protocol import messages
-from ...protocol.errors import Errors
-from ..context import Context
+from ..net.context import Context
+from ..security.authorization import Authorization
+from ._tokens import OF_A_CHANGE, change
+
+AUTHORIZATION: Authorization = ()
+ERRORS = OF_A_CHANGE
 
 
-def handle(context: Context, request: Any) -> Any:
-    return messages.RenewDelegationTokenResponse(error_code=Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+async def handle(
+    context: Context, request: messages.RenewDelegationTokenRequest
+) -> messages.RenewDelegationTokenResponse:
+    return await change(context, request, tokens.renew, messages.RenewDelegationTokenResponse)

@@ -1,16 +1,25 @@
-"""ExpireDelegationToken, versions 1 and 2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on every connection to Kafka that nobody logged in to (KIP-48).
+"""ExpireDelegationToken, versions 1 and 2: changes when a delegation token expires, or removes it (KIP-48).
 
-2 flexible.
+**Behaviour**
+- The token's owner and its renewers may do it; others get DELEGATION_TOKEN_OWNER_MISMATCH. No ACL is asked.
+
+**Versions**
+- 2 flexible
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.metadata import tokens
 from ...protocol import messages
-from ...protocol.errors import Errors
-from ..context import Context
+from ..net.context import Context
+from ..security.authorization import Authorization
+from ._tokens import OF_A_CHANGE, change
+
+AUTHORIZATION: Authorization = ()
+ERRORS = OF_A_CHANGE
 
 
-def handle(context: Context, request: Any) -> Any:
-    return messages.ExpireDelegationTokenResponse(error_code=Errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+async def handle(
+    context: Context, request: messages.ExpireDelegationTokenRequest
+) -> messages.ExpireDelegationTokenResponse:
+    return await change(context, request, tokens.expire, messages.ExpireDelegationTokenResponse)

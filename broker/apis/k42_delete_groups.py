@@ -1,49 +1,98 @@
-"""DeleteGroups, versions 0 to 3: empty groups and their offsets go.
+"""DeleteGroups, versions 0 to 3: deletes empty groups and their offsets (KIP-229).
 
-2 flexible; 3 a message for each group (KIP-1331).
+**Versions**
+- 2 flexible
+- 3 a message for each group (KIP-1331)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from ...coordinator.group import share_offsets
+from ...coordinator.group import deletion
+from ...coordinator.group.share import share_partitions
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..context import Context
-from ..later import drive
-from ..share_groups import delete_states
+from ..error_places import COORDINATOR, ITSELF, Place, array, codes
+from ..later import Later, drive
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._share_groups import delete_states
+
+GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS,)
+ERRORS = (
+    Place(
+        "each group",
+        COORDINATOR
+        + codes("INVALID_GROUP_ID GROUP_AUTHORIZATION_FAILED NON_EMPTY_GROUP GROUP_ID_NOT_FOUND GROUP_DELETION_FAILED"),
+        (array("results", "groups_names", group=("group_id", ITSELF)),),
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def narrowed(
+    context: Context, request: messages.DeleteGroupsRequest
+) -> Callable[[messages.DeleteGroupsResponse], messages.DeleteGroupsResponse] | None:
+    asked = list(dict.fromkeys(request.groups_names))
+    request.groups_names, refused = await GROUPS.parted(context, asked, str)
+
+    def complete(response: messages.DeleteGroupsResponse) -> messages.DeleteGroupsResponse:
+        result = messages.DeleteGroupsResponse.DeletableGroupResult
+        response.results += [result(group_id=one, error_code=GROUPS.code) for one in refused]
+        return response
+
+    return complete if refused else None
+
+
+async def handle(context: Context, request: messages.DeleteGroupsRequest) -> messages.DeleteGroupsResponse:
     groups = context.broker.groups
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(request.groups_names):
         by_partition.setdefault(groups.partition_for(group_id), []).append(group_id)
-    waiting = [drive(_delete(context, index, ids)) for index, ids in by_partition.items()]
+    waiting = []
+    await groups.open_all()
+    for index, ids in by_partition.items():
+        waiting.append(drive(_delete(context, index, ids)))
+        await context.broker.turn.next()
     response = messages.DeleteGroupsResponse()
-    for later in waiting:
-        response.results += await later
+    for results in await Later.all(waiting):
+        assert isinstance(results, list)  # `_delete` answers its errors
+        response.results += results
     return response
 
 
-async def _delete(context: Context, index: int, ids: list[str]) -> list[Any]:
-    """Deletes groups of one shard; what share groups keep with the share coordinator goes first."""
-    groups, results = context.broker.groups, []
+async def _delete(
+    context: Context,
+    index: int,
+    ids: list[str],
+) -> list[messages.DeleteGroupsResponse.DeletableGroupResult]:
+    """Deletes groups of one shard; deletes the state of share groups at the share coordinator first."""
+    groups, left = context.broker.groups, dict.fromkeys(ids)
     r = messages.DeleteGroupsResponse
+    results: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
     try:
-        found = await groups.write_at(index, lambda shard: share_offsets.begin_delete_groups(shard, ids))
+        found = await groups.write_at(
+            index, "initiate-delete-share-groups", lambda shard: share_partitions.begin_delete_groups(shard, ids)
+        )
         for group_id, wanted in found.items():
-            errors = [wanted] if isinstance(wanted, ApiError) else list((await delete_states(context.broker, group_id, wanted)).values())
+            errors = (
+                [wanted]
+                if isinstance(wanted, ApiError)
+                else list((await delete_states(context.broker, group_id, wanted)).values())
+            )
             if errors:
                 results.append(r.DeletableGroupResult(group_id=group_id, error_code=errors[0].code))
-                ids = [one for one in ids if one != group_id]
-        if ids:
-            deleted = await groups.write_at(index, lambda shard: shard.delete_groups(ids))
+                del left[group_id]
+        if left:
+            deleted = await groups.write_at(
+                index, "delete-groups", lambda shard: deletion.delete_groups(shard, list(left))
+            )
             results += deleted
             for one in deleted:
                 if not one.error_code:
-                    context.broker.sharing.forget(one.group_id)
+                    context.broker.share_partitions.forget(one.group_id)
     except ApiError as error:
-        results += [r.DeletableGroupResult(group_id=i, error_code=error.code) for i in ids]
+        results += [r.DeletableGroupResult(group_id=i, error_code=error.code) for i in left]
     return results

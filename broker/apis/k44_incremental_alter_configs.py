@@ -1,42 +1,58 @@
-"""IncrementalAlterConfigs, versions 0 and 1: sets, deletes, appends to and subtracts from single keys (KIP-339). 1 is flexible."""
+"""IncrementalAlterConfigs, versions 0 and 1: sets, deletes, appends to and subtracts from single keys (KIP-339).
+
+**Versions**
+- 1 flexible
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from ...coordinator.metadata import configs
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..altering import answer, check_resource, check_values, repeated
-from ..context import Context
+from ..net.context import Context
+from ._config_changes import (
+    BROKERS,
+    GROUPS,
+    OF_EACH_RESOURCE,
+    TOPICS,
+    answer,
+    check_resource,
+    check_values,
+    checked,
+    outcomes,
+)
+
+AUTHORIZATION = (TOPICS, GROUPS, BROKERS)
+ERRORS = OF_EACH_RESOURCE
 
 
-async def handle(context: Context, request: Any) -> Any:
-    refused: dict[tuple[int, str], ApiError] = repeated(request.resources)
-    wanted: list[tuple[int, str, list[tuple[str, int, str | None]]]] = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        if key in refused:
-            continue
-        try:
-            _check_operations(resource)
-            names = [c.name for c in resource.configs]
-            set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
-            check_resource(context, resource, names, set_values)
-            wanted.append((*key, [(c.name, c.config_operation, c.value) for c in resource.configs]))
-        except ApiError as error:
-            refused[key] = error
+async def handle(
+    context: Context,
+    request: messages.IncrementalAlterConfigsRequest,
+) -> messages.IncrementalAlterConfigsResponse:
+    def check(
+        resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    ) -> list[tuple[str, int, str | None]]:
+        _check_operations(resource)
+        set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
+        check_resource(context, resource, [c.name for c in resource.configs], set_values)
+        return [(c.name, c.config_operation, c.value) for c in resource.configs]
+
+    wanted, refused = checked(request.resources, check)
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: configs.incremental_alter_configs(metadata.controller, wanted, request.validate_only))
-    errors = {(kind, name): error for (kind, name, _), error in zip(wanted, outcome, strict=True)}
-    return answer(messages.IncrementalAlterConfigsResponse, request, {**errors, **refused})
+    errors = await metadata.submit(
+        partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
+    )
+    return answer(messages.IncrementalAlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))
 
 
-def _check_operations(resource: Any) -> None:
+def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
     names = [c.name for c in resource.configs]
     if len(set(names)) < len(names):
         raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
-    check_values(resource, configs.DELETE)
+    check_values(c for c in resource.configs if c.config_operation != configs.DELETE)
     for c in resource.configs:
         if not configs.SET <= c.config_operation <= configs.SUBTRACT:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR)

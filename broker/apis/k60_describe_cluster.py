@@ -1,27 +1,45 @@
-"""DescribeCluster, versions 0 to 2: the brokers and the cluster's id.
+"""DescribeCluster, versions 0 to 2: returns the brokers and the cluster id (KIP-700).
 
-1 brokers or controllers (KIP-919); 2 fenced brokers may be asked for (KIP-1073).
+**Versions**
+- 1 brokers or controllers (KIP-919)
+- 2 fenced brokers on request (KIP-1073)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..partition_info import ALTER, ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE, DESCRIBE_CONFIGS, IDEMPOTENT_WRITE, bits
+from ..error_places import Place, Text, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal, authorized_operations
+
+OPERATIONS = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
+AUTHORIZATION = (OPERATIONS,)
+
 
 BROKERS, CONTROLLERS = 1, 2
-CLUSTER_OPERATIONS = bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
+ERRORS = (
+    Place(
+        "the whole",
+        codes("CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_VERSION MISMATCHED_ENDPOINT_TYPE UNSUPPORTED_ENDPOINT_TYPE"),
+        text=Text.OWN,
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
+def cluster_operations(context: Context) -> int:
+    """Returns the bits of the operations on the cluster that the client may do; none if it may not describe it."""
+    return authorized_operations(context, ResourceType.CLUSTER) if OPERATIONS.allows(context) else 0
+
+
+def handle(context: Context, request: messages.DescribeClusterRequest) -> messages.DescribeClusterResponse:
     r = messages.DescribeClusterResponse
     if request.endpoint_type == CONTROLLERS:
         return r(
             error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
+            "CONTROLLER",
         )
     if request.endpoint_type != BROKERS:
         raise ApiError(Errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
@@ -31,8 +49,10 @@ def handle(context: Context, request: Any) -> Any:
         endpoint_type=BROKERS,
         cluster_id=context.broker.cluster_id,
         controller_id=context.node_id,
-        brokers=[r.DescribeClusterBroker(broker_id=context.node_id, host=at.host, port=at.port, rack=config["broker.rack"])],
+        brokers=[
+            r.DescribeClusterBroker(broker_id=context.node_id, host=at.host, port=at.port, rack=config["broker.rack"])
+        ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(context)
     return response

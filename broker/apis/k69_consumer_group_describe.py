@@ -1,28 +1,61 @@
-"""ConsumerGroupDescribe, versions 0 and 1: consumer groups, their epochs, and their members' assignments (KIP-848). 1 the members' type."""
+"""ConsumerGroupDescribe, versions 0 and 1: describes consumer groups: epochs, members and assignments (KIP-848).
+
+**Versions**
+- 1 the type of each member (KIP-1099)
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from ...coordinator.group import describing
+from ...coordinator.group.consumer import description
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..grouping import describe_each, supports_consumer_groups
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._groups import HIDDEN, OF_EACH_GROUP, describe_each, may_describe_all, supports_consumer_groups
+
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.members.assignment", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = OF_EACH_GROUP
 
 
-def handle(context: Context, request: Any) -> Any:
-    found = describe_each(request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id))
+async def handle(
+    context: Context,
+    request: messages.ConsumerGroupDescribeRequest,
+) -> messages.ConsumerGroupDescribeResponse:
+    found = await describe_each(
+        context, request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
+    )
     return messages.ConsumerGroupDescribeResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str) -> Any:
+def _describe(context: Context, group_id: str) -> description.Described:
     g = messages.ConsumerGroupDescribeResponse.DescribedGroup
     try:
         if not supports_consumer_groups(context):
             raise ApiError(Errors.UNSUPPORTED_VERSION)
+        GROUPS.require(context, group_id)
         if not group_id:
             raise ApiError(Errors.INVALID_GROUP_ID)
-        return context.broker.groups.read(group_id, lambda shard, as_of: describing.consumer(shard, group_id, as_of))
+        found, members = context.broker.groups.read(
+            group_id, lambda shard, as_of: description.describe(shard, group_id, as_of)
+        )
+        if context.authorizer is None:
+            return found, members
+        described = list(members)
+        if not may_describe_all(context, TOPICS, _topics(described)):
+            raise ApiError(TOPICS.code, HIDDEN)
+        return found, iter(described)
     except ApiError as error:
-        return g(group_id=group_id, error_code=error.code, error_message=error.message)
+        return error.put_into(g(group_id=group_id), with_default=False), iter(())
+
+
+def _topics(members: Iterable[messages.ConsumerGroupDescribeResponse.Member]) -> Iterator[str]:
+    """Yields the topics of the members of a group."""
+    for member in members:
+        for assignment in (member.assignment, member.target_assignment):
+            for topic in assignment.topic_partitions:
+                yield topic.topic_name

@@ -1,20 +1,30 @@
-"""ListConfigResources, versions 0 and 1: what has a configuration (KIP-1142). 0 client metrics only; 1 by types, all where none is named."""
+"""ListConfigResources, versions 0 and 1: lists the resources that have a configuration (KIP-1142).
+
+**Versions**
+- 0 client metrics only (KIP-1000)
+- 1 any types; all of them if none is given (KIP-1142)
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...coordinator.metadata.state import BROKER, GROUP, TOPIC
+from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import Errors
-from ..context import Context
+from ..error_places import Place, codes
+from ..net.context import Context
+from ..security.authorization import Check
 
-BROKER_LOGGER, CLIENT_METRICS = 8, 16
+AUTHORIZATION = (Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)
+
+
+BROKER_LOGGER = 8
 TYPES_SINCE = 1
 SUPPORTED = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+ERRORS = (Place("the whole", codes("CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_VERSION")),)
 
 
-def handle(context: Context, request: Any) -> Any:
+def handle(context: Context, request: messages.ListConfigResourcesRequest) -> messages.ListConfigResourcesResponse:
     r = messages.ListConfigResourcesResponse
     wanted = (request.resource_types or SUPPORTED) if context.version >= TYPES_SINCE else (CLIENT_METRICS,)
     if any(kind not in SUPPORTED for kind in wanted):
@@ -24,7 +34,13 @@ def handle(context: Context, request: Any) -> Any:
         TOPIC: list(image.topics),
         BROKER: [node],
         BROKER_LOGGER: [node],
-        CLIENT_METRICS: [],
+        CLIENT_METRICS: [name for kind, name in image.configs if kind == CLIENT_METRICS],
         GROUP: [name for kind, name in image.configs if kind == GROUP],
     }
-    return r(config_resources=[r.ConfigResource(resource_name=name, resource_type=kind) for kind in dict.fromkeys(wanted) for name in names[kind]])
+    return r(
+        config_resources=[
+            r.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in dict.fromkeys(wanted)
+            for name in names[kind]
+        ]
+    )

@@ -1,17 +1,46 @@
-"""DescribeTopicPartitions, version 0: topics and their partitions a page at a time (KIP-966)."""
+"""DescribeTopicPartitions, version 0: describes topics and their partitions in pages (KIP-966)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...coordinator.metadata import topics as topic_rules
+from ...coordinator.metadata.state import Partition
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..partition_info import topic_operations
+from ...protocol.errors import Errors
+from ..broker import Broker
+from ..error_places import Place, array, codes
+from ..internal_topics import is_internal
+from ..net.context import Context
+from ..security.authorization import Check, Refusal, authorized_operations
+from ..steps import Pace
+from ._leadership import leadership
+
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
+AUTHORIZATION = (TOPICS,)
+ERRORS = (
+    Place(
+        "each topic",
+        codes("UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED INVALID_REQUEST"),
+        (array("topics", "topics", topic="name"),),
+    ),
+    Place(
+        "each partition",
+        codes("LEADER_NOT_AVAILABLE LISTENER_NOT_FOUND"),
+        (
+            array("topics", "topics", topic="name"),
+            array("partitions", None, partition="partition_index"),
+        ),
+        others=(("leader_id", -1),),
+        of_whole=False,
+        is_kept=True,
+    ),
+)
 
 
-def handle(context: Context, request: Any) -> Any:
+async def handle(
+    context: Context,
+    request: messages.DescribeTopicPartitionsRequest,
+) -> messages.DescribeTopicPartitionsResponse:
     r = messages.DescribeTopicPartitionsResponse
     image, broker = context.broker.image, context.broker
     limit = max(1, min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]))
@@ -19,51 +48,60 @@ def handle(context: Context, request: Any) -> Any:
     first_index = 0
     if request.cursor is not None:
         if request.cursor.partition_index < 0:
-            refused = [r.DescribeTopicPartitionsResponseTopic(error_code=Errors.INVALID_REQUEST, name=t.name) for t in request.topics]
+            refused = [
+                r.DescribeTopicPartitionsResponseTopic(error_code=Errors.INVALID_REQUEST, name=t.name)
+                for t in request.topics
+            ]
             return r(topics=refused)
         names = [n for n in names if n >= request.cursor.topic_name]
         first_index = request.cursor.partition_index if names and names[0] == request.cursor.topic_name else 0
-    response = r()
+    denied: list[str] = []
+    if context.authorizer is not None:
+        names, denied = await TOPICS.parted(context, names, str)
+    response, pace = r(), Pace(broker.turn)
     for name in names:
+        if pace.is_over():
+            await pace.rest()
         if limit <= 0:
             response.next_cursor = r.Cursor(topic_name=name, partition_index=first_index)
             break
         topic = image.topics.get(name)
         if topic is None:
-            absent = r.DescribeTopicPartitionsResponseTopic(error_code=_absent(name), name=name)
-            absent.topic_authorized_operations = topic_operations()
+            absent = r.DescribeTopicPartitionsResponseTopic(error_code=topic_rules.error_of_absent(name), name=name)
+            absent.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
             response.topics.append(absent)
             continue
-        out = r.DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, is_internal=broker.is_internal(name))
-        out.topic_authorized_operations = topic_operations()
+        out = r.DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, is_internal=is_internal(name))
+        out.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
         count = image.partition_counts[topic.id]
         for index in range(first_index, min(count, first_index + limit)):
-            out.partitions.append(_partition(image.partitions[topic.id, index]))
+            out.partitions.append(_partition(broker, name, image.partitions[topic.id, index]))
         limit -= len(out.partitions)
+        pace.is_over(len(out.partitions))
         response.topics.append(out)
         if first_index + len(out.partitions) < count:
             response.next_cursor = r.Cursor(topic_name=name, partition_index=first_index + len(out.partitions))
             break
         first_index = 0
+    if request.topics:
+        response.topics += [
+            r.DescribeTopicPartitionsResponseTopic(error_code=TOPICS.code, name=name) for name in denied
+        ]
     return response
 
 
-def _absent(name: str) -> int:
-    try:
-        topic_rules.check_name(name)
-    except ApiError as error:
-        return error.code
-    return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _partition(state: Any) -> Any:
+def _partition(
+    broker: Broker, topic: str, state: Partition
+) -> messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
+    """Returns a partition; unlike Metadata, without an error if it has no leader."""
+    leader, isr, offline = leadership(broker, topic, state)
     return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
-        error_code=Errors.LEADER_NOT_AVAILABLE if state.leader < 0 else 0,
         partition_index=state.index,
-        leader_id=state.leader,
+        leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
+        isr_nodes=isr,
         eligible_leader_replicas=list(state.elr),
         last_known_elr=list(state.last_known_elr),
+        offline_replicas=offline,
     )

@@ -1,25 +1,44 @@
-"""ShareGroupDescribe, version 1: share groups, their epochs, and their members' assignments (KIP-932)."""
+"""ShareGroupDescribe, version 1: describes share groups: epochs, members and assignments (KIP-932)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...coordinator.group import describing
+from ...coordinator.group.share import description
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..context import Context
-from ..grouping import describe_each
-from ..share_requests import check_group
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._groups import HIDDEN, OF_EACH_GROUP, describe_each, may_describe_all
+from ._share_requests import check_group
+
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.members.assignment", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = OF_EACH_GROUP
 
 
-def handle(context: Context, request: Any) -> Any:
-    found = describe_each(request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id))
+async def handle(context: Context, request: messages.ShareGroupDescribeRequest) -> messages.ShareGroupDescribeResponse:
+    found = await describe_each(
+        context, request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
+    )
     return messages.ShareGroupDescribeResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str) -> Any:
+def _describe(context: Context, group_id: str) -> description.Described:
     try:
+        context.broker.share_partitions.check_enabled()
+        GROUPS.require(context, group_id)
         check_group(context, group_id)
-        return context.broker.groups.read(group_id, lambda shard, as_of: describing.share(shard, group_id, as_of))
+        found, members = context.broker.groups.read(
+            group_id, lambda shard, as_of: description.describe(shard, group_id, as_of)
+        )
+        if context.authorizer is None:
+            return found, members
+        described = list(members)
+        topics = (topic.topic_name for member in described for topic in member.assignment.topic_partitions)
+        if not may_describe_all(context, TOPICS, topics):
+            raise ApiError(TOPICS.code, HIDDEN)
+        return found, iter(described)
     except ApiError as error:
-        return messages.ShareGroupDescribeResponse.DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
+        g = messages.ShareGroupDescribeResponse.DescribedGroup
+        return error.put_into(g(group_id=group_id), with_default=False), iter(())

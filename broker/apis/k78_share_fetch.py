@@ -1,67 +1,138 @@
-"""ShareFetch, versions 1 and 2: a member of a share group gets records under a lease, and says what became of earlier ones (KIP-932).
+"""ShareFetch, versions 1 and 2: acquires records for a member of a share group, and takes acknowledgements of earlier
+ones (KIP-932).
 
-1 the greatest number of records, the size of batches, the lease's duration; 2 acquiring by record (KIP-1206), renewing leases (KIP-1222).
-A session belongs to the member and its connection. Acknowledgements come first; the reply waits for both, and for records at most `MaxWaitMs`.
-A request that renews leases fetches nothing, and all its limits must be zero.
+**Behaviour**
+- Acknowledgements are carried out first. The reply waits for them, and for records at most `MaxWaitMs`.
+- A request that renews locks fetches nothing; all its limits must be zero.
+
+**State**
+- A share session belongs to the member and its connection.
+
+**Versions**
+- 1 the number of records and the batch size, the duration of the acquisition lock
+- 2 acquiring by record (KIP-1206), renewing locks (KIP-1222)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..fetching import EMPTY
+from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..later import drive
-from ..share_fetching import Found, ShareFetch, Terms
-from ..share_requests import RENEW_SINCE, acknowledge, check_ids, lock_duration_ms
-from ..share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession, TopicPartition, Wanted
+from ..limits import SHARE_SESSIONS
+from ..net.context import Context
+from ..replica.fetch_sessions import EMPTY
+from ..share.sessions import SessionKey, ShareSession, TopicPartition, Wanted
+from ..share.share_fetch import ShareFetch, Terms
+from ._share_requests import GROUPS, RENEW_SINCE, TOPICS, acknowledge, check_ids, denied_topics, lock_duration_ms
 
+if TYPE_CHECKING:
+    from ..share.share_fetch import Found
+
+AUTHORIZATION = (GROUPS, TOPICS)
 LIMITS = {"maxBytes": "max_bytes", "minBytes": "min_bytes", "maxRecords": "max_records", "maxWaitMs": "max_wait_ms"}
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
+_PARTITIONS = (
+    array("responses", "topics", topic_id="topic_id"),
+    array("partitions", "partitions", partition="partition_index"),
+)
+ERRORS = (
+    Place(
+        "the whole",
+        codes(
+            "GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION INVALID_REQUEST SHARE_SESSION_NOT_FOUND "
+            "INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED"
+        ),
+    ),
+    Place(
+        "each partition",
+        COORDINATOR
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER LEADER_NOT_AVAILABLE TOPIC_AUTHORIZATION_FAILED "
+            "CORRUPT_MESSAGE OFFSET_OUT_OF_RANGE KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH GROUP_ID_NOT_FOUND "
+            "OFFSET_NOT_AVAILABLE UNKNOWN_TOPIC_ID FENCED_STATE_EPOCH"
+        ),
+        _PARTITIONS,
+        others=(("records", b""), ("acquired_records", ())),
+        text=Text.OWN,
+        of_whole=False,
+        is_kept=True,
+    ),
+    Place(
+        "the acknowledgements of each partition",
+        COORDINATOR
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER TOPIC_AUTHORIZATION_FAILED INVALID_REQUEST "
+            "KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_ID INVALID_RECORD_STATE "
+            "FENCED_STATE_EPOCH"
+        ),
+        _PARTITIONS,
+        text=Text.OWN,
+        of_whole=False,
+        is_kept=True,
+        code="acknowledge_error_code",
+        message="acknowledge_error_message",
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.ShareFetchRequest) -> messages.ShareFetchResponse:
     r = messages.ShareFetchResponse
     renews = context.version >= RENEW_SINCE and request.is_renew_ack
     acknowledges = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
     try:
-        check_ids(context, request)
+        member = check_ids(context, request)
         _check_renewal(request, renews)
-        entries, session = _session(context, request, acknowledges)
+        entries, session = _session(context, request, member, acknowledges)
     except ApiError as error:
         if error.code == Errors.SHARE_SESSION_LIMIT_REACHED:
-            await context.broker.pause(max(0, request.max_wait_ms))
+            context.broker.limits.reached(SHARE_SESSIONS, context.client_address)
+            await context.broker.turn.pause(max(0, request.max_wait_ms))
         return r(error_code=error.code)
-    outcomes = drive(acknowledge(context, request)) if acknowledges else None
+    denied = await denied_topics(context, request, entries)
+    outcomes = drive(acknowledge(context, request, member, denied)) if acknowledges else None
     fetched: Found = {}
     if not renews and request.share_session_epoch != FINAL_EPOCH:
-        fetched = await _fetch(context, request, entries)
-    response = r(acquisition_lock_timeout_ms=lock_duration_ms(context, request.group_id))
+        fetched = await _fetch(context, request, member, entries, denied)
+    response = r(acquisition_lock_timeout_ms=lock_duration_ms(context, member.group_id))
     topics = _told(session, fetched)
     for key, outcome in (await outcomes).items() if outcomes is not None else ():
         data = topics.setdefault(key, r.PartitionData(partition_index=key[1], records=EMPTY))
         if outcome is not None:
-            data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.message
+            data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.own_message
     response.responses = _by_topic(topics)
     if request.share_session_epoch == FINAL_EPOCH:
-        context.broker.sharing.end_session(SessionKey(request.group_id, request.member_id))
+        context.broker.share_partitions.end_session(member)
     return response
 
 
-def _check_renewal(request: Any, renews: bool) -> None:
-    """ApiError(INVALID_REQUEST)."""
+def _check_renewal(request: messages.ShareFetchRequest, renews: bool) -> None:
+    """Raises ApiError(INVALID_REQUEST)."""
+    if not renews:
+        return
     wrong = [f"{name} must be set to 0, " for name, field in LIMITS.items() if getattr(request, field)]
-    if renews and wrong:
+    if wrong:
         raise ApiError(Errors.INVALID_REQUEST, "".join(wrong) + "if isRenewAck is true.")
 
 
-def _session(context: Context, request: Any, acknowledges: bool) -> tuple[list[Wanted], ShareSession | None]:
-    """What is fetched, and the session where it went on and was not begun. ApiError."""
-    names, sessions = context.broker.image.topic_names, context.broker.sharing.sessions
-    wanted = [Wanted(bytes(t.topic_id), p.partition_index, names.get(bytes(t.topic_id))) for t in request.topics for p in t.partitions]
-    key, epoch = SessionKey(request.group_id, request.member_id), request.share_session_epoch
+def _session(
+    context: Context,
+    request: messages.ShareFetchRequest,
+    key: SessionKey,
+    acknowledges: bool,
+) -> tuple[list[Wanted], ShareSession | None]:
+    """Returns the partitions to fetch, and the session if it already existed. Raises ApiError."""
+    names, sessions = context.broker.image.topic_names, context.broker.share_partitions.sessions
+    wanted = [
+        Wanted(bytes(t.topic_id), p.partition_index, names.get(bytes(t.topic_id)))
+        for t in request.topics
+        for p in t.partitions
+    ]
+    epoch = request.share_session_epoch
     if epoch == FINAL_EPOCH:
         sessions.get(key)
         return [], None
@@ -71,13 +142,21 @@ def _session(context: Context, request: Any, acknowledges: bool) -> tuple[list[W
         sessions.begin(key, context.peer, wanted)
         return wanted, None
     session = sessions.take(key, epoch)
-    session.update(wanted, [(bytes(t.topic_id), index) for t in request.forgotten_topics_data for index in t.partitions])
+    sessions.change(
+        session, wanted, [(bytes(t.topic_id), index) for t in request.forgotten_topics_data for index in t.partitions]
+    )
     entries = list(session.entries.values())
     turn = epoch % len(entries) if entries else 0
     return entries[turn:] + entries[:turn], session
 
 
-async def _fetch(context: Context, request: Any, entries: list[Wanted]) -> Found:
+async def _fetch(
+    context: Context,
+    request: messages.ShareFetchRequest,
+    member: SessionKey,
+    entries: list[Wanted],
+    denied: Collection[str],
+) -> Found:
     broker = context.broker
     found: Found = {}
     wanted: list[TopicPartition] = []
@@ -85,20 +164,24 @@ async def _fetch(context: Context, request: Any, entries: list[Wanted]) -> Found
         error = None
         if one.topic is None:
             error = ApiError(Errors.UNKNOWN_TOPIC_ID)
+        elif one.topic in denied:
+            error = ApiError(TOPICS.code)
         elif (one.topic, one.partition) not in broker.partitions.by_name:
             error = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         key = one.topic_id, one.partition
         if error is None:
             wanted.append(key)
         else:
-            found[key] = messages.ShareFetchResponse.PartitionData(partition_index=one.partition, error_code=error.code, records=EMPTY)
+            found[key] = messages.ShareFetchResponse.PartitionData(
+                partition_index=one.partition, error_code=error.code, records=EMPTY
+            )
     max_bytes = min(request.max_bytes, broker.config["fetch.max.bytes"])
     if not wanted or not request.max_records or not max_bytes:
         return found
-    level = str(broker.groups.group_config(request.group_id, "share.isolation.level")).lower()
+    level = str(broker.settings.of_group(member.group_id, "share.isolation.level")).lower()
     terms = Terms(
-        request.group_id,
-        request.member_id,
+        member.group_id,
+        member.member_id,
         request.share_acquire_mode,
         request.batch_size,
         request.max_records,
@@ -107,18 +190,18 @@ async def _fetch(context: Context, request: Any, entries: list[Wanted]) -> Found
         request.max_wait_ms,
         ISOLATION_LEVELS[level],
     )
-    return found | await ShareFetch(broker.sharing, terms, wanted).begin()
+    return found | await ShareFetch(broker.share_partitions, terms, wanted).begin()
 
 
 def _told(session: ShareSession | None, fetched: Found) -> Found:
-    """What the member has not been told: everything at the beginning of a session, then what is news."""
+    """Returns the partitions to report: all of them at the beginning of a session, then only those with news."""
     if session is None:
         return fetched
     return {key: data for key, data in fetched.items() if session.is_news(key, len(data.records) > 0, data.error_code)}
 
 
-def _by_topic(found: Found) -> list[Any]:
-    topics: dict[bytes, Any] = {}
+def _by_topic(found: Found) -> list[messages.ShareFetchResponse.ShareFetchableTopicResponse]:
+    topics: dict[bytes, messages.ShareFetchResponse.ShareFetchableTopicResponse] = {}
     for (topic_id, _), data in found.items():
         topic = topics.get(topic_id)
         if topic is None:

@@ -1,25 +1,53 @@
-"""ShareAcknowledge, versions 1 and 2: a member of a share group says what became of records (KIP-932). 2 renewing leases (KIP-1222).
+"""ShareAcknowledge, versions 1 and 2: takes the acknowledgements of a member of a share group (KIP-932).
 
-Takes part in the member's share session: its epoch goes up with each request, and the final epoch ends it.
+**State**
+- Uses the member's share session: each request raises the session epoch, and the final epoch closes the session.
+
+**Versions**
+- 2 renewing locks (KIP-1222)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..share_requests import acknowledge, check_ids, lock_duration_ms
-from ..share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
+from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from ..error_places import COORDINATOR, Place, Text, array, codes
+from ..net.context import Context
+from ._share_requests import GROUPS, TOPICS, acknowledge, check_ids, denied_topics, lock_duration_ms
+
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = (
+    Place(
+        "the whole",
+        codes(
+            "GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION INVALID_REQUEST SHARE_SESSION_NOT_FOUND "
+            "INVALID_SHARE_SESSION_EPOCH"
+        ),
+    ),
+    Place(
+        "each partition",
+        COORDINATOR
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER TOPIC_AUTHORIZATION_FAILED INVALID_REQUEST "
+            "KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_ID INVALID_RECORD_STATE "
+            "FENCED_STATE_EPOCH"
+        ),
+        (
+            array("responses", "topics", topic_id="topic_id"),
+            array("partitions", "partitions", partition="partition_index"),
+        ),
+        text=Text.OWN,
+        of_whole=False,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(context: Context, request: messages.ShareAcknowledgeRequest) -> messages.ShareAcknowledgeResponse:
     r = messages.ShareAcknowledgeResponse
-    sharing = context.broker.sharing
+    sharing = context.broker.share_partitions
     try:
-        check_ids(context, request)
-        key = SessionKey(request.group_id, request.member_id)
+        key = check_ids(context, request)
         if request.share_session_epoch == INITIAL_EPOCH:
             raise ApiError(Errors.INVALID_SHARE_SESSION_EPOCH)
         if request.share_session_epoch == FINAL_EPOCH:
@@ -28,12 +56,13 @@ async def handle(context: Context, request: Any) -> Any:
             sharing.sessions.take(key, request.share_session_epoch)
     except ApiError as error:
         return r(error_code=error.code)
-    topics: dict[bytes, Any] = {}
-    for (topic_id, index), outcome in (await acknowledge(context, request)).items():
+    topics: dict[bytes, messages.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
+    denied = await denied_topics(context, request)
+    for (topic_id, index), outcome in (await acknowledge(context, request, key, denied)).items():
         out = r.PartitionData(partition_index=index)
         if outcome is not None:
-            out.error_code, out.error_message = outcome.code, outcome.message
+            outcome.put_into(out, with_default=False)
         topics.setdefault(topic_id, r.ShareAcknowledgeTopicResponse(topic_id=topic_id)).partitions.append(out)
     if request.share_session_epoch == FINAL_EPOCH:
         sharing.end_session(key)
-    return r(responses=list(topics.values()), acquisition_lock_timeout_ms=lock_duration_ms(context, request.group_id))
+    return r(responses=list(topics.values()), acquisition_lock_timeout_ms=lock_duration_ms(context, key.group_id))

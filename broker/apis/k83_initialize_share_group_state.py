@@ -1,18 +1,36 @@
-"""InitializeShareGroupState, version 0: share-partitions begin, or begin again at another offset (KIP-932)."""
+"""InitializeShareGroupState, version 0: initializes share-partitions, or resets them to another offset (KIP-932)."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ..context import Context
-from ..share_states import answer
+from ...protocol.errors import ApiError
+from ..net.context import Context
+from ..security.authorization import Check
+from ._share_states import answer, each_partition, refuse
+
+AUTHORIZATION = (Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),)
+ERRORS = (each_partition("FENCED_STATE_EPOCH"),)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(
+    context: Context,
+    request: messages.InitializeShareGroupStateRequest,
+) -> messages.InitializeShareGroupStateResponse:
     r = messages.InitializeShareGroupStateResponse
     states = context.broker.share_states
     calls = answer(
-        request, lambda key, part: states.initialize_state(key, part.state_epoch, part.start_offset), r.InitializeStateResult, r.PartitionResult
+        context,
+        request,
+        lambda key, part: states.initialize_state(key, part.state_epoch, part.start_offset),
+        r.InitializeStateResult,
+        r.PartitionResult,
     )
     return r(results=await calls)
+
+
+def failed(
+    context: Context, request: messages.InitializeShareGroupStateRequest, error: ApiError
+) -> messages.InitializeShareGroupStateResponse:
+    r = messages.InitializeShareGroupStateResponse
+    return r(results=refuse(request, error, r.InitializeStateResult, r.PartitionResult))

@@ -1,24 +1,37 @@
-"""ReadShareGroupStateSummary, versions 0 and 1: where share-partitions are (KIP-932). 1 the count of complete records (KIP-1226)."""
+"""ReadShareGroupStateSummary, versions 0 and 1: returns the start offsets of share-partitions (KIP-932).
+
+**Versions**
+- 1 the number of complete deliveries (KIP-1226)
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...coordinator.security.acls import Operation, ResourceType
+from ...coordinator.share.state import PartitionState
 from ...protocol import messages
-from ..context import Context
-from ..share_states import answer
+from ..error_places import Text
+from ..net.context import Context
+from ..security.authorization import Check
+from ._share_states import answer, each_partition
 
+AUTHORIZATION = (Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),)
 UNSET = -1
+ERRORS = (each_partition("GROUP_ID_NOT_FOUND FENCED_LEADER_EPOCH", Text.OF_CODE),)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(
+    context: Context,
+    request: messages.ReadShareGroupStateSummaryRequest,
+) -> messages.ReadShareGroupStateSummaryResponse:
     r = messages.ReadShareGroupStateSummaryResponse
     states = context.broker.share_states
-    calls = answer(request, lambda key, _: states.read_summary(key), r.ReadStateSummaryResult, r.PartitionResult, _fill)
+    calls = answer(
+        context, request, lambda key, _: states.read_summary(key), r.ReadStateSummaryResult, r.PartitionResult, _fill
+    )
     return r(results=await calls)
 
 
-def _fill(out: Any, state: Any) -> None:
+def _fill(out: messages.ReadShareGroupStateSummaryResponse.PartitionResult, state: PartitionState | None) -> None:
     if state is None:
         out.start_offset = out.delivery_complete_count = UNSET
         return

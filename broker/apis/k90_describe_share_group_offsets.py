@@ -1,83 +1,167 @@
-"""DescribeShareGroupOffsets, versions 0 and 1: where share groups are in their partitions (KIP-932). 1 their lag (KIP-1226).
+"""DescribeShareGroupOffsets, versions 0 and 1: returns the start offsets of share groups (KIP-932).
 
-Without topics everything that a group has begun is told.
+**Behaviour**
+- Without topics the reply contains all share-partitions that the group has initialized.
+
+**Versions**
+- 1 lag (KIP-1226)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ...coordinator.group import share_offsets
+from ...coordinator.group.share import share_partitions
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors, default_message
-from ..context import Context
-from ..share_groups import each, keys_of
+from ..error_places import COORDINATOR, ITSELF, Place, Text, array, codes
+from ..net.answers import Answers
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ..steps import Pace
+from ._share_groups import each, keys_of
+
+if TYPE_CHECKING:
+    from ...coordinator.share.state import PartitionState
+
+    WantedGroup = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    WantedTopic = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
+    Group = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+    Topic = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic
+    Partition = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition
+
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups.group_id", Refusal.ELEMENT)
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.topics.topic_name", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+
 
 NO_OFFSET, NO_LAG = -1, -1
 MOST = 1 << 63
+_GROUPS = array("groups", "groups", group="group_id")
+ERRORS = (
+    Place(
+        "each group",
+        COORDINATOR
+        + codes("INVALID_GROUP_ID GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION INVALID_REQUEST GROUP_ID_NOT_FOUND"),
+        (_GROUPS,),
+        text=Text.OWN_OR_OF_CODE,
+    ),
+    Place(
+        "each partition",
+        codes("UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR"),
+        (
+            _GROUPS,
+            array("topics", "topics", topic="topic_name"),
+            array("partitions", "partitions", partition=("partition_index", ITSELF)),
+        ),
+        others=(("start_offset", -1),),
+        text=Text.OWN_OR_OF_CODE,
+        of_whole=False,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
-    return messages.DescribeShareGroupOffsetsResponse(groups=[await _describe(context, group) for group in request.groups])
+async def handle(
+    context: Context,
+    request: messages.DescribeShareGroupOffsetsRequest,
+) -> messages.DescribeShareGroupOffsetsResponse:
+    answers = Answers(context)
+    groups = answers.array("groups")
+    for group in request.groups:
+        await answers.add("groups", await _describe(context, group))
+    return messages.DescribeShareGroupOffsetsResponse(groups=groups)
 
 
-async def _describe(context: Context, wanted: Any) -> Any:
+async def _describe(context: Context, wanted: WantedGroup) -> Group:
     r = messages.DescribeShareGroupOffsetsResponse
     out = r.DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
     try:
-        context.broker.sharing.check_enabled()
-        out.topics = await (_all(context, wanted.group_id) if wanted.topics is None else _named(context, wanted))
+        context.broker.share_partitions.check_enabled()
+        GROUPS.require(context, wanted.group_id)
+        out.topics = await (
+            _all(context, wanted.group_id) if wanted.topics is None else _named(context, wanted.group_id, wanted.topics)
+        )
     except ApiError as error:
-        out.error_code, out.error_message = error.code, error.message
+        error.put_into(out, with_default=False)
     return out
 
 
-async def _all(context: Context, group_id: str) -> list[Any]:
+async def _all(context: Context, group_id: str) -> list[Topic]:
     broker = context.broker
-    found = broker.groups.read(group_id, lambda shard, as_of: share_offsets.initialized_partitions(shard, group_id, as_of))
+    found = broker.groups.read(
+        group_id, lambda shard, as_of: share_partitions.initialized_partitions(shard, group_id, as_of)
+    )
     return [
         await _topic(context, group_id, name, topic_id, sorted(partitions))
         for topic_id, partitions in found.items()
-        if (name := broker.image.topic_names.get(topic_id)) is not None
+        if (name := broker.image.topic_names.get(topic_id)) is not None and TOPICS.allows(context, name)
     ]
 
 
-async def _named(context: Context, wanted: Any) -> list[Any]:
+async def _named(context: Context, group_id: str, topics: list[WantedTopic]) -> list[Topic]:
     r = messages.DescribeShareGroupOffsetsResponse
-    known, unknown = [], []
-    for topic in wanted.topics:
+    known, unknown, refused = [], [], []
+    pace = Pace(context.broker.turn)
+    for topic in topics:
+        if pace.is_over():
+            await pace.rest()
+        if not TOPICS.allows(context, topic.topic_name):
+            refused.append(_refused(topic))
+            continue
         found = context.broker.topic(topic.topic_name)
         if found is not None and not topic.partitions:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR, default_message(Errors.UNKNOWN_SERVER_ERROR))
         if found is not None:
-            known.append(await _topic(context, wanted.group_id, topic.topic_name, found.id, topic.partitions))
+            known.append(await _topic(context, group_id, topic.topic_name, found.id, topic.partitions))
         else:
-            parts = [r.DescribeShareGroupOffsetsResponsePartition(partition_index=p, start_offset=NO_OFFSET) for p in topic.partitions]
+            parts = [
+                r.DescribeShareGroupOffsetsResponsePartition(partition_index=p, start_offset=NO_OFFSET)
+                for p in topic.partitions
+            ]
             unknown.append(r.DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=parts))
-    return known + unknown
+    return known + unknown + refused
 
 
-async def _topic(context: Context, group_id: str, name: str, topic_id: bytes, partitions: list[int]) -> Any:
+def _refused(topic: WantedTopic) -> Topic:
+    r, error = messages.DescribeShareGroupOffsetsResponse, ApiError(TOPICS.code)
+    parts = [
+        r.DescribeShareGroupOffsetsResponsePartition(partition_index=p, start_offset=NO_OFFSET)
+        for p in topic.partitions
+    ]
+    return r.DescribeShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name, partitions=[error.put_into(part) for part in parts]
+    )
+
+
+async def _topic(context: Context, group_id: str, name: str, topic_id: bytes, partitions: list[int]) -> Topic:
     r = messages.DescribeShareGroupOffsetsResponse
-    states, _ = await each(keys_of(group_id, {topic_id: partitions}), context.broker.sharing.persister.summary)
+    states, _ = await each(
+        context.broker,
+        keys_of(group_id, {topic_id: partitions}),
+        context.broker.share_partitions.persister.once.summary,
+    )
     found = {key.partition: state for key, state in states.items()}
-    parts = [_partition(context, name, index, found.get(index)) for index in partitions]
+    parts = [_partition(context, name, index, found.get(index)) for index in dict.fromkeys(partitions)]
     return r.DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=parts)
 
 
-def _partition(context: Context, topic: str, index: int, state: Any) -> Any:
-    out = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
+def _partition(context: Context, topic: str, index: int, state: PartitionState | None) -> Partition:
+    out = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index, start_offset=NO_OFFSET
+    )
     if state is None:
         return out
     out.leader_epoch, out.start_offset = state.leader_epoch, state.start_offset
     if state.start_offset == NO_OFFSET or state.complete_count == -1:
         return out
     try:
-        partition = context.broker.partition(topic, index)
+        partition = context.broker.partitions.get(topic, index)
         partition.open_log()
         lag = partition.high_watermark - state.start_offset - state.complete_count
-        out.lag = (lag + MOST) % (2 * MOST) - MOST  # any start offset may have been written, and Java's numbers go round
+        # any start offset may have been written; the subtraction overflows as in Java
+        out.lag = (lag + MOST) % (2 * MOST) - MOST
     except ApiError as error:
-        out.error_code, out.error_message = error.code, error.text
+        error.put_into(out)
         out.start_offset, out.leader_epoch = 0, 0
     return out

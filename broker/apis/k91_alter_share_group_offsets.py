@@ -1,52 +1,103 @@
-"""AlterShareGroupOffsets, version 0: an empty share group is to go on elsewhere (KIP-932).
+"""AlterShareGroupOffsets, version 0: sets the start offsets of an empty share group (KIP-932).
 
-The state epoch goes up with it: a leader that still holds the old state is fenced when it writes, and reads the new one.
+**Behaviour**
+- Raises the state epoch: a leader that holds the old state is fenced at its next write, and reads the new state.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
 
-from ...coordinator.group import share_offsets
+from ...coordinator.group.share import share_partitions
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..context import Context
-from ..share_groups import each, keys_of, note_initialized
-from ..share_requests import check_group
+from ...protocol.schema import NO_UUID
+from ..error_places import COORDINATOR, Place, Text, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._share_groups import each, keys_of, note_initialized
+from ._share_requests import check_group
+
+GROUPS = Check(Operation.READ, ResourceType.GROUP, "group_id", Refusal.IN_HANDLER)
+TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic_name", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = (
+    Place(
+        "the whole",
+        COORDINATOR
+        + codes(
+            "INVALID_GROUP_ID GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION INVALID_REQUEST NON_EMPTY_GROUP "
+            "GROUP_ID_NOT_FOUND"
+        ),
+        text=Text.OF_CODE,
+    ),
+    Place(
+        "each partition",
+        COORDINATOR + codes("UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR"),
+        (
+            array("responses", "topics", topic="topic_name"),
+            array("partitions", "partitions", partition="partition_index"),
+        ),
+        text=Text.OWN_OR_OF_CODE,
+        of_whole=False,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(
+    context: Context,
+    request: messages.AlterShareGroupOffsetsRequest,
+) -> messages.AlterShareGroupOffsetsResponse:
     broker = context.broker
     r = messages.AlterShareGroupOffsetsResponse
     try:
+        broker.share_partitions.check_enabled()
+        GROUPS.require(context, request.group_id)
         check_group(context, request.group_id)
-        unknown = [_unknown(topic) for topic in request.topics if broker.topic(topic.topic_name) is None]
+        request.topics, denied = await TOPICS.parted(context, request.topics, attrgetter("topic_name"))
+        unknown = [_refused(context, topic, TOPICS.code) for topic in denied]
+        unknown += [
+            _refused(context, topic, int(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+            for topic in request.topics
+            if broker.topic(topic.topic_name) is None
+        ]
         request.topics = [topic for topic in request.topics if broker.topic(topic.topic_name) is not None]
-        response, epoch, offsets = await broker.groups.write(request.group_id, lambda shard: share_offsets.alter(shard, request))
+        response, epoch, offsets = await broker.groups.write(
+            request.group_id, "alter-share-group-offsets", lambda shard: share_partitions.alter(shard, request)
+        )
     except ApiError as error:
-        return r(error_code=error.code, error_message=error.text)
+        return error.put_into(r())
     keys = keys_of(request.group_id, offsets)
-    _, errors = await each(keys, lambda key: broker.sharing.persister.initialize(key, epoch, offsets[key.topic_id][key.partition]))
+    persister = broker.share_partitions.persister.once
+    _, errors = await each(
+        broker, keys, lambda key: persister.initialize(key, epoch, offsets[key.topic_id][key.partition])
+    )
     if not errors and offsets:
         partitions = {topic: frozenset(of) for topic, of in offsets.items()}
         try:
             await note_initialized(broker, request.group_id, partitions, errors)
         except ApiError as error:
-            return r(error_code=error.code, error_message=error.text)
+            return error.put_into(r())
     for topic in response.responses:
         for partition in topic.partitions:
             failed = errors.get((bytes(topic.topic_id), partition.partition_index))
             if failed is not None:
-                partition.error_code, partition.error_message = failed.code, failed.text
+                failed.put_into(partition)
     response.responses = unknown + response.responses
     return response
 
 
-def _unknown(topic: Any) -> Any:
+def _refused(
+    context: Context,
+    topic: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    code: int,
+) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
     r = messages.AlterShareGroupOffsetsResponse
-    error = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    error, known = ApiError(code), context.broker.topic(topic.topic_name)
     parts = [
-        r.AlterShareGroupOffsetsResponsePartition(partition_index=p.partition_index, error_code=error.code, error_message=error.text)
+        error.put_into(r.AlterShareGroupOffsetsResponsePartition(partition_index=p.partition_index))
         for p in topic.partitions
     ]
-    return r.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=parts)
+    topic_id = NO_UUID if known is None else known.id
+    return r.AlterShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, topic_id=topic_id, partitions=parts)

@@ -1,33 +1,77 @@
-"""DeleteShareGroupOffsets, version 0: an empty share group forgets topics (KIP-932)."""
+"""DeleteShareGroupOffsets, version 0: deletes the topics of an empty share group (KIP-932)."""
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
 
-from ...coordinator.group import share_offsets
+from ...coordinator.group.share import share_partitions
+from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
-from ..context import Context
-from ..share_groups import delete_states
-from ..share_requests import check_group
+from ..error_places import COORDINATOR, Place, Text, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._share_groups import delete_states
+from ._share_requests import check_group
+
+GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "group_id", Refusal.IN_HANDLER)
+TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic_name", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = (
+    Place(
+        "the whole",
+        COORDINATOR
+        + codes(
+            "INVALID_GROUP_ID GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION INVALID_REQUEST NON_EMPTY_GROUP "
+            "GROUP_ID_NOT_FOUND"
+        ),
+        text=Text.OF_CODE,
+    ),
+    Place(
+        "each topic",
+        COORDINATOR + codes("UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR"),
+        (array("responses", "topics", topic="topic_name"),),
+        text=Text.OWN_OR_OF_CODE,
+        of_whole=False,
+    ),
+)
 
 
-async def handle(context: Context, request: Any) -> Any:
+async def handle(
+    context: Context,
+    request: messages.DeleteShareGroupOffsetsRequest,
+) -> messages.DeleteShareGroupOffsetsResponse:
     broker = context.broker
     r = messages.DeleteShareGroupOffsetsResponse
     try:
+        broker.share_partitions.check_enabled()
+        GROUPS.require(context, request.group_id)
         check_group(context, request.group_id)
-        refused, wanted = await broker.groups.write(request.group_id, lambda shard: share_offsets.begin_delete(shard, request))
+        request.topics, denied = await TOPICS.parted(context, request.topics, attrgetter("topic_name"))
+        refused, wanted = await broker.groups.write(
+            request.group_id,
+            "initiate-delete-share-group-offsets",
+            lambda shard: share_partitions.begin_delete(shard, request),
+        )
         errors = await delete_states(broker, request.group_id, wanted)
         names = {topic: broker.groups.image.topic_name(topic) or "" for topic in wanted}
         failed = {topic: error for (topic, _), error in errors.items()}
         done = {topic: name for topic, name in names.items() if topic not in failed}
         results = []
         if done:
-            results = await broker.groups.write(request.group_id, lambda shard: share_offsets.complete_delete(shard, request.group_id, done))
+            results = await broker.groups.write(
+                request.group_id,
+                "complete-delete-share-group-offsets",
+                lambda shard: share_partitions.complete_delete(shard, request.group_id, done),
+            )
     except ApiError as error:
-        return r(error_code=error.code, error_message=error.text)
+        return error.put_into(r())
     for topic, why in failed.items():
-        out = r.DeleteShareGroupOffsetsResponseTopic(topic_name=names[topic], topic_id=topic, error_code=why.code, error_message=why.text)
+        out = why.put_into(r.DeleteShareGroupOffsetsResponseTopic(topic_name=names[topic], topic_id=topic))
         refused.append(out)
+    error_of_denied = ApiError(TOPICS.code)
+    refused += [
+        error_of_denied.put_into(r.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name))
+        for topic in denied
+    ]
     return r(responses=results + refused)

@@ -1,22 +1,27 @@
-"""What the group coordinator needs of the world, injected: time, ids, topics, configurations, and a place for slow work."""
+"""What the group coordinator gets injected: time, ids, topics, configurations, and a place for slow work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 Partitions = dict[bytes, dict[int, int]]
 """Partitions by topic id, each with the epoch at which it was assigned."""
 Target = dict[bytes, frozenset[int]]
 """A target assignment: partitions by topic id."""
 
+T = TypeVar("T")
+
 
 class Client(NamedTuple):
-    """Who asks, and in which version of the API."""
+    """The client of a request, and the API version. `may_describe`: whether it may know of a topic; None if every
+    client may know of all.
+    """
 
     id: str
     host: str
     version: int
+    may_describe: Callable[[str], bool] | None = None
 
 
 class TopicImage(Protocol):
@@ -27,13 +32,13 @@ class TopicImage(Protocol):
     def topic_name(self, topic_id: bytes) -> str | None: ...
 
     def partition_count(self, topic_id: bytes) -> int:
-        """-1 for a topic that is not there."""
+        """Returns the number of partitions; -1 for a topic that does not exist."""
 
     def partition_racks(self, topic_id: bytes) -> list[frozenset[str]]:
         """The racks of each partition's replicas."""
 
     def topic_hash(self, name: str) -> int:
-        """0 for a topic that is not there."""
+        """Returns the topic's hash; 0 for a topic that does not exist."""
 
     def topic_names(self) -> Iterable[str]: ...
 
@@ -64,5 +69,8 @@ class Environment(Protocol):
     def group_config(self, group_id: str, name: str) -> Any:
         """A GROUP key's value for a group, capped by the broker's bounds (KIP-1240)."""
 
-    def background(self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+    def background(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Runs `work` off the loop and `done` back on it, as an input event."""
+
+    def in_steps(self, steps: Iterator[None]) -> None:
+        """Runs `steps` to their end on the loop, some milliseconds at a time, between other input events."""

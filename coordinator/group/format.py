@@ -1,24 +1,27 @@
-"""The records of `__consumer_offsets`. Commits, which are most of them, have ways of their own through the codec."""
+"""The records of `__consumer_offsets`. Commits, which are most of the records,
+have their own code instead of the codec.
+"""
 
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
 from itertools import chain, count, repeat
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...protocol import codec, messages
 from ...protocol.records import RECORD_START_MAX, Record, starts_of, varint
 from ...protocol.schema import NO_UUID
 from ..format import COMMIT_KEY, CoordinatorFormat, CoordinatorRecord, group_key_names
+from ..remembered import remembered
 from ..shard import Packed
 
 Key = tuple[str, int]
 """A topic's name and a partition."""
 
 Stored = tuple[int, int, int, str, int, bytes, int]
-"""What is kept of a commit: where its record stands in the log, then offset, leader epoch, metadata, time of the commit, the topic's id and the
-expiry. A plain tuple, as `zip` makes them for all commits of a request."""
+"""A commit in memory: the offset of its record in the log, then offset, leader epoch, metadata, time of the commit, the
+topic's id and the expiry. A plain tuple, because `zip` makes them for all commits of a request.
+"""
 COMMIT_MS: Final = 4  # places in it
 TOPIC_ID: Final = 5
 EXPIRE_MS: Final = 6
@@ -27,8 +30,8 @@ EXPIRE_MS: Final = 6
 class Commit(NamedTuple):
     """A committed offset: what OffsetCommitKey and OffsetCommitValue hold.
 
-    Commits are most of what a coordinator writes and loads, so they have ways of their own through the codec (`Commits`,
-    `_decode_commit`). The bytes are those of the schemas, which a test holds.
+    Commits are most of what a coordinator writes and loads, so they have ways of their own through the codec
+    (`Commits`, `_decode_commit`). The bytes are those of the schemas, which a test holds.
     """
 
     group: str
@@ -45,7 +48,9 @@ class Commit(NamedTuple):
         return log_offset, self.offset, self.leader_epoch, self.metadata, self.commit_ms, self.topic_id, self.expire_ms
 
     def encode(self) -> Record:
-        """The record by its schema; with an expiry in version 1 of the value, as no later one holds it (OffsetCommit 2 to 4)."""
+        """The record by its schema; with an expiry in version 1 of the value, as no later one holds it (OffsetCommit 2
+        to 4).
+        """
         m = messages
         value = m.OffsetCommitValue(
             offset=self.offset,
@@ -61,12 +66,32 @@ class Commit(NamedTuple):
 
 
 class Commits(Packed):
-    """The commits of one topic in one request, none with metadata or an expiry: all but partition, offset and epoch are the same for them."""
+    """The commits of one topic in one request, none with metadata or an expiry: all but partition, offset and epoch are
+    the same for them.
+    """
 
-    __slots__ = ("_head", "_size", "_tail", "commit_ms", "group", "leader_epochs", "offsets", "partitions", "topic", "topic_id")
+    __slots__ = (
+        "_head",
+        "_size",
+        "_tail",
+        "commit_ms",
+        "group",
+        "leader_epochs",
+        "offsets",
+        "partitions",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(
-        self, group: str, topic: str, topic_id: bytes, commit_ms: int, partitions: list[int], offsets: list[int], leader_epochs: list[int]
+        self,
+        group: str,
+        topic: str,
+        topic_id: bytes,
+        commit_ms: int,
+        partitions: list[int],
+        offsets: list[int],
+        leader_epochs: list[int],
     ) -> None:
         self.group = group
         self.topic = topic
@@ -100,8 +125,8 @@ class Commits(Packed):
         return dict(zip(keys, zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False), strict=False))
 
 
-def commit_of(key: Any, value: Any) -> Commit:
-    """The commit that an OffsetCommitKey and an OffsetCommitValue tell."""
+def commit_of(key: messages.OffsetCommitKey, value: messages.OffsetCommitValue) -> Commit:
+    """Returns the commit of an OffsetCommitKey and an OffsetCommitValue."""
     return Commit(
         key.group,
         key.topic,
@@ -135,10 +160,18 @@ def _decode_commit(key: bytes, value: bytes) -> Commit | None:
     if names is None:
         return None
     metadata = value[15:at].decode() if size else ""
-    return Commit(*names, _INT.unpack_from(key, len(key) - 4)[0], offset, leader_epoch, metadata, _LONG.unpack_from(value, at)[0], topic_id)
+    return Commit(
+        *names,
+        _INT.unpack_from(key, len(key) - 4)[0],
+        offset,
+        leader_epoch,
+        metadata,
+        _LONG.unpack_from(value, at)[0],
+        topic_id,
+    )
 
 
-@lru_cache(1024)
+@remembered(1024)
 def _names_of(prefix: bytes) -> tuple[str, str] | None:
     """Group and topic of a commit's key without its partition."""
     group_end = 4 + int.from_bytes(prefix[2:4], "big")
@@ -148,17 +181,19 @@ def _names_of(prefix: bytes) -> tuple[str, str] | None:
     return prefix[4:group_end].decode(), prefix[group_end + 2 :].decode()
 
 
-@lru_cache(1024)
+@remembered(1024)
 def _packed_key(group: str, topic: str) -> bytes:
     """The key without its partition, and its length in front."""
     key = _commit_key(group, topic)
     return varint(len(key) + _INT.size) + key
 
 
-@lru_cache(1024)
+@remembered(1024)
 def _commit_key(group: str, topic: str) -> bytes:
     """The key without its partition."""
-    return bytes(codec.build("OffsetCommitKey", 0, messages.OffsetCommitKey(group=group, topic=topic), bytearray(b"\0\1")))[:-4]
+    return bytes(
+        codec.build("OffsetCommitKey", 0, messages.OffsetCommitKey(group=group, topic=topic), bytearray(b"\0\1"))
+    )[:-4]
 
 
 _COMMIT_HEAD = struct.Struct(">hqi")
@@ -185,7 +220,8 @@ class GroupFormat(CoordinatorFormat):
         return record.encode() if isinstance(record, Commit) else super().encode(record)
 
     def replayed(self, record: CoordinatorRecord | Commit | Commits) -> CoordinatorRecord:
-        return (record, record) if isinstance(record, Commit | Commits) else record
+        # a union of classes in `isinstance` would be made again by each call
+        return (record, record) if isinstance(record, Commits) or isinstance(record, Commit) else record  # noqa: SIM101
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
         data = record.key

@@ -1,28 +1,46 @@
-"""What the groups that the broker assigns have in common: members, their targets, and the epochs of both (KIP-848, KIP-932)."""
+"""Modern groups, which the broker assigns: members, their targets, and the epochs of both. They are those of consumers
+(KIP-848), of share consumers (KIP-932), and of Kafka Streams (KIP-1071).
+"""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...protocol.errors import ApiError, Errors
+from ..format import CoordinatorRecord
+from ..journal import Journaled
 from ..timeline import Timeline, TimelineDict
-from .environment import Target
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FIRST_EPOCH = 1
+LEAVE_EPOCH = -1  # in a heartbeat: the member leaves
+STABLE = 0  # in a record of a member's current assignment: the member has its target
 M = TypeVar("M")
+T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
 
 
-class ModernGroup(Generic[M]):
-    """Changed by replay only."""
+class ModernGroup(Journaled, Generic[M, T]):
+    """Changed by replay only, except for values that are computed again when they are missing. A new group has an empty
+    assignment at its first epoch.
+    """
 
+    kind: ClassVar[str]
+    may_expire: ClassVar[bool] = True
     __slots__ = ("_scalars", "id", "members", "refresh_at_ms", "targets")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.journal = timeline.journal
         self.id = group_id
         self.members: TimelineDict[str, M] = TimelineDict(timeline)
-        self.targets: TimelineDict[str, Target] = TimelineDict(timeline)
+        self.targets: TimelineDict[str, T] = TimelineDict(timeline)
         self._scalars: TimelineDict[str, int] = TimelineDict(timeline)
-        self.refresh_at_ms: tuple[int, int] = (0, 0)  # when the metadata hash is to be computed anew, and the epoch it is for
+        # when the metadata hash must be computed again, and for which epoch
+        self.refresh_at_ms: tuple[int, int] = (0, 0)
 
     @property
     def epoch(self) -> int:
@@ -34,15 +52,15 @@ class ModernGroup(Generic[M]):
 
     @property
     def assignment_epoch(self) -> int:
-        return int(self._scalars.get("assignment_epoch", 0))
+        return int(self._scalars.get("assignment_epoch", FIRST_EPOCH))
 
     @property
     def assignment_timestamp_ms(self) -> int:
         return int(self._scalars.get("assignment_timestamp", 0))
 
     def epochs(self, as_of: int | None = None) -> tuple[int, int]:
-        """Of the group, and of its assignment."""
-        return self._scalars.get("epoch", FIRST_EPOCH, as_of), self._scalars.get("assignment_epoch", 0, as_of)
+        """Returns the epochs of the group and of its assignment."""
+        return self._scalars.get("epoch", FIRST_EPOCH, as_of), self._scalars.get("assignment_epoch", FIRST_EPOCH, as_of)
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
         self._scalars["epoch"] = epoch
@@ -53,17 +71,74 @@ class ModernGroup(Generic[M]):
         self._scalars["assignment_timestamp"] = timestamp_ms
 
     def may_be_assigned(self, now_ms: int, interval_ms: int) -> bool:
-        """Assignments of one group are an interval apart (KIP-1263); 0 is a group whose members all left."""
+        """Whether the interval between two assignments of the group has passed (KIP-1263), or all members left since
+        the last.
+        """
         last = self.assignment_timestamp_ms
         return last == 0 or interval_ms == 0 or now_ms >= last + interval_ms
+
+    @property
+    def protocol_type(self) -> str:
+        return self.kind
 
     @property
     def is_empty(self) -> bool:
         return not len(self.members)
 
+    def state_name(self, as_of: int | None = None) -> str:
+        raise NotImplementedError
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        raise NotImplementedError
+
+    def needs(self, topic: str) -> bool:
+        """Whether the group's metadata hash has the topic."""
+        return self.is_subscribed_to(topic)
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise ApiError(Errors.NON_EMPTY_GROUP)
+
+    def check_delete_offsets(self) -> None:
+        """Raises ApiError(NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND): no offset of the group may be deleted."""
+
+    def has_readable_offsets(self, member_id: str | None, epoch: int, as_of: int | None) -> bool:
+        raise NotImplementedError
+
+    def offset_ages_from(self, commit_ms: int) -> int | None:
+        return commit_ms
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        raise NotImplementedError
+
+    # members
+
     def member(self, member_id: str) -> M:
-        """ApiError(UNKNOWN_MEMBER_ID)."""
+        """Raises ApiError(UNKNOWN_MEMBER_ID)."""
         found: M | None = self.members.get(member_id)
         if found is None:
             raise ApiError(Errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
         return found
+
+    def remove_member(self, member_id: str) -> None:
+        raise NotImplementedError
+
+    def current_id(self, member_id: str, instance_id: str | None) -> str | None:
+        """Returns the id of a member that had `member_id` before, which a static member may have changed;
+        None if it left.
+        """
+        return member_id if member_id in self.members else None
+
+
+def replaced(member: D, changes: Mapping[str, object]) -> D:
+    """Returns a frozen dataclass object with other fields; the same object if it has them already, as that of most
+    heartbeats has.
+    """
+    for name, value in changes.items():
+        if getattr(member, name) != value:
+            return replace(member, **changes)
+    return member
+
+
+AnyModernGroup = ModernGroup[Any, Any]
+"""A modern group, where the class of its members does not matter."""

@@ -1,17 +1,20 @@
-"""Subscriptions by regular expression, in the syntax of RE2, which Kafka uses too."""
+"""Regular expressions in the syntax of RE2, which Kafka uses too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Protocol
 
 import re2
 
 from ...protocol.errors import ApiError, Errors
-from .consumer import Resolved
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
+_OPTIONS.never_capture = True  # nothing asks what a group matched, and thousands of groups take seconds for each name
+_OPTIONS.max_mem = 512 << 10  # some forty thousand instructions; what repetitions take grows with their square
+COMPILED_AT_ONCE = 256  # characters
 
 # what RE2 for Java says of the same mistakes
 _DESCRIPTIONS = {
@@ -29,22 +32,44 @@ _DESCRIPTIONS = {
 }
 
 
-def compiled(regex: str) -> Any:
-    """A pattern whose `fullmatch` takes no longer than its text is long. ApiError(INVALID_REGULAR_EXPRESSION)."""
+class Pattern(Protocol):
+    """The part of RE2's interface that the result of `compiled` has."""
+
+    def fullmatch(self, text: str) -> object: ...
+
+
+def is_slow(regex: str) -> bool:
+    """Whether compiling an expression may take longer than some milliseconds: a long one, or one with repetitions."""
+    return len(regex) > COMPILED_AT_ONCE or "{" in regex
+
+
+@lru_cache(64)
+def tried(regex: str) -> Pattern | re2.error:
+    """Compiles an expression, and keeps the outcome. May be called in a thread."""
     try:
-        return re2.compile(regex, _OPTIONS)
-    except re2.error:
-        raise ApiError(Errors.INVALID_REGULAR_EXPRESSION) from None
+        pattern: Pattern = re2.compile(regex, _OPTIONS)
+    except re2.error as error:
+        return error.with_traceback(None)
+    return pattern
+
+
+def compiled(regex: str) -> Pattern:
+    """Returns a pattern whose `fullmatch` takes linear time. Raises ApiError(INVALID_REGULAR_EXPRESSION)."""
+    found = tried(regex)
+    if isinstance(found, re2.error):
+        raise ApiError(Errors.INVALID_REGULAR_EXPRESSION)
+    return found
 
 
 def check(regex: str) -> None:
-    """ApiError(INVALID_REGULAR_EXPRESSION)."""
-    try:
-        re2.compile(regex, _OPTIONS)
-    except re2.error as error:
+    """Compiles a pattern. Raises ApiError(INVALID_REGULAR_EXPRESSION)."""
+    found = tried(regex)
+    if isinstance(found, re2.error):
         raise ApiError(
-            Errors.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_described(error)}."
-        ) from None
+            Errors.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_described(found)}.",
+            limit="regular-expression" if "too large" in _described(found) else "",
+        )
 
 
 def _described(error: Exception) -> str:
@@ -53,19 +78,14 @@ def _described(error: Exception) -> str:
     return _DESCRIPTIONS.get(text.split(":")[0].strip(), text.split(":")[0].strip())
 
 
-def resolver(regexes: Iterable[str], names: Iterable[str], version: int, now_ms: int) -> Callable[[], dict[str, Resolved]]:
-    """A function to be run elsewhere that matches topic names against the expressions; one that is invalid matches nothing."""
+def matcher(regexes: Iterable[str], names: Iterable[str]) -> Callable[[], dict[str, frozenset[str]]]:
+    """Returns a function to run in another thread, which returns the names that match each expression; none for an
+    invalid one.
+    """
     wanted, topics = list(regexes), list(names)
-
-    def resolve() -> dict[str, Resolved]:
-        return {regex: Resolved(frozenset(_matches(regex, topics)), version, now_ms) for regex in wanted}
-
-    return resolve
+    return lambda: {regex: frozenset(_matches(regex, topics)) for regex in wanted}
 
 
 def _matches(regex: str, topics: list[str]) -> list[str]:
-    try:
-        pattern: Any = re2.compile(regex, _OPTIONS)
-    except re2.error:
-        return []
-    return [name for name in topics if pattern.fullmatch(name)]
+    pattern = tried(regex)
+    return [] if isinstance(pattern, re2.error) else [name for name in topics if pattern.fullmatch(name)]

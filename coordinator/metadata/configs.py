@@ -1,25 +1,33 @@
-"""Configurations of topics, brokers and groups: the controller's handlers (ConfigurationControlManager) and their checks."""
+"""Configurations of topics, brokers, groups and client metrics: the controller's handlers (ConfigurationControlManager)
+and their checks.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError, Errors
-from ..shard import Result
-from .controller import Controller
-from .state import GROUP, TOPIC
+from ...protocol.features import ELR_VERSION
+from ...protocol.structs import Struct
+from ..shard import Decision, Result
+from .client_metrics import check_client_metrics
+from .controller import Controller, bounded
+from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 
 _RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 SET, DELETE, APPEND, SUBTRACT = range(4)
+MIN_ISR = "min.insync.replicas"
+Values = dict[str, Any]  # parsed, by key: the key decides the type
 
 
 def check_topic_config(values: dict[str, str | None]) -> dict[str, str]:
-    """The values that a topic is to have; ConfigInvalid, or ApiError in Kafka's words, for those that it cannot have."""
+    """Validates the configuration of a topic and returns it. Raises ConfigInvalid, or ApiError with Kafka's message."""
     known = keys("topic")
-    parsed: dict[str, Any] = {}
+    parsed: Values = {}
     for name, value in values.items():
         if value is None:
             raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
@@ -30,7 +38,7 @@ def check_topic_config(values: dict[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_together(values: dict[str, Any]) -> None:
+def _check_together(values: Values) -> None:
     known = keys("topic")
 
     def of(name: str) -> Any:
@@ -45,12 +53,13 @@ def _check_together(values: dict[str, Any]) -> None:
     if of("remote.storage.enable"):
         raise ApiError(
             Errors.INVALID_CONFIG,
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.",
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+            "storage.",
         )
 
 
 def reset_duration_ms(reset: str) -> int:
-    """The milliseconds of `by_duration:PnDTnHnMn.nS`, which has been checked before."""
+    """Returns the milliseconds of `by_duration:PnDTnHnMn.nS`, which has been validated before."""
     days, _, times = reset.upper().partition(":")[2].removeprefix("P").partition("T")
     total = float(days.removesuffix("D") or 0) * 86_400_000
     for number, unit in re.findall(r"([\d.]+)([HMS])", times):
@@ -59,16 +68,18 @@ def reset_duration_ms(reset: str) -> int:
 
 
 def group_bounds(name: str) -> tuple[str, str] | None:
-    """The broker's keys for the least and the greatest value of a group's key (KIP-1240); None for a key that has none."""
+    """Returns the broker keys for the minimum and the maximum of a group key (KIP-1240);
+    None for a key without bounds.
+    """
     kind, _, rest = name.partition(".")
     low, high = (f"group.{kind}.{word}.{rest}" for word in ("min", "max"))
     return (low, high) if low in keys("broker") and high in keys("broker") else None
 
 
 def check_group_config(controller: Controller, values: dict[str, str]) -> None:
-    """ConfigInvalid or ApiError for values that a group cannot have."""
+    """Validates the configuration of a group. Raises ConfigInvalid or ApiError."""
     known = keys("group")
-    parsed: dict[str, Any] = {}
+    parsed: Values = {}
     for name, value in values.items():
         if name not in known:
             raise ApiError(Errors.INVALID_CONFIG, f"Unknown group config name: {name}")
@@ -92,13 +103,17 @@ def check_group_config(controller: Controller, values: dict[str, str]) -> None:
             for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
         )
         if session <= interval:
-            raise ApiError(Errors.INVALID_CONFIG, f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms")
+            raise ApiError(
+                Errors.INVALID_CONFIG, f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
+            )
     if parsed.get("errors.deadletterqueue.topic.name", "").startswith("__"):
-        raise ApiError(Errors.INVALID_CONFIG, "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'")
+        raise ApiError(
+            Errors.INVALID_CONFIG, "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'"
+        )
 
 
-def _check_streams(controller: Controller, parsed: dict[str, Any]) -> None:
-    """What holds for keys of streams groups besides their ranges."""
+def _check_streams(controller: Controller, parsed: Values) -> None:
+    """Checks of streams group keys besides their ranges."""
     for name, key in (
         ("streams.num.standby.replicas", "group.streams.max.standby.replicas"),
         ("streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
@@ -108,43 +123,60 @@ def _check_streams(controller: Controller, parsed: dict[str, Any]) -> None:
             raise ApiError(Errors.INVALID_CONFIG, f"{name} must be less than or equal to {most}")
     least = controller.defaults.broker_value("group.streams.min.task.offset.interval.ms")
     if parsed.get("streams.task.offset.interval.ms", least) < least:
-        raise ApiError(Errors.INVALID_CONFIG, f"streams.task.offset.interval.ms must be greater than or equal to {least}")
+        raise ApiError(
+            Errors.INVALID_CONFIG, f"streams.task.offset.interval.ms must be greater than or equal to {least}"
+        )
+    tags = parsed.get("streams.rack.aware.assignment.tags", [])
+    if len(set(tags)) < len(tags):
+        raise ApiError(Errors.INVALID_CONFIG, "streams.rack.aware.assignment.tags must not contain duplicate tag keys.")
     if "streams.assignor.name" in parsed:
         name, known = parsed["streams.assignor.name"], controller.defaults.broker_value("group.streams.assignors")
         if name not in known:
-            text = f"streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: [{', '.join(known)}]."
+            text = (
+                f"streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: "
+                f"[{', '.join(known)}]."
+            )
             raise ApiError(Errors.INVALID_CONFIG, text)
 
 
-def alter_configs(controller: Controller, resources: list[tuple[int, str, dict[str, str | None]]], validate_only: bool) -> Result:
-    """Replaces each resource's configuration as a whole. The reply is a list of errors or None, in order."""
-    records: list[Any] = []
+def alter_configs(
+    controller: Controller, resources: Sequence[tuple[int, str, dict[str, str | None]]]
+) -> Decision[list[ApiError | None]]:
+    """Replaces each resource's whole configuration. The reply is a list of errors or None, in order."""
+    records: list[Struct] = []
     reply: list[ApiError | None] = []
     for kind, name, values in resources:
+        yield
         before = controller.state.config_of(kind, name)
         changes: dict[str, str | None] = {key: None for key in before if key not in values}
         changes |= values
         reply.append(_alter(controller, kind, name, changes, records))
-    return Result([] if validate_only else records, reply)
+    return bounded(Result(records, reply))
 
 
 def incremental_alter_configs(
-    controller: Controller, resources: list[tuple[int, str, list[tuple[str, int, str | None]]]], validate_only: bool
-) -> Result:
+    controller: Controller, resources: Sequence[tuple[int, str, list[tuple[str, int, str | None]]]]
+) -> Decision[list[ApiError | None]]:
     """Applies (key, operation, value) to each resource. The reply is a list of errors or None, in order."""
-    records: list[Any] = []
+    records: list[Struct] = []
     reply: list[ApiError | None] = []
     for kind, name, operations in resources:
+        yield
         try:
             changes = _changes(controller, kind, name, operations)
         except ApiError as error:
             reply.append(error)
             continue
         reply.append(_alter(controller, kind, name, changes, records))
-    return Result([] if validate_only else records, reply)
+    return bounded(Result(records, reply))
 
 
-def _changes(controller: Controller, kind: int, name: str, operations: list[tuple[str, int, str | None]]) -> dict[str, str | None]:
+def _changes(
+    controller: Controller,
+    kind: int,
+    name: str,
+    operations: list[tuple[str, int, str | None]],
+) -> dict[str, str | None]:
     before = controller.state.config_of(kind, name)
     changes: dict[str, str | None] = {}
     for key, operation, value in operations:
@@ -158,10 +190,17 @@ def _changes(controller: Controller, kind: int, name: str, operations: list[tupl
 
 
 def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
-    known = keys({TOPIC: "topic", GROUP: "group"}.get(kind, "broker")).get(key)
+    known = None
+    if kind != CLIENT_METRICS:  # whose lists Kafka does not know as such here
+        known = keys({TOPIC: "topic", GROUP: "group"}.get(kind, "broker")).get(key)
     word = "APPEND" if operation == APPEND else "SUBTRACT"
+    if kind == BROKER and known is None:
+        raise ApiError(Errors.INVALID_CONFIG, f"Unknown config name: {key}")
     if known is None or known.type != "LIST":
-        raise ApiError(Errors.INVALID_CONFIG, f"Can't {word} to key {key} because its type is not LIST.")
+        text = f"Can't {word} to key {key} because its type is not LIST."
+        if kind == BROKER:
+            text = f"Config value {word.lower()} is not allowed for config key: {key}"
+        raise ApiError(Errors.INVALID_CONFIG, text)
     present = [p for p in (before.get(key, known.default) or "").split(",") if p]
     for part in (p.strip() for p in value.split(",")):
         if operation == APPEND and part not in present:
@@ -171,17 +210,54 @@ def _list_operation(kind: int, key: str, operation: int, value: str, before: dic
     return ",".join(present)
 
 
-def _alter(controller: Controller, kind: int, name: str, changes: dict[str, str | None], records: list[Any]) -> ApiError | None:
-    """Adds the records of one resource's change, or returns why it may not be."""
+def _check_min_isr(state: MetadataState, kind: int, name: str, changes: dict[str, str | None]) -> None:
+    """With eligible leader replicas (KIP-966), `min.insync.replicas` of all brokers is there, and no other broker's.
+    Raises ApiError(INVALID_CONFIG).
+    """
+    if kind != BROKER or MIN_ISR not in changes or not state.features.get(ELR_VERSION):
+        return
+    if name:
+        text = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+        raise ApiError(Errors.INVALID_CONFIG, text)
+    if changes[MIN_ISR] is None:
+        text = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+        raise ApiError(Errors.INVALID_CONFIG, text)
+
+
+def records_for_elr(controller: Controller) -> list[Struct]:
+    """Returns the records with which eligible leader replicas begin: `min.insync.replicas` of all brokers, which
+    replaces those of single brokers (ConfigurationControlManager).
+    """
+    record, found = messages.ConfigRecord, list[Struct]()
+    if MIN_ISR not in controller.state.config_of(BROKER, ""):
+        own = (controller.defaults.topic_configs or {}).get(MIN_ISR, keys("topic")[MIN_ISR].default)
+        found.append(record(resource_type=BROKER, resource_name="", name=MIN_ISR, value=own))
+    for (kind, name), values in controller.state.configs.items():
+        if kind == BROKER and name and MIN_ISR in values:
+            found.append(record(resource_type=BROKER, resource_name=name, name=MIN_ISR, value=None))
+    return found
+
+
+def _alter(
+    controller: Controller,
+    kind: int,
+    name: str,
+    changes: dict[str, str | None],
+    records: list[Struct],
+) -> ApiError | None:
+    """Appends the records of one resource's change, or returns the error."""
     before = controller.state.config_of(kind, name)
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     try:
+        _check_min_isr(controller.state, kind, name, changes)
         if kind == TOPIC:
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
             check_topic_config(dict(after))
         elif kind == GROUP:
             check_group_config(controller, after)
+        elif kind == CLIENT_METRICS:
+            check_client_metrics(name, after)
     except ConfigInvalid as error:
         return ApiError(Errors.INVALID_CONFIG, str(error))
     except ApiError as error:

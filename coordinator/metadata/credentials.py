@@ -1,37 +1,40 @@
-"""SCRAM credentials of users: the controller's handler (ScramControlManager, KIP-554) and what is told of them.
-
-Nobody logs in with them, as there is no SASL here; a Kafka that goes on with the directory knows them.
-"""
+"""SCRAM credentials of users: the controller's handlers (ScramControlManager, KIP-554)."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..hashing import java_order
+from ..security.scram import BY_NUMBER, ITERATIONS_MAX, ITERATIONS_MIN, credential_of
 from ..shard import Result
 from .controller import Controller
 from .state import MetadataState
 
-DIGESTS = {1: "sha256", 2: "sha512"}  # by mechanism
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
-RECORD = "UserScramCredentialRecord"
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    Deletion = messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    Upsertion = messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 
 
-def alter(controller: Controller, request: Any) -> Result:
-    """Credentials deleted and upserted; the reply has each user once, with what went wrong."""
+def alter(
+    controller: Controller,
+    request: messages.AlterUserScramCredentialsRequest,
+) -> Result[list[tuple[str, ApiError | None]]]:
+    """Deletes and upserts credentials; the reply has each user once, with the error."""
     errors: dict[str, ApiError] = {}
-    wanted: dict[str, Any] = {}
-    for one in (*request.deletions, *request.upsertions):
+    wanted: dict[str, Deletion | Upsertion] = {}
+    for one in _changes(request):
         if one.name in errors:
             continue
         if wanted.pop(one.name, None) is not None:
-            errors[one.name] = ApiError(Errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+            errors[one.name] = ApiError(
+                Errors.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
+            )
             continue
         try:
             _check(controller.state, one)
@@ -39,64 +42,81 @@ def alter(controller: Controller, request: Any) -> Result:
             errors[one.name] = error
         else:
             wanted[one.name] = one
-    done = [user for kind in (True, False) for user in java_order(name for name, one in wanted.items() if _is_deletion(one) is kind)]
-    outcome: list[tuple[str, ApiError | None]] = [*((user, None) for user in done), *((user, errors[user]) for user in java_order(errors))]
+    done = [
+        user
+        for kind in (True, False)
+        for user in java_order(name for name, one in wanted.items() if _is_deletion(one) is kind)
+    ]
+    outcome: list[tuple[str, ApiError | None]] = [
+        *((user, None) for user in done),
+        *((user, errors[user]) for user in java_order(errors)),
+    ]
     return Result([_record(wanted[user]) for user in done], outcome)
 
 
-def _is_deletion(one: Any) -> bool:
+def _changes(request: messages.AlterUserScramCredentialsRequest) -> list[Deletion | Upsertion]:
+    return [*request.deletions, *request.upsertions]
+
+
+def _is_deletion(one: Deletion | Upsertion) -> TypeIs[Deletion]:
     return isinstance(one, messages.AlterUserScramCredentialsRequest.ScramCredentialDeletion)
 
 
-def _check(state: MetadataState, one: Any) -> None:
-    """ApiError."""
+def _check(state: MetadataState, one: Deletion | Upsertion) -> None:
+    """Raises ApiError."""
     if not one.name:
         raise ApiError(Errors.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if one.mechanism not in DIGESTS:
+    if one.mechanism not in BY_NUMBER:
         raise ApiError(Errors.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if _is_deletion(one):
-        if (RECORD, one.name, one.mechanism) not in state.others:
+        if (one.name, one.mechanism) not in state.credentials:
             raise ApiError(Errors.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
     elif one.iterations < ITERATIONS_MIN:
         raise ApiError(Errors.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     elif one.iterations > ITERATIONS_MAX:
         raise ApiError(Errors.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     elif not one.salted_password:
-        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # Java has no keys for it
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # Java refuses an empty key
 
 
-def _record(one: Any) -> Any:
-    """A deletion, or what a server keeps of a salted password (RFC 5802)."""
+def _record(one: Deletion | Upsertion) -> messages.RemoveUserScramCredentialRecord | messages.UserScramCredentialRecord:
+    """Returns the record of a deletion, or with the keys that a server derives from a salted password (RFC 5802)."""
     if _is_deletion(one):
         return messages.RemoveUserScramCredentialRecord(name=one.name, mechanism=one.mechanism)
-    digest = DIGESTS[one.mechanism]
-    client_key = hmac.digest(one.salted_password, b"Client Key", digest)
+    keys = credential_of(BY_NUMBER[one.mechanism].digest, one.salted_password, one.salt, one.iterations)
     return messages.UserScramCredentialRecord(
         name=one.name,
         mechanism=one.mechanism,
-        salt=one.salt,
-        stored_key=hashlib.new(digest, client_key).digest(),
-        server_key=hmac.digest(one.salted_password, b"Server Key", digest),
-        iterations=one.iterations,
+        salt=keys.salt,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+        iterations=keys.iterations,
     )
 
 
-def described(state: MetadataState, users: list[str]) -> Iterator[tuple[str, list[Any], ApiError | None]]:
-    """The users of a request, or all where it names none: their credentials' records, or why there are none."""
-    credentials: dict[str, list[Any]] = {}
-    for key, record in state.others.items():
-        if key[0] == RECORD:
-            credentials.setdefault(record.name, []).append(record)
+def described(
+    state: MetadataState,
+    users: list[str],
+) -> Iterator[tuple[str, list[messages.UserScramCredentialRecord], ApiError | None]]:
+    """Returns the credentials of the requested users, or of all users if none is named, or the errors."""
+    credentials: dict[str, list[messages.UserScramCredentialRecord]] = {}
+    for record in state.credentials.values():
+        credentials.setdefault(record.name, []).append(record)
     counts = Counter(users or list(credentials))
     for user in java_order(counts):
         error = None
         if counts[user] > 1:
-            error = ApiError(Errors.DUPLICATE_RESOURCE, f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}")
+            error = ApiError(
+                Errors.DUPLICATE_RESOURCE,
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}",
+            )
         elif user not in credentials:
-            error = ApiError(Errors.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}")
+            error = ApiError(
+                Errors.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
+            )
         yield user, [] if error else sorted(credentials[user], key=lambda record: record.mechanism), error
 
 
-def users_of(request: Any) -> Iterable[str]:
-    """Whom an alteration is about, each once, as Kafka orders them."""
-    return java_order({one.name: None for one in (*request.deletions, *request.upsertions)})
+def users_of(request: messages.AlterUserScramCredentialsRequest) -> Iterable[str]:
+    """Yields the users of an alteration, each once, in Kafka's order."""
+    return java_order({one.name: None for one in _changes(request)})

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import KRAFT_VERSION, METADATA_VERSION, supported
+from ...protocol.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, supported
+from ...protocol.structs import Struct
 from ..hashing import java_order
 from ..shard import Result
+from .configs import records_for_elr
 from .controller import Controller
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -22,8 +24,8 @@ class Update(NamedTuple):
 
 
 def update_features(controller: Controller, node_id: int, updates: Iterable[Update], validate_only: bool) -> Result:
-    """All of the updates, or none. ApiError(INVALID_UPDATE_VERSION)."""
-    by_name = {update.name: update for update in updates}  # of several for one feature the last counts
+    """Applies all of the updates, or none. Raises ApiError(INVALID_UPDATE_VERSION)."""
+    by_name = {update.name: update for update in updates}  # the last of several updates of a feature counts
     features = controller.state.features
     for name in java_order(by_name):
         reason = _refused(node_id, by_name[name], int(features.get(name, _absent(name))))
@@ -33,16 +35,19 @@ def update_features(controller: Controller, node_id: int, updates: Iterable[Upda
     if validate_only:
         return Result()
     changed = [update for name, update in by_name.items() if update.level != features.get(name, _absent(name))]
-    return Result([messages.FeatureLevelRecord(name=update.name, feature_level=update.level) for update in changed])
+    records: list[Struct] = [messages.FeatureLevelRecord(name=one.name, feature_level=one.level) for one in changed]
+    if any(one.name == ELR_VERSION and one.level for one in changed):
+        records += records_for_elr(controller)
+    return Result(records)
 
 
 def _absent(name: str) -> int:
-    """The level of a feature that no record tells: `kraft.version` is in a control record."""
+    """Returns the level of a feature without a record: `kraft.version` is in a control record."""
     return supported()[KRAFT_VERSION][1] if name == KRAFT_VERSION else 0
 
 
 def _refused(node_id: int, update: Update, present: int) -> str | None:
-    """Why a level cannot be, in Kafka's words."""
+    """Returns Kafka's message if an update is refused."""
     name, level = update.name, update.level
     invalid = f"Invalid update version {level} for feature {name}. "
     known = supported().get(name)
@@ -57,7 +62,10 @@ def _refused(node_id: int, update: Update, present: int) -> str | None:
     if level >= present:
         return None
     if update.kind == UPGRADE:
-        return f"{invalid}Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+        return (
+            f"{invalid}Can't downgrade the version of this feature without setting the upgrade type to either "
+            "safe or unsafe downgrade."
+        )
     if name == KRAFT_VERSION:
         return f"{invalid}Can't downgrade the version of this feature."
     if name == METADATA_VERSION:

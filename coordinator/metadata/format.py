@@ -1,13 +1,13 @@
-"""Metadata records on the wire: no key, and a value framed by frame version, record type and record version (KIP-631)."""
+"""Encodes metadata records: no key, and a value after frame version, record type and record version (KIP-631)."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ...protocol import codec, schema
 from ...protocol.emit import uvarint_at, uvarint_to
 from ...protocol.records import Record
+from ...protocol.structs import Struct
 
 CLUSTER_METADATA = "__cluster_metadata"
 FRAME_VERSION = 1
@@ -15,7 +15,7 @@ FRAME_VERSION = 1
 
 @cache
 def _names() -> dict[int, str]:
-    """Names by record type. Kafka's remote-log records have types of their own and are not among them."""
+    """Returns names by record type, without Kafka's remote-log records, whose types are separate."""
     found: dict[str, int] = schema.index()["records"]["metadata"]
     return {key: name for name, key in found.items() if not name.startswith("Remote")}
 
@@ -26,9 +26,9 @@ def _written_version(name: str) -> int:
 
 
 class MetadataFormat:
-    """Messages such as `messages.TopicRecord` to records and back."""
+    """Converts messages such as `messages.TopicRecord` to records and back."""
 
-    def encode(self, record: Any) -> Record:
+    def encode(self, record: Struct) -> Record:
         name = type(record).__name__
         version = _written_version(name)
         out = bytearray()
@@ -37,11 +37,11 @@ class MetadataFormat:
         codec.build(name, version, record, out)
         return Record(None, bytes(out))
 
-    def replayed(self, record: Any) -> tuple[Any, Any]:
+    def replayed(self, record: Struct) -> tuple[None, Struct]:
         return None, record
 
-    def decode(self, record: Record) -> tuple[Any, Any] | None:
-        """The message as value; None for a type that is not known here."""
+    def decode(self, record: Record) -> tuple[None, Struct] | None:
+        """Returns the message as value; None for an unknown type."""
         if not record.value:
             return None
         data = record.value

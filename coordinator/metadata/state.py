@@ -1,20 +1,26 @@
-"""The metadata of the cluster: what the records of `__cluster_metadata` add up to.
+"""The metadata of the cluster: the state that the records of `__cluster_metadata` describe.
 
-`MetadataState` is used twice. The controller's shard has one on a timeline, ahead of the commit; the broker has one of plain
-dicts, to which committed records are applied, and serves from it.
+`MetadataState` is used twice: the controller's shard has one on a timeline, ahead of the commit; the broker has one
+with plain dicts, to which committed records are applied, and answers from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...protocol import messages
+from ..security.acls import Acl, acl_of
+from ..timeline import TimelineDict
 
+K = TypeVar("K")
+V = TypeVar("V")
+Table = dict[K, V] | TimelineDict[K, V]
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
-TOPIC, BROKER, GROUP = 2, 4, 32  # config resource types
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32  # config resource types
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +29,9 @@ class Topic:
     id: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Partition:
-    """A partition as the controller knows it."""
+    """A partition as the controller knows it; never changed."""
 
     topic_id: bytes
     index: int
@@ -39,11 +45,28 @@ class Partition:
     last_known_elr: tuple[int, ...] = ()
 
 
+class NewPartitions(Protocol):
+    """New partitions of one topic, in the order of their numbers; at least one."""
+
+    partitions: list[Partition]
+
+
+class Shown(Protocol):
+    def show(self) -> None: ...
+
+
+class ManyRecords(Protocol):
+    """Records that were applied to a state over this one."""
+
+    staged: Shown
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     name: str
     host: str
     port: int
+    security_protocol: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,56 +81,93 @@ class Broker:
     log_dirs: tuple[bytes, ...]
 
 
+class Quota(NamedTuple):
+    """What a client quota is for: pairs of entity type and name in order of the types, and the key of the limit."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    key: str
+
+
 class MetadataState:
-    """Topics, partitions, configs, brokers, features and the next producer id. `make_dict` makes its tables."""
+    """Topics, partitions, configs, brokers, features and the next producer id. `make_dict` creates its tables."""
 
     def __init__(self, make_dict: Callable[[], Any] = dict) -> None:
-        self.topics: Any = make_dict()  # name: Topic
-        self.topic_names: Any = make_dict()  # id: name
-        self.partitions: Any = make_dict()  # (topic id, index): Partition
-        self.partition_counts: Any = make_dict()  # topic id: how many
-        self.configs: Any = make_dict()  # (resource type, name): values by key
-        self.brokers: Any = make_dict()  # id: Broker
-        self.features: Any = make_dict()  # name: level
-        self.others: Any = make_dict()  # what later issues give a meaning: kept, so that snapshots hold it
-        self.scalars: Any = make_dict()  # next_producer_id
+        self.topics: Table[str, Topic] = make_dict()  # by name
+        self.topic_names: Table[bytes, str] = make_dict()  # by id
+        self.folded_names: Table[str, dict[str, None]] = (
+            make_dict()
+        )  # names that may collide, by the name with "_" for each "."
+        self.partitions: Table[tuple[bytes, int], Partition] = make_dict()  # by topic id and index
+        self.partition_counts: Table[bytes, int] = make_dict()  # by topic id
+        self.configs: Table[tuple[int, str], dict[str, str]] = make_dict()  # values by key, by resource type and name
+        self.brokers: Table[int, Broker] = make_dict()  # by id
+        self.features: Table[str, int] = make_dict()  # levels
+        self.controllers: Table[int, messages.RegisterControllerRecord] = make_dict()  # by id
+        self.acls: Table[bytes, messages.AccessControlEntryRecord] = make_dict()  # by id
+        self.acl_ids: Table[Acl, bytes] = make_dict()  # ids of those, by content
+        self.credentials: Table[tuple[str, int], messages.UserScramCredentialRecord] = (
+            make_dict()
+        )  # by user and mechanism
+        self.tokens: Table[str, messages.DelegationTokenRecord] = make_dict()  # by id
+        self.token_counts: Table[str, int] = make_dict()  # of those, by owner
+        self.quotas: Table[Quota, messages.ClientQuotaRecord] = make_dict()
+        self.order: Table[tuple[str, Hashable], None] = (
+            make_dict()
+        )  # the table and key of each record of those five, in order of arrival
+        self.scalars: Table[str, int] = make_dict()  # next_producer_id
+
+    def tables(self) -> list[Table[Hashable, object]]:
+        """Returns all tables, in the order in which they were made."""
+        return list(vars(self).values())
 
     @property
     def next_producer_id(self) -> int:
-        value: int = self.scalars.get("next_producer_id", 0)
-        return value
+        return self.scalars.get("next_producer_id", 0)
 
     def partitions_of(self, topic_id: bytes) -> Iterator[Partition]:
         for index in range(self.partition_counts.get(topic_id, 0)):
             yield self.partitions[topic_id, index]
 
     def config_of(self, kind: int, name: str) -> dict[str, str]:
-        found: dict[str, str] = self.configs.get((kind, name), {})
-        return found
+        return self.configs.get((kind, name), {})
 
-    def apply(self, record: Any) -> None:
-        """Applies a metadata record; those without a meaning yet are kept by what identifies them."""
+    def apply(self, record: object) -> None:
+        """Applies a metadata record; a record without a meaning in ottla is stored under its identifying fields."""
         handler = _REPLAYS.get(type(record).__name__)
         if handler is not None:
             handler(self, record)
 
+    def _to_change(self, table: Table[K, dict[str, V]], key: K) -> dict[str, V]:
+        """Returns a value of a table, to be changed and put back: a copy, because values are never changed."""
+        return dict(table.get(key, {}))
+
     # one method per record type
 
-    def replay_topic(self, r: Any) -> None:
+    def replay_topic(self, r: messages.TopicRecord) -> None:
         self.topics[r.name] = Topic(r.name, r.topic_id)
         self.topic_names[r.topic_id] = r.name
+        folded = folded_name(r.name)
+        if folded is not None:
+            names = self._to_change(self.folded_names, folded)
+            names[r.name] = None
+            self.folded_names[folded] = names
         self.partition_counts[r.topic_id] = 0
 
-    def replay_remove_topic(self, r: Any) -> None:
+    def replay_remove_topic(self, r: messages.RemoveTopicRecord) -> None:
         name = self.topic_names.pop(r.topic_id, None)
         if name is None:
             return
         del self.topics[name]
+        folded = folded_name(name)
+        if folded is not None:
+            names = self._to_change(self.folded_names, folded)
+            names.pop(name, None)
+            _put_or_remove(self.folded_names, folded, names)
         for index in range(self.partition_counts.pop(r.topic_id, 0)):
             self.partitions.pop((r.topic_id, index), None)
         self.configs.pop((TOPIC, name), None)
 
-    def replay_partition(self, r: Any) -> None:
+    def replay_partition(self, r: messages.PartitionRecord) -> None:
         key = (r.topic_id, r.partition_id)
         if key not in self.partitions:
             self.partition_counts[r.topic_id] = max(self.partition_counts.get(r.topic_id, 0), r.partition_id + 1)
@@ -124,7 +184,15 @@ class MetadataState:
             tuple(r.last_known_elr or ()),
         )
 
-    def replay_partition_change(self, r: Any) -> None:
+    def replay_new_partitions(self, new: NewPartitions) -> None:
+        topic_id, last = new.partitions[-1].topic_id, new.partitions[-1].index
+        self.partition_counts[topic_id] = max(self.partition_counts.get(topic_id, 0), last + 1)
+        self.partitions.update({(topic_id, one.index): one for one in new.partitions})
+
+    def replay_many(self, many: ManyRecords) -> None:
+        many.staged.show()
+
+    def replay_partition_change(self, r: messages.PartitionChangeRecord) -> None:
         before = self.partitions.get((r.topic_id, r.partition_id))
         if before is None:
             return
@@ -143,58 +211,94 @@ class MetadataState:
             changes |= {"leader": r.leader, "leader_epoch": before.leader_epoch + 1}
         self.partitions[r.topic_id, r.partition_id] = replace(before, **changes)
 
-    def replay_config(self, r: Any) -> None:
+    def replay_config(self, r: messages.ConfigRecord) -> None:
         key = (r.resource_type, r.resource_name)
-        values = dict(self.configs.get(key, ()))
+        values = self._to_change(self.configs, key)
         if r.value is None:
             values.pop(r.name, None)
         else:
             values[r.name] = r.value
-        if values:
-            self.configs[key] = values
-        else:
-            self.configs.pop(key, None)
+        _put_or_remove(self.configs, key, values)
 
-    def replay_register_broker(self, r: Any) -> None:
+    def replay_register_broker(self, r: messages.RegisterBrokerRecord) -> None:
         self.brokers[r.broker_id] = Broker(
             r.broker_id,
             r.broker_epoch,
             r.incarnation_id,
-            tuple(Endpoint(e.name, e.host, e.port) for e in r.end_points),
+            tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in r.end_points),
             r.rack,
             r.fenced,
             r.in_controlled_shutdown,
             tuple(r.log_dirs),
         )
 
-    def replay_broker_registration_change(self, r: Any) -> None:
+    def replay_broker_registration_change(self, r: messages.BrokerRegistrationChangeRecord) -> None:
         before = self.brokers.get(r.broker_id)
         if before is None:
             return
         fenced = before.fenced if r.fenced == 0 else r.fenced == 1
         shutdown = before.in_controlled_shutdown or r.in_controlled_shutdown == 1
-        self.brokers[r.broker_id] = replace(before, fenced=fenced, in_controlled_shutdown=shutdown)
+        log_dirs = tuple(r.log_dirs) or before.log_dirs
+        self.brokers[r.broker_id] = replace(before, fenced=fenced, in_controlled_shutdown=shutdown, log_dirs=log_dirs)
 
-    def replay_unregister_broker(self, r: Any) -> None:
+    def replay_unregister_broker(self, r: messages.UnregisterBrokerRecord) -> None:
         self.brokers.pop(r.broker_id, None)
 
-    def replay_feature_level(self, r: Any) -> None:
+    def replay_feature_level(self, r: messages.FeatureLevelRecord) -> None:
         if r.feature_level:
             self.features[r.name] = r.feature_level
         else:
             self.features.pop(r.name, None)
 
-    def replay_producer_ids(self, r: Any) -> None:
+    def replay_producer_ids(self, r: messages.ProducerIdsRecord) -> None:
         self.scalars["next_producer_id"] = r.next_producer_id
 
-    def keep(self, key: tuple[Any, ...], r: Any) -> None:
-        self.others[key] = r
+    def replay_acl(self, r: messages.AccessControlEntryRecord) -> None:
+        self.keep("acls", r.id, r)
+        self.acl_ids[acl_of(r)] = r.id
 
-    def drop(self, key: tuple[Any, ...]) -> None:
-        self.others.pop(key, None)
+    def replay_remove_acl(self, r: messages.RemoveAccessControlEntryRecord) -> None:
+        record = self.acls.get(r.id)
+        if record is not None:
+            self.acl_ids.pop(acl_of(record), None)
+            self.drop("acls", r.id)
 
-    def as_records(self) -> Iterator[Any]:
-        """Records that make this state anew, in an order in which they can be applied: a snapshot."""
+    def replay_token(self, r: messages.DelegationTokenRecord) -> None:
+        self._uncount_token(r.token_id)
+        self.token_counts[r.owner] = self.token_counts.get(r.owner, 0) + 1
+        self.keep("tokens", r.token_id, r)
+
+    def replay_remove_token(self, r: messages.RemoveDelegationTokenRecord) -> None:
+        self._uncount_token(r.token_id)
+        self.drop("tokens", r.token_id)
+
+    def _uncount_token(self, token_id: str) -> None:
+        before = self.tokens.get(token_id)
+        if before is not None:
+            left = self.token_counts[before.owner] - 1
+            if left:
+                self.token_counts[before.owner] = left
+            else:
+                del self.token_counts[before.owner]
+
+    def keep(self, table: str, key: Hashable, r: messages.Struct) -> None:
+        """Puts a record into one of the tables of records."""
+        getattr(self, table)[key] = r
+        self.order[table, key] = None
+
+    def drop(self, table: str, key: Hashable) -> None:
+        getattr(self, table).pop(key, None)
+        self.order.pop((table, key), None)
+
+    def copied(self) -> MetadataState:
+        """Returns a copy. It shares the values of the tables, which are never changed."""
+        made = MetadataState()
+        for name, table in vars(self).items():
+            setattr(made, name, dict(table))
+        return made
+
+    def as_records(self) -> Iterator[messages.Struct]:
+        """Yields the records of a snapshot: they rebuild this state in this order."""
         for name, level in sorted(self.features.items(), key=lambda f: (f[0] != "metadata.version", f[0])):
             yield messages.FeatureLevelRecord(name=name, feature_level=level)
         for broker in self.brokers.values():
@@ -209,12 +313,30 @@ class MetadataState:
         if self.next_producer_id:
             last = next(iter(self.brokers.values()), None)
             yield messages.ProducerIdsRecord(
-                broker_id=last.id if last else -1, broker_epoch=last.epoch if last else -1, next_producer_id=self.next_producer_id
+                broker_id=last.id if last else -1,
+                broker_epoch=last.epoch if last else -1,
+                next_producer_id=self.next_producer_id,
             )
-        yield from self.others.values()
+        for table, kept in self.order:
+            yield getattr(self, table)[kept]
 
 
-def partition_record(p: Partition) -> Any:
+def _put_or_remove(table: Table[K, dict[str, V]], key: K, values: dict[str, V]) -> None:
+    """Puts a value into a table; removes an empty one."""
+    if values:
+        table[key] = values
+    else:
+        table.pop(key, None)
+
+
+def folded_name(topic: str) -> str | None:
+    """Returns the common form of names that collide in metrics, where "." becomes "_".
+    None for a name without either.
+    """
+    return topic.replace(".", "_") if "." in topic or "_" in topic else None
+
+
+def partition_record(p: Partition) -> messages.PartitionRecord:
     return messages.PartitionRecord(
         partition_id=p.index,
         topic_id=p.topic_id,
@@ -229,14 +351,23 @@ def partition_record(p: Partition) -> Any:
     )
 
 
-def broker_record(b: Broker) -> Any:
-    endpoint = messages.RegisterBrokerRecord.BrokerEndpoint
-    return messages.RegisterBrokerRecord(
+def broker_record(b: Broker) -> messages.RegisterBrokerRecord:
+    """Returns the registration of a broker, with the features that this version supports."""
+    from ...protocol.features import supported
+
+    r = messages.RegisterBrokerRecord
+    return r(
         broker_id=b.id,
         incarnation_id=b.incarnation_id,
         broker_epoch=b.epoch,
-        end_points=[endpoint(name=e.name, host=e.host, port=e.port) for e in b.endpoints],
-        features=broker_features(messages.RegisterBrokerRecord.BrokerFeature),
+        end_points=[
+            r.BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in b.endpoints
+        ],
+        features=[
+            r.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported().items()
+        ],
         rack=b.rack,
         fenced=b.fenced,
         in_controlled_shutdown=b.in_controlled_shutdown,
@@ -244,41 +375,35 @@ def broker_record(b: Broker) -> Any:
     )
 
 
-def broker_features(feature: Any) -> list[Any]:
-    """The feature ranges that this broker supports, as registrations carry them."""
-    from ...protocol.features import supported
-
-    return [feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in supported().items()]
-
-
-def _kept(*fields: str) -> Callable[[MetadataState, Any], None]:
-    """Replays a record by keeping it under its identifying fields."""
-
-    def replay(state: MetadataState, r: Any) -> None:
-        state.keep((type(r).__name__.removeprefix("Remove"), *(getattr(r, f) for f in fields)), r)
-
-    return replay
+def _kept(table: str, *fields: str) -> Callable[[MetadataState, Any], None]:
+    """Returns a replay method that stores a record under its identifying fields."""
+    key_of = attrgetter(*fields)
+    return lambda state, r: state.keep(table, key_of(r), r)
 
 
-def _dropped(of: str, *fields: str) -> Callable[[MetadataState, Any], None]:
-    def replay(state: MetadataState, r: Any) -> None:
-        state.drop((of, *(getattr(r, f) for f in fields)))
-
-    return replay
+def _dropped(table: str, *fields: str) -> Callable[[MetadataState, Any], None]:
+    key_of = attrgetter(*fields)
+    return lambda state, r: state.drop(table, key_of(r))
 
 
-def _keep_quota(state: MetadataState, r: Any) -> None:
-    key = ("ClientQuotaRecord", tuple((e.entity_type, e.entity_name) for e in r.entity), r.key)
+def quota_of(r: messages.ClientQuotaRecord) -> Quota:
+    return Quota(tuple(sorted({e.entity_type: e.entity_name for e in r.entity}.items())), r.key)
+
+
+def _keep_quota(state: MetadataState, r: messages.ClientQuotaRecord) -> None:
+    key = quota_of(r)
     if r.remove:
-        state.drop(key)
+        state.drop("quotas", key)
     else:
-        state.keep(key, r)
+        state.keep("quotas", key, r)
 
 
 _REPLAYS: dict[str, Callable[[MetadataState, Any], None]] = {
     "TopicRecord": MetadataState.replay_topic,
     "RemoveTopicRecord": MetadataState.replay_remove_topic,
     "PartitionRecord": MetadataState.replay_partition,
+    "NewPartitions": MetadataState.replay_new_partitions,
+    "ManyRecords": MetadataState.replay_many,
     "PartitionChangeRecord": MetadataState.replay_partition_change,
     "ConfigRecord": MetadataState.replay_config,
     "RegisterBrokerRecord": MetadataState.replay_register_broker,
@@ -286,13 +411,13 @@ _REPLAYS: dict[str, Callable[[MetadataState, Any], None]] = {
     "UnregisterBrokerRecord": MetadataState.replay_unregister_broker,
     "FeatureLevelRecord": MetadataState.replay_feature_level,
     "ProducerIdsRecord": MetadataState.replay_producer_ids,
-    "RegisterControllerRecord": _kept("controller_id"),
-    "UnregisterControllerRecord": _dropped("RegisterControllerRecord", "controller_id"),
-    "AccessControlEntryRecord": _kept("id"),
-    "RemoveAccessControlEntryRecord": _dropped("AccessControlEntryRecord", "id"),
-    "UserScramCredentialRecord": _kept("name", "mechanism"),
-    "RemoveUserScramCredentialRecord": _dropped("UserScramCredentialRecord", "name", "mechanism"),
-    "DelegationTokenRecord": _kept("token_id"),
-    "RemoveDelegationTokenRecord": _dropped("DelegationTokenRecord", "token_id"),
+    "RegisterControllerRecord": _kept("controllers", "controller_id"),
+    "UnregisterControllerRecord": _dropped("controllers", "controller_id"),
+    "AccessControlEntryRecord": MetadataState.replay_acl,
+    "RemoveAccessControlEntryRecord": MetadataState.replay_remove_acl,
+    "UserScramCredentialRecord": _kept("credentials", "name", "mechanism"),
+    "RemoveUserScramCredentialRecord": _dropped("credentials", "name", "mechanism"),
+    "DelegationTokenRecord": MetadataState.replay_token,
+    "RemoveDelegationTokenRecord": MetadataState.replay_remove_token,
     "ClientQuotaRecord": _keep_quota,
 }

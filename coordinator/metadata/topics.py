@@ -1,26 +1,46 @@
-"""Topics: creation, deletion, more partitions. The controller's handlers, with Kafka's codes and words (ReplicationControlManager)."""
+"""Creation and deletion of topics and partitions: the controller's handlers,
+with Kafka's codes and messages (ReplicationControlManager).
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid
 from ...protocol.errors import ApiError, Errors
-from ..shard import Result
+from ..shard import Decision, Result
 from .configs import check_topic_config
-from .controller import Controller
+from .controller import Controller, bounded
 from .format import CLUSTER_METADATA
-from .state import TOPIC, partition_record
+from .new_partitions import NewPartitions
+from .state import TOPIC, MetadataState, folded_name
+
+if TYPE_CHECKING:
+    New = messages.CreateTopicsRequest.CreatableTopic
+    More = messages.CreatePartitionsRequest.CreatePartitionsTopic
+    # a topic, its error, its id, its number of partitions, its replication factor
+    Created = tuple[New, ApiError | None, bytes, int, int]
+    Deleted = tuple[str | None, bytes, ApiError | None]  # a topic's name and id, and its error
+    Named = TypeVar("Named", New, More)
+
+Mutate = Callable[[int], None]
+"""Counts partitions that are created or deleted for a client's quota. Raises ApiError(THROTTLING_QUOTA_EXCEEDED)."""
 
 PARTITIONS_PER_REQUEST = 10_000
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 NAME_LENGTH_MAX = 249
 
 
+def unlimited(partitions: int) -> None:
+    """A `Mutate` without a quota."""
+
+
 def check_name(name: str) -> None:
-    """ApiError for a name that no topic may have."""
+    """Raises ApiError for an invalid topic name."""
     reason = None
     if not name:
         reason = "the empty string is not allowed"
@@ -34,70 +54,106 @@ def check_name(name: str) -> None:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
-def create_topics(controller: Controller, request: Any) -> Result:
-    """The reply is a list of (topic, error or None, topic id, partitions, replication factor) in the request's order."""
-    names = [t.name for t in request.topics]
-    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    records: list[Any] = []
-    reply: list[tuple[Any, ApiError | None, bytes, int, int]] = []
-    budget = PARTITIONS_PER_REQUEST
-    fresh: dict[str, str] = {}
-    for topic in request.topics:
-        if topic.name in repeated:
-            if all(t.name != topic.name for t, *_ in reply):
-                reply.append((topic, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name."), bytes(16), -1, -1))
+def error_of_absent(name: str) -> int:
+    """Returns the error code for a topic that does not exist: INVALID_TOPIC_EXCEPTION if no topic may have the name."""
+    try:
+        check_name(name)
+    except ApiError as error:
+        return error.code
+    return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def create_topics(controller: Controller, topics: list[New], mutate: Mutate = unlimited) -> Decision[list[Created]]:
+    """Creates topics. The reply is in their order, each name once. Raises ApiError(POLICY_VIOLATION) for too many
+    partitions or records.
+    """
+    wanted = _each_once(topics)
+    _check_total(sum(_asked(controller, topic) for topic, is_repeated in wanted if not is_repeated), "partitions")
+    records: list[messages.Struct | NewPartitions] = []
+    reply: list[Created] = []
+    for topic, is_repeated in wanted:
+        yield
+        if is_repeated:
+            reply.append((topic, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name."), bytes(16), -1, -1))
             continue
         try:
-            made, topic_id, placed = _create(controller, topic, fresh, budget)
+            made, topic_id, placed = _create(controller, topic, mutate)
         except ApiError as error:
             reply.append((topic, error, bytes(16), -1, -1))
             continue
-        budget -= len(placed)
-        fresh[topic.name.replace(".", "_")] = topic.name
         records += made
         reply.append((topic, None, topic_id, len(placed), len(placed[0])))
-    return Result([] if request.validate_only else records, reply)
+    return bounded(Result(records, reply))
 
 
-def _create(controller: Controller, topic: Any, fresh: dict[str, str], budget: int) -> tuple[list[Any], bytes, list[list[int]]]:
+def _each_once(topics: list[Named]) -> list[tuple[Named, bool]]:
+    """Returns the first topic of each name, and whether the name is repeated."""
+    counts = Counter(topic.name for topic in topics)
+    first: dict[str, Named] = {}
+    for topic in topics:
+        first.setdefault(topic.name, topic)
+    return [(topic, counts[name] > 1) for name, topic in first.items()]
+
+
+def _asked(controller: Controller, topic: New) -> int:
+    """Returns how many partitions a new topic requests, before validation."""
+    if topic.assignments:
+        return len(topic.assignments)
+    return controller.defaults.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+
+
+def _check_total(partitions: int, what: str) -> None:
+    """Raises ApiError(POLICY_VIOLATION) if a request would create too many partitions in total."""
+    if partitions > PARTITIONS_PER_REQUEST:
+        raise ApiError(Errors.POLICY_VIOLATION, f"Excessively large number of {what} per request.")
+
+
+def _create(
+    controller: Controller, topic: New, mutate: Mutate
+) -> tuple[list[messages.Struct | NewPartitions], bytes, list[list[int]]]:
     state, name = controller.state, topic.name
     if name == CLUSTER_METADATA:
         raise ApiError(Errors.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
     check_name(name)
     if name in state.topics:
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    _check_collision(state, name, fresh)
+    _check_collision(state, name)
     try:
         configs = check_topic_config({c.name: c.value for c in topic.configs})
     except ConfigInvalid as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from None
-    placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic, budget)
+    placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic)
+    mutate(len(placed))
     topic_id = controller.new_id()
-    records: list[Any] = [messages.TopicRecord(name=name, topic_id=topic_id)]
-    records += [messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value) for key, value in configs.items()]
-    records += [partition_record(controller.new_partition(topic_id, i, replicas)) for i, replicas in enumerate(placed)]
+    records: list[messages.Struct | NewPartitions] = [messages.TopicRecord(name=name, topic_id=topic_id)]
+    records += [
+        messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
+        for key, value in configs.items()
+    ]
+    records.append(controller.new_partitions(topic_id, placed))
     return records, topic_id, placed
 
 
-def _check_collision(state: Any, name: str, fresh: dict[str, str]) -> None:
-    if "." not in name and "_" not in name:
-        return
-    folded = name.replace(".", "_")
-    other = fresh.get(folded) or next((t for t in state.topics if t.replace(".", "_") == folded), None)
-    if other is not None:
+def _check_collision(state: MetadataState, name: str) -> None:
+    """Names within one request may collide, as in Kafka. Raises ApiError(INVALID_TOPIC_EXCEPTION)."""
+    folded = folded_name(name)
+    names = None if folded is None else state.folded_names.get(folded)
+    if names:
+        other = next(iter(names))
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _automatic(controller: Controller, topic: Any, budget: int) -> list[list[int]]:
+def _automatic(controller: Controller, topic: New) -> list[list[int]]:
     count, factor = topic.num_partitions, topic.replication_factor
     if factor == 0 or factor < -1:
-        raise ApiError(Errors.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value.")
+        raise ApiError(
+            Errors.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if count == 0 or count < -1:
         raise ApiError(Errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     count = controller.defaults.num_partitions if count == -1 else count
     factor = controller.defaults.replication_factor if factor == -1 else factor
-    if count > budget:
-        raise ApiError(Errors.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     _check_factor(controller, factor)
     return controller.place(count, factor)
 
@@ -118,11 +174,16 @@ def _check_factor(controller: Controller, factor: int) -> None:
         )
 
 
-def _manual(controller: Controller, topic: Any) -> list[list[int]]:
+def _manual(controller: Controller, topic: New) -> list[list[int]]:
     if topic.replication_factor != -1:
-        raise ApiError(Errors.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1.")
+        raise ApiError(
+            Errors.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
     if topic.num_partitions != -1:
-        raise ApiError(Errors.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1.")
+        raise ApiError(
+            Errors.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1."
+        )
     by_index: dict[int, list[int]] = {}
     factor: int | None = None
     for assignment in topic.assignments:
@@ -143,9 +204,11 @@ def _manual(controller: Controller, topic: Any) -> list[list[int]]:
 
 
 def check_assignment(controller: Controller, replicas: list[int], factor: int | None) -> None:
-    """ApiError for replicas that a partition cannot have."""
+    """Raises ApiError for invalid replicas of a partition."""
     if not replicas:
-        raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list.")
+        raise ApiError(
+            Errors.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
+        )
     ordered = sorted(replicas)
     for before, broker_id in zip([None, *ordered], ordered, strict=False):
         if broker_id not in controller.state.brokers:
@@ -166,13 +229,16 @@ def check_assignment(controller: Controller, replicas: list[int], factor: int | 
         )
 
 
-def delete_topics(controller: Controller, wanted: list[tuple[str | None, bytes]]) -> Result:
+def delete_topics(
+    controller: Controller, wanted: Sequence[tuple[str | None, bytes]], mutate: Mutate = unlimited
+) -> Decision[list[Deleted]]:
     """`wanted`: names or ids. The reply is a list of (name, id, error or None) in the same order."""
     state = controller.state
-    records: list[Any] = []
-    reply: list[tuple[str | None, bytes, ApiError | None]] = []
+    records: list[messages.Struct] = []
+    reply: list[Deleted] = []
     gone: set[bytes] = set()
     for name, asked_id in wanted:
+        yield
         topic_id = asked_id
         if name is not None:
             topic = state.topics.get(name)
@@ -183,31 +249,47 @@ def delete_topics(controller: Controller, wanted: list[tuple[str | None, bytes]]
         elif topic_id not in state.topic_names or topic_id in gone:
             reply.append((None, topic_id, ApiError(Errors.UNKNOWN_TOPIC_ID)))
             continue
+        try:
+            mutate(state.partition_counts[topic_id])
+        except ApiError as error:
+            reply.append((state.topic_names[topic_id], topic_id, error))
+            continue
         gone.add(topic_id)
         records.append(messages.RemoveTopicRecord(topic_id=topic_id))
         reply.append((state.topic_names[topic_id], topic_id, None))
-    return Result(records, reply)
+    return bounded(Result(records, reply))
 
 
-def create_partitions(controller: Controller, request: Any) -> Result:
-    """The reply is a list of (name, error or None) in the request's order."""
-    names = [t.name for t in request.topics]
-    records: list[Any] = []
+def create_partitions(
+    controller: Controller, topics: list[More], mutate: Mutate = unlimited
+) -> Decision[list[tuple[str, ApiError | None]]]:
+    """Adds partitions to topics. The reply has each name once, with its error. Raises ApiError(POLICY_VIOLATION) for
+    too many partitions or records.
+    """
+    wanted = _each_once(topics)
+    additional = sum(_additional(controller.state, topic) for topic, is_repeated in wanted if not is_repeated)
+    _check_total(additional, "additional partitions")
+    records: list[NewPartitions] = []
     reply: list[tuple[str, ApiError | None]] = []
-    for topic in request.topics:
-        if names.count(topic.name) > 1:
-            if all(name != topic.name for name, _ in reply):
-                reply.append((topic.name, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")))
+    for topic, is_repeated in wanted:
+        yield
+        if is_repeated:
+            reply.append((topic.name, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")))
             continue
         try:
-            records += _more_partitions(controller, topic)
+            records.append(_more_partitions(controller, topic, mutate))
             reply.append((topic.name, None))
         except ApiError as error:
             reply.append((topic.name, error))
-    return Result([] if request.validate_only else records, reply)
+    return bounded(Result(records, reply))
 
 
-def _more_partitions(controller: Controller, topic: Any) -> list[Any]:
+def _additional(state: MetadataState, topic: More) -> int:
+    known = state.topics.get(topic.name)
+    return 0 if known is None else max(topic.count - state.partition_counts[known.id], 0)
+
+
+def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> NewPartitions:
     state = controller.state
     known = state.topics.get(topic.name)
     if known is None:
@@ -224,10 +306,10 @@ def _more_partitions(controller: Controller, topic: Any) -> list[Any]:
     if topic.assignments is not None and len(topic.assignments) != more:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {more} additional partition(s), but only {len(topic.assignments)} assignment(s) were specified.",
+            f"Attempted to add {more} additional partition(s), but only {len(topic.assignments)} assignment(s) were "
+            "specified.",
         )
-    if more > PARTITIONS_PER_REQUEST:
-        raise ApiError(Errors.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    mutate(more)
     factor = len(state.partitions[known.id, 0].replicas)
     if topic.assignments is not None:
         placed = [list(a.broker_ids) for a in topic.assignments]
@@ -236,4 +318,4 @@ def _more_partitions(controller: Controller, topic: Any) -> list[Any]:
     else:
         _check_factor(controller, factor)
         placed = controller.place(more, factor, present)
-    return [partition_record(controller.new_partition(known.id, present + n, r)) for n, r in enumerate(placed)]
+    return controller.new_partitions(known.id, placed, present)

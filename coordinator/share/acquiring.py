@@ -1,23 +1,20 @@
-"""The part of a share-partition that leases records: what is fetched next, and which of the fetched records a member gets."""
+"""Acquiring: which of the fetched records a member of a share group gets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from .batches import ACQUIRED, AVAILABLE, RecordState
-from .inflight import InFlight, Span
-
-if TYPE_CHECKING:
-    from .inflight import Spans
-    from .partition import GapWindow, Limits
+from .batches import ACQUIRED, AVAILABLE
+from .inflight import SPLIT_OFFSETS_MAX, InFlight, Span
+from .window import Window
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 THROTTLE_MIN_COUNT = 2
 
 
 class LogBatch(NamedTuple):
-    """A record batch of the log, as much of it as acquiring needs."""
+    """The fields of a record batch that acquiring needs."""
 
     first: int
     last: int
@@ -27,14 +24,14 @@ class LogBatch(NamedTuple):
 
 
 class AbortedRange(NamedTuple):
-    """A transaction that ended in an abort, and its first offset."""
+    """An aborted transaction, and its first offset."""
 
     producer_id: int
     first: int
 
 
 class Acquired(NamedTuple):
-    """Records from `first` to `last` that a member holds now, delivered to it for the `delivery_count`th time."""
+    """Records from `first` to `last` that a member has acquired, with their delivery count."""
 
     first: int
     last: int
@@ -45,127 +42,64 @@ class Acquired(NamedTuple):
         return self.last - self.first + 1
 
 
-class Acquirer:
-    """Mixed into `SharePartition`."""
+def acquire(
+    window: Window,
+    member_id: str,
+    mode: int,
+    batch_size: int,
+    max_records: int,
+    fetch_offset: int,
+    batches: Sequence[LogBatch],
+    now_ms: int,
+    aborted: Sequence[AbortedRange] = (),
+) -> list[Acquired]:
+    """Acquires at most `max_records` fetched records from `fetch_offset` on (whole batches
+    unless the mode is RECORD_LIMIT).
 
-    limits: Limits
-    spans: Spans
-    gap: GapWindow | None
-    start_offset: int
-    end_offset: int
-    find_next: bool
+    `batches` are below the offset that the group may read. `aborted`: for read_committed, the aborted transactions.
+    """
+    if max_records <= 0 or not batches or batches[-1].last < window.start_offset:
+        return []
+    last, limit = _bounds(window, fetch_offset, max_records, batches[-1].last)
+    if limit <= 0:
+        return []
+    lease = _Lease(window, member_id, mode == RECORD_LIMIT, batch_size, batches, last, limit, now_ms)
+    lease.take(fetch_offset)
+    return _without_aborted(window, lease.taken, batches, aborted) if aborted else lease.taken
 
-    if TYPE_CHECKING:
 
-        @property
-        def in_flight_count(self) -> int: ...
+def _bounds(window: Window, fetch_offset: int, max_records: int, last: int) -> tuple[int, int]:
+    """Returns the last offset and the number of records that may be acquired. At the limit of records in flight only
+    those in flight may be delivered again.
+    """
+    limit = min(max_records, window.limits.max_in_flight - window.in_flight_count)
+    if limit <= 0 and fetch_offset <= window.end_offset:
+        return min(last, window.end_offset), min(max_records, window.end_offset - fetch_offset + 1)
+    return last, limit
 
-        def lock(self, first: int, last: int, now_ms: int) -> int: ...
 
-        def archive(self, first: int, end: int, spans: Sequence[Span], state: RecordState, count: bool) -> bool: ...
-
-    # where to go on
-
-    @property
-    def has_gap(self) -> bool:
-        return self.gap is not None and self.gap.end == self.end_offset
-
-    def next_fetch_offset(self) -> int:
-        """The first offset that may be acquired, as far as is known without the log."""
-        spans = self.spans
-        if not spans or self.start_offset > spans.tail.last:
-            self.find_next = False
-            return self.end_offset
-        if self.find_next:
-            found = self._first_free()
-            if found is not None:
-                return found
-            self.find_next = False
-        return self.end_offset + 1
-
-    def _first_free(self) -> int | None:
-        gap_start = self.gap.start if self.gap is not None and self.has_gap else None
-        for span in self.spans:
-            if gap_start is not None:
-                if span.first > gap_start:
-                    return gap_start
-                gap_start = max(span.last + 1, gap_start)
-            if span.whole is not None:
-                if span.whole.is_free:
-                    return span.first
+def _without_aborted(
+    window: Window, taken: list[Acquired], batches: Sequence[LogBatch], aborted: Sequence[AbortedRange]
+) -> list[Acquired]:
+    """Archives the records of aborted transactions, and removes them from the acquired records."""
+    for batch in aborted_batches(batches, aborted):
+        spans = window.spans.overlapping(batch.first, batch.last)
+        window.archive(batch.first, batch.last + 1, spans, ACQUIRED, count=True)
+        left: list[Acquired] = []
+        for one in taken:
+            if one.last < batch.first or one.first > batch.last:
+                left.append(one)
                 continue
-            for index in range(span.settled, span.count):
-                if span.each[index].is_free:
-                    return span.first + index
-        return None
-
-    def can_acquire(self) -> bool:
-        """Whether a fetch could bring anything: records to deliver again, or room for new ones."""
-        return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight_count < self.limits.max_in_flight
-
-    # acquiring
-
-    def acquire(
-        self,
-        member_id: str,
-        mode: int,
-        batch_size: int,
-        max_records: int,
-        fetch_offset: int,
-        batches: Sequence[LogBatch],
-        now_ms: int,
-        aborted: Sequence[AbortedRange] = (),
-    ) -> list[Acquired]:
-        """Leases records of what was fetched from `fetch_offset` on, at most `max_records` (whole batches unless the mode is RECORD_LIMIT).
-
-        `batches` are below the offset that the group may read. `aborted`: for read_committed, the transactions whose records it may not have.
-        """
-        if max_records <= 0 or not batches or batches[-1].last < self.start_offset:
-            return []
-        last, limit = self._bounds(fetch_offset, max_records, batches[-1].last)
-        if limit <= 0:
-            return []
-        lease = _Lease(self, member_id, mode == RECORD_LIMIT, batch_size, batches, last, limit, now_ms)
-        lease.take(fetch_offset)
-        return self._without_aborted(lease.taken, batches, aborted) if aborted else lease.taken
-
-    def _bounds(self, fetch_offset: int, max_records: int, last: int) -> tuple[int, int]:
-        """The last offset and how many records may be acquired. At the limit of records in flight, those in flight may be delivered again."""
-        limit = min(max_records, self.limits.max_in_flight - self.in_flight_count)
-        if limit <= 0 and fetch_offset <= self.end_offset:
-            return min(last, self.end_offset), min(max_records, self.end_offset - fetch_offset + 1)
-        return last, limit
-
-    def gap_filled_to(self, offset: int) -> None:
-        """Records before `offset` have been acquired."""
-        if self.gap is not None:
-            if self.has_gap and offset <= self.gap.end:
-                self.gap.start = offset
-            else:
-                self.gap = None
-
-    # aborted transactions
-
-    def _without_aborted(self, taken: list[Acquired], batches: Sequence[LogBatch], aborted: Sequence[AbortedRange]) -> list[Acquired]:
-        """Archives the records of aborted transactions, and takes them out of what was acquired."""
-        for batch in aborted_batches(batches, aborted):
-            spans = self.spans.overlapping(batch.first, batch.last)
-            self.archive(batch.first, batch.last + 1, spans, ACQUIRED, count=True)
-            left: list[Acquired] = []
-            for one in taken:
-                if one.last < batch.first or one.first > batch.last:
-                    left.append(one)
-                    continue
-                if one.first < batch.first:
-                    left.append(one._replace(last=batch.first - 1))
-                if one.last > batch.last:
-                    left.append(one._replace(first=batch.last + 1))
-            taken = left
-        return taken
+            if one.first < batch.first:
+                left.append(one._replace(last=batch.first - 1))
+            if one.last > batch.last:
+                left.append(one._replace(first=batch.last + 1))
+        taken = left
+    return taken
 
 
 def aborted_batches(batches: Sequence[LogBatch], aborted: Sequence[AbortedRange]) -> list[LogBatch]:
-    """The batches that belong to aborted transactions."""
+    """Returns the batches that belong to aborted transactions."""
     waiting = sorted(aborted, key=lambda one: one.first, reverse=True)
     producers: set[int] = set()
     found = []
@@ -185,9 +119,17 @@ class _Lease:
     """One call of `acquire`."""
 
     def __init__(
-        self, partition: Acquirer, member_id: str, exact: bool, batch_size: int, batches: Sequence[LogBatch], last: int, limit: int, now_ms: int
+        self,
+        window: Window,
+        member_id: str,
+        exact: bool,
+        batch_size: int,
+        batches: Sequence[LogBatch],
+        last: int,
+        limit: int,
+        now_ms: int,
     ) -> None:
-        self.partition = partition
+        self.window = window
         self.member_id = member_id
         self.exact = exact
         self.batch_size = batch_size
@@ -198,43 +140,48 @@ class _Lease:
         self.now_ms = now_ms
         self.taken: list[Acquired] = []
         self.count = 0
-        max_count = partition.limits.max_delivery_count
+        max_count = window.limits.max_delivery_count
         self.max_count = max_count
-        self.throttle_count = max(THROTTLE_MIN_COUNT, -(-max_count // 2))  # deliveries after which records come in smaller groups
+        # after this number of deliveries records are acquired in smaller groups
+        self.throttle_count = max(THROTTLE_MIN_COUNT, -(-max_count // 2))
 
     def take(self, fetch_offset: int) -> None:
-        partition = self.partition
+        window = self.window
         base = self.first
         self._archive_vanished(fetch_offset, base)
-        floor = partition.spans.floor(base)
+        floor = window.spans.floor(base)
         if floor is not None and floor.last >= base:
             base = floor.first
-        spans = partition.spans.between(min(self.first, base), self.last)
+        spans = window.spans.between(min(self.first, base), self.last)
         if not spans:
             self._take_new(base, self.last)
             return
         if self._take_again(spans, base) and self.count < self.limit and spans[-1].last < self.last:
             self._take_new(spans[-1].last + 1, self.last)
         if self.taken:
-            partition.gap_filled_to(self.taken[-1].last + 1)
+            window.gap_filled_to(self.taken[-1].last + 1)
 
     def _archive_vanished(self, fetch_offset: int, base: int) -> None:
-        """What is in flight between the offset asked for and the first one found has gone from the log."""
-        partition = self.partition
-        if fetch_offset < base and partition.spans:
-            spans = partition.spans.overlapping(fetch_offset, base - 1)
-            if partition.archive(fetch_offset, base, spans, AVAILABLE, count=True):
-                partition.find_next = True
+        """Archives records in flight between the requested offset and the first offset found:
+        they are no longer in the log.
+        """
+        window = self.window
+        if fetch_offset < base and window.spans:
+            spans = window.spans.overlapping(fetch_offset, base - 1)
+            if window.archive(fetch_offset, base, spans, AVAILABLE, count=True):
+                window.find_next = True
 
-    # what was in flight before
+    # records that were in flight before
 
     def _take_again(self, spans: list[Span], base: int) -> bool:
-        """Leases what is available of some spans, and what lies in the gaps between them; whether there may be more."""
+        """Acquires available records of some spans, and records in the gaps between them;
+        returns whether there may be more.
+        """
         gap_start = base
         for span in spans:
             if self.count >= self.limit:
                 return True
-            if self.partition.has_gap:
+            if self.window.has_gap:
                 if gap_start < span.first:
                     self._take_new(gap_start, span.first - 1)
                 gap_start = span.last + 1
@@ -242,6 +189,10 @@ class _Lease:
                     return True
             throttled = self._is_throttled(span)
             if throttled and self.count:
+                return False
+            if span.count > SPLIT_OFFSETS_MAX and span.whole is not None and span.whole.is_free:
+                first = max(span.first, self.first)
+                self._take_span(self.window.spans.part(span, first, first + SPLIT_OFFSETS_MAX - 1), throttled)
                 return False
             before = self.count
             self._take_span(span, throttled)
@@ -255,8 +206,13 @@ class _Lease:
         if whole is not None:
             if not whole.is_free:
                 return
-            if span.first >= self.first and span.last <= self.last and not throttled and not (self.exact and span.count > left):
-                whole.acquire(self.member_id, self.partition.lock(span.first, span.last, self.now_ms))
+            if (
+                span.first >= self.first
+                and span.last <= self.last
+                and not throttled
+                and not (self.exact and span.count > left)
+            ):
+                whole.acquire(self.member_id, self.window.lock(span.first, span.last, self.now_ms))
                 self.taken.append(Acquired(span.first, span.last, whole.delivery_count))
                 self.count += span.count
                 return
@@ -264,7 +220,9 @@ class _Lease:
         self._take_each(span, left)
 
     def _take_each(self, span: Span, left: int) -> None:
-        """Record by record. One on its last delivery comes alone; those that were delivered often come in ever smaller groups."""
+        """Acquires record by record. A record on its last delivery is returned alone; records with many deliveries in
+        ever smaller groups.
+        """
         taken: list[tuple[int, InFlight]] = []
         group = 0
         for offset, record in span.records(self.first, self.last):
@@ -285,14 +243,18 @@ class _Lease:
         self._lock_runs(taken)
 
     def _lock_runs(self, taken: list[tuple[int, InFlight]]) -> None:
-        """Tells neighbours with the same count as one, and gives each such run one lock."""
+        """Returns neighbours with the same delivery count as one run, and gives each run one lock."""
         start = 0
         for index, (offset, record) in enumerate(taken):
             following = taken[index + 1] if index + 1 < len(taken) else None
-            if following is not None and following[0] == offset + 1 and following[1].delivery_count == record.delivery_count:
+            if (
+                following is not None
+                and following[0] == offset + 1
+                and following[1].delivery_count == record.delivery_count
+            ):
                 continue
             first = taken[start][0]
-            deadline = self.partition.lock(first, offset, self.now_ms)
+            deadline = self.window.lock(first, offset, self.now_ms)
             for _, one in taken[start : index + 1]:
                 one.lock_deadline_ms = deadline
             self.taken.append(Acquired(first, offset, record.delivery_count))
@@ -301,49 +263,54 @@ class _Lease:
     def _is_throttled(self, span: Span) -> bool:
         if span.whole is not None:
             return span.whole.is_free and span.whole.delivery_count >= self.throttle_count
-        return any(record.is_free and record.delivery_count >= self.throttle_count for _, record in span.records(self.first, self.last))
+        return any(
+            record.is_free and record.delivery_count >= self.throttle_count
+            for _, record in span.records(self.first, self.last)
+        )
 
-    # what is new
+    # new records
 
     def _take_new(self, first: int, last: int) -> None:
-        """Leases records that nobody had yet, and that are in the log: where its start cuts a batch, Kafka 4.4 leases what lies before."""
-        partition = self.partition
-        first = max(first, partition.start_offset)
+        """Acquires records that no member has had yet. If the log start cuts a batch, Kafka 4.4 also acquires the
+        offsets before it.
+        """
+        window = self.window
+        first = max(first, window.start_offset)
         if first > last:
             return
         left = self.limit - self.count
-        if not partition.spans and partition.end_offset > first:
-            first = partition.end_offset
+        if not window.spans and window.end_offset > first:
+            first = window.end_offset
         if left < last - first + 1:
             end = self._end_of_batch(first + left - 1)
-            last = min(end, last) if partition.has_gap else end
+            last = min(end, last) if window.has_gap else end
         taken = [Acquired(first, last, 1)] if self.exact else self._chunks(first, last)
         for one in taken:
             self._begin(one.first, one.last)
         if self.exact and taken[0].size > left:
             taken = [self._cut(taken[0], left)]
-        if partition.spans.head.first == first:
-            partition.start_offset = first
-        partition.end_offset = max(partition.end_offset, last)
+        if window.spans.head.first == first:
+            window.start_offset = first
+        window.end_offset = max(window.end_offset, last)
         self.taken += taken
         self.count += taken[-1].last - first + 1
-        partition.gap_filled_to(taken[-1].last + 1)
+        window.gap_filled_to(taken[-1].last + 1)
 
     def _begin(self, first: int, last: int) -> None:
-        deadline = self.partition.lock(first, last, self.now_ms)
-        self.partition.spans.put(Span(first, last, InFlight(ACQUIRED, 1, self.member_id, deadline)))
+        deadline = self.window.lock(first, last, self.now_ms)
+        self.window.spans.put(Span(first, last, InFlight(ACQUIRED, 1, self.member_id, deadline)))
 
     def _cut(self, one: Acquired, count: int) -> Acquired:
-        """The span holds the whole batch, the member `count` records of it; the rest is available."""
-        span = self.partition.spans.floor(one.first)
+        """Splits a batch: the span holds all of it, the member `count` records; the rest is available."""
+        span = self.window.spans.floor(one.first)
         assert span is not None
         span.split()
         span.each[count:] = [InFlight(AVAILABLE, 0) for _ in range(span.count - count)]
-        self.partition.find_next = True
+        self.window.find_next = True
         return one._replace(last=one.first + count - 1)
 
     def _end_of_batch(self, offset: int) -> int:
-        """The end of the batch that an offset lies in; the offset itself where it lies in none."""
+        """Returns the last offset of the batch that contains an offset; the offset itself if no batch does."""
         inside = None
         for batch in self.batches:
             if offset < batch.first:
@@ -352,7 +319,7 @@ class _Lease:
         return inside.last if inside is not None and offset <= inside.last else offset
 
     def _chunks(self, first: int, last: int) -> list[Acquired]:
-        """Cuts new records between batches into pieces of the batch size and more."""
+        """Splits new records at batch boundaries into pieces of at least the batch size."""
         found: list[Acquired] = []
         if last - first + 1 > self.batch_size:
             for batch in self.batches:

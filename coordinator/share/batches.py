@@ -1,4 +1,4 @@
-"""State batches: runs of offsets in one state with one delivery count, as the share coordinator keeps them."""
+"""State batches: runs of offsets with the same state and delivery count, as the share coordinator stores them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class RecordState(IntEnum):
-    """The state of a record for a share group (seed 000). ARCHIVING waits for the dead-letter queue (KIP-1191)."""
+    """The state of a record for a share group (KIP-932). ARCHIVING waits for the dead-letter queue (KIP-1191)."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -22,7 +22,7 @@ AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 
 def is_terminal(state: RecordState) -> bool:
-    """Whether a record has come to its end."""
+    """Whether a state is final."""
     return state is ACKNOWLEDGED or state is ARCHIVED
 
 
@@ -39,9 +39,10 @@ UNSET_OFFSET = -1
 
 
 def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The fewest batches that say what both lists say from `start_offset` on, in order and without overlaps.
+    """Returns the fewest batches equivalent to both lists from `start_offset` on, in order and without overlaps.
 
-    Where batches overlap the larger delivery count wins, then the larger state: a record's state moves on in that order.
+    Where batches overlap the larger delivery count wins,
+    then the larger state: the state of a record advances in this order.
     """
     kept = []
     for batch in (*so_far, *new):
@@ -53,7 +54,7 @@ def combine(so_far: Sequence[StateBatch], new: Iterable[StateBatch], start_offse
 
 
 def _sweep(batches: list[StateBatch]) -> list[StateBatch]:
-    """Passes over the ends of all batches in order, with the batches that are open, the winner on top, in a heap."""
+    """Processes the ends of all batches in order; a heap has the open batches with the winner on top."""
     batches.sort()
     out: list[StateBatch] = []
     open_: list[tuple[int, int, int]] = []
@@ -62,7 +63,7 @@ def _sweep(batches: list[StateBatch]) -> list[StateBatch]:
         if not open_:
             one = batches[taken]
             at = one.first
-            if taken + 1 == count or batches[taken + 1].first > one.last:  # it is alone where it is
+            if taken + 1 == count or batches[taken + 1].first > one.last:  # no other batch overlaps this one
                 _append(out, one)
                 taken += 1
                 continue

@@ -1,8 +1,8 @@
-"""Records in flight: what a share-partition knows of each of them between its start and its end offset.
+"""Records in flight: the state of each record between the start and the end offset of a share-partition.
 
-A `Span` is a run of offsets that were acquired together. Its records share one `InFlight` until a client treats some of them
-differently; then each has its own. A state that is being written to the share coordinator remembers what it was before (seed 000,
-"persist before commit"); nothing else may change it meanwhile.
+A `Span` is a run of offsets that were acquired together. Its records share one `InFlight` until a client treats some of
+them differently; then each has its own. A state that is being written to the share coordinator remembers the state
+before, because a transition takes effect only when it is persisted (KIP-932); nothing else may change it meanwhile.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from collections.abc import Iterator
 
 from .batches import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, RecordState, is_terminal
 
-NOBODY = ""
+NO_MEMBER = ""
 
 
 class InFlight:
-    """The state of a record, or of a span's records together."""
+    """The state of a record, or of all records of a span."""
 
     __slots__ = ("_before", "archived", "delivery_count", "expired", "lock_deadline_ms", "member_id", "state")
 
-    def __init__(self, state: RecordState, delivery_count: int, member_id: str = NOBODY, lock_deadline_ms: int | None = None) -> None:
+    def __init__(
+        self, state: RecordState, delivery_count: int, member_id: str = NO_MEMBER, lock_deadline_ms: int | None = None
+    ) -> None:
         self.state = state
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock_deadline_ms = lock_deadline_ms
-        self.expired = False  # the lock ran out while a transition was under way
-        self.archived = False  # by the log or the dead-letter queue, whatever becomes of a transition
+        self.expired = False  # the lock timed out during a transition
+        self.archived = False  # by the log or the dead-letter queue, whatever the result of a transition
         self._before: tuple[RecordState, str, int] | None = None
 
     def copy(self) -> InFlight:
@@ -38,20 +40,20 @@ class InFlight:
 
     @property
     def is_free(self) -> bool:
-        """Whether it can be acquired."""
+        """Whether the record can be acquired."""
         return self.state is AVAILABLE and self._before is None
 
     def is_held_by(self, member_id: str) -> bool:
-        """Whether a member may say what becomes of it."""
+        """Whether a member holds the record and may acknowledge it."""
         return self.state is ACQUIRED and self._before is None and self.member_id == member_id
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has come to its end for good."""
+        """Whether the state is final and persisted."""
         return is_terminal(self.state) and self._before is None
 
     def acquire(self, member_id: str, lock_deadline_ms: int) -> None:
-        """A member takes an available record, once more."""
+        """A member acquires an available record, which raises its delivery count."""
         assert self.is_free
         self.state = ACQUIRED
         self.delivery_count += 1
@@ -59,20 +61,21 @@ class InFlight:
         self.lock_deadline_ms = lock_deadline_ms
 
     def leave(self, state: RecordState, max_delivery_count: int, dlq: bool) -> bool:
-        """An acquired record goes to `state`; one that would be available and has been delivered often enough is archived instead.
+        """Changes an acquired record to `state`; archives it instead if it would be available and has reached the
+        delivery limit.
 
-        False while a transition is under way.
+        Returns False during a transition.
         """
         if self._before is not None:
             return False
         if state is AVAILABLE and self.delivery_count >= max_delivery_count:
             state = ARCHIVING if dlq else ARCHIVED
         self.state = state
-        self.member_id = NOBODY
+        self.member_id = NO_MEMBER
         return True
 
     def begin(self, state: RecordState, max_delivery_count: int, dlq: bool) -> bool:
-        """As `leave`, until `complete` says whether it holds."""
+        """Like `leave`, but provisional until `complete`."""
         before = self.state, self.member_id, max_delivery_count
         if not self.leave(state, max_delivery_count, dlq):
             return False
@@ -80,7 +83,9 @@ class InFlight:
         return True
 
     def complete(self, commit: bool) -> None:
-        """The end of a transition. One that failed is undone, unless the lock ran out: then the record is left as a time-out leaves it."""
+        """Ends a transition. A failed one is undone, unless the lock timed out:
+        then the record gets the state of a timeout.
+        """
         before, self._before = self._before, None
         if before is None:
             return
@@ -89,18 +94,24 @@ class InFlight:
             if not self.expired:
                 return
             self.state = ARCHIVED if self.delivery_count >= limit else AVAILABLE
-            self.member_id = NOBODY
+            self.member_id = NO_MEMBER
         self.unlock()
 
     def archive(self) -> None:
         self.archived = True
         self.state = ARCHIVED
-        self.member_id = NOBODY
+        self.member_id = NO_MEMBER
         self.unlock()
 
     def unlock(self) -> None:
         self.lock_deadline_ms = None
         self.expired = False
+
+
+SPLIT_OFFSETS_MAX = 1 << 14
+"""The largest span whose records get states of their own. What is leased is not larger; what is available may be, in a
+state that was stored.
+"""
 
 
 class Span:
@@ -113,7 +124,7 @@ class Span:
         self.last = last
         self.whole: InFlight | None = whole
         self.each: list[InFlight] = []  # by offset, once they differ
-        self.settled = 0  # how many of `each`, from the first on, have come to their end
+        self.settled = 0  # how many of `each` are settled, from the first one on
 
     @property
     def count(self) -> int:
@@ -129,14 +140,16 @@ class Span:
         return self.whole if self.whole is not None else self.each[offset - self.first]
 
     def records(self, first: int, last: int) -> Iterator[tuple[int, InFlight]]:
-        """Offsets and states of a span that is split, within bounds."""
+        """Yields offsets and states of a split span, within bounds."""
         base = self.first
         for index in range(max(first, base) - base, min(last, self.last) - base + 1):
             yield base + index, self.each[index]
 
 
 class Spans:
-    """Spans by their first offset, in order. They come at the end and go at the start, so a list serves."""
+    """Spans by their first offset, in order. They are added at the end and removed at the start,
+    so a list is sufficient.
+    """
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -164,30 +177,45 @@ class Spans:
             self._firsts.insert(bisect_left(self._firsts, span.first), span.first)
         self._by_first[span.first] = span
 
+    def part(self, span: Span, first: int, last: int) -> Span:
+        """Cuts a span whose records are alike, so that what lies within bounds is a span of its own;
+        returns that one.
+        """
+        whole = span.whole
+        assert whole is not None
+        if first > span.first:
+            before, span = span, Span(first, span.last, whole.copy())
+            before.last = first - 1
+            self.put(span)
+        if last < span.last:
+            self.put(Span(last + 1, span.last, whole.copy()))
+            span.last = last
+        return span
+
     def floor(self, offset: int) -> Span | None:
-        """The last span that begins at or before an offset."""
+        """Returns the last span that begins at or before an offset."""
         index = bisect_right(self._firsts, offset)
         return self._by_first[self._firsts[index - 1]] if index else None
 
     def after(self, offset: int) -> Span | None:
-        """The first span that begins behind an offset."""
+        """Returns the first span that begins after an offset."""
         index = bisect_right(self._firsts, offset)
         return self._by_first[self._firsts[index]] if index < len(self._firsts) else None
 
     def between(self, first: int, last: int) -> list[Span]:
-        """The spans that begin within bounds, both included."""
+        """Returns the spans that begin within bounds, both included."""
         firsts = self._firsts
         return [self._by_first[f] for f in firsts[bisect_left(firsts, first) : bisect_right(firsts, last)]]
 
     def overlapping(self, first: int, last: int) -> list[Span]:
-        """As `between`, with the one before where it reaches beyond `first`."""
+        """Like `between`, including the span before if it reaches beyond `first`."""
         before = self.floor(first)
         if before is not None and before.last >= first:
             first = before.first
         return self.between(first, last)
 
     def drop_before(self, offset: int) -> None:
-        """Takes out the spans that begin before an offset."""
+        """Removes the spans that begin before an offset."""
         index = bisect_left(self._firsts, offset)
         for first in self._firsts[:index]:
             del self._by_first[first]

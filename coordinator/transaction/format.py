@@ -1,9 +1,10 @@
-"""The records of `__transaction_state`: a transactional id and its `Transaction`, or None where it is gone (Kafka's TransactionLog)."""
+"""The records of `__transaction_state`: a transactional id and its `Transaction`,
+or None if it was removed (Kafka's TransactionLog).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...protocol import messages
 from ...protocol.records import Record
@@ -11,15 +12,17 @@ from ..format import CoordinatorFormat, transaction_key_names
 from .state import State, TopicPartition, Transaction
 
 TransactionRecord = tuple[str, Transaction | None]
-TAGS_SINCE = 1  # of TransactionLogValue, which is written while the finalized transaction.version is 1 or more
+TAGS_SINCE = 1  # the version of TransactionLogValue that is written if the finalized transaction.version is 1 or higher
 
 
 class TransactionFormat:
-    """`version`: in which version of TransactionLogValue to write."""
+    """`version`: the version of TransactionLogValue to write."""
 
     def __init__(self, version: Callable[[], int]) -> None:
         self._version = version
-        self._formats = [CoordinatorFormat(transaction_key_names(), {"TransactionLogValue": number}) for number in (0, TAGS_SINCE)]
+        self._formats = [
+            CoordinatorFormat(transaction_key_names(), {"TransactionLogValue": number}) for number in (0, TAGS_SINCE)
+        ]
 
     def encode(self, record: TransactionRecord) -> Record:
         transactional_id, transaction = record
@@ -27,10 +30,10 @@ class TransactionFormat:
         version = self._version()
         return self._formats[version].encode((key, None if transaction is None else value_of(transaction, version)))
 
-    def replayed(self, record: TransactionRecord) -> tuple[Any, Any]:
+    def replayed(self, record: TransactionRecord) -> TransactionRecord:
         return record
 
-    def decode(self, record: Record) -> tuple[Any, Any] | None:
+    def decode(self, record: Record) -> TransactionRecord | None:
         found = self._formats[0].decode(record)
         if found is None:
             return None
@@ -38,7 +41,7 @@ class TransactionFormat:
         return key.transactional_id, None if value is None else transaction_of(value)
 
 
-def value_of(transaction: Transaction, version: int) -> Any:
+def value_of(transaction: Transaction, version: int) -> messages.TransactionLogValue:
     v = messages.TransactionLogValue
     value = v(
         producer_id=transaction.producer_id,
@@ -51,7 +54,8 @@ def value_of(transaction: Transaction, version: int) -> Any:
     )
     if transaction.state is not State.EMPTY:
         value.transaction_partitions = [
-            v.PartitionsSchema(topic=topic, partition_ids=indexes) for topic, indexes in by_topic(transaction.partitions).items()
+            v.PartitionsSchema(topic=topic, partition_ids=indexes)
+            for topic, indexes in by_topic(transaction.partitions).items()
         ]
     if version >= TAGS_SINCE:
         value.previous_producer_id = transaction.previous_producer_id
@@ -61,14 +65,14 @@ def value_of(transaction: Transaction, version: int) -> Any:
 
 
 def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
-    """The partitions of each topic, ascending."""
+    """Returns the partitions of each topic, ascending."""
     found: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         found.setdefault(topic, []).append(index)
     return found
 
 
-def transaction_of(value: Any) -> Transaction:
+def transaction_of(value: messages.TransactionLogValue) -> Transaction:
     partitions = frozenset((p.topic, index) for p in value.transaction_partitions or () for index in p.partition_ids)
     state = State(value.transaction_status)
     return Transaction(

@@ -1,7 +1,7 @@
-"""What the coordinator knows of a transactional id, and the steps that this may take.
+"""The state of a transactional id at the coordinator, and its transitions.
 
-A step gives a new `Transaction`, which becomes the state when its record is replayed. Where the client speaks version 2 of transactions
-(KIP-890) each end raises the producer's epoch; an epoch that is used up makes way for a new producer id.
+A transition returns a new `Transaction`, which becomes the state when its record is replayed. With transactions version
+2 (KIP-890) each end raises the producer's epoch; a new producer id replaces one whose epochs are used up.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
+from ...protocol.records import NO_EPOCH, NO_PRODUCER_ID, PRODUCER_EPOCH_MAX
 
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
-EPOCH_MAX = 2**15 - 1
-EXHAUSTED_FROM = EPOCH_MAX - 1
-NO_TIMEOUT = 2**31 - 1  # of a transaction that somebody else coordinates (KIP-939)
-BUMPS_SINCE = 2  # the version of transactions in which each end raises the epoch
+EXHAUSTED_FROM = PRODUCER_EPOCH_MAX - 1
+NO_TIMEOUT = 2**31 - 1  # of a transaction with an external coordinator (KIP-939)
+BUMPS_SINCE = 2  # the transaction version in which each end raises the epoch
 
 TopicPartition = tuple[str, int]
 
 
 class State(IntEnum):
-    """As records have it."""
+    """The values in records."""
 
     EMPTY = 0
     ONGOING = 1
@@ -50,7 +48,9 @@ AT_REST = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
 
 
 class Transaction(NamedTuple):
-    """A transactional id's producer and its transaction. `last_epoch` is not in records: after loading it is not known."""
+    """A transactional id's producer and its transaction.
+    `last_epoch` is not in records: it is unknown after loading.
+    """
 
     producer_id: int
     previous_producer_id: int
@@ -75,13 +75,15 @@ class Transaction(NamedTuple):
 
     @property
     def commits(self) -> bool:
-        """Which end the transaction takes, or took."""
+        """Whether the transaction commits or committed; otherwise it aborts."""
         return self.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
-    # steps
+    # transitions
 
     def raised(self, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
-        """A producer begins: with the next epoch, or again with the one whose reply it did not get. ApiError(PRODUCER_FENCED)."""
+        """Starts a producer with the next epoch, or again with the epoch
+        whose reply it did not get. Raises ApiError(PRODUCER_FENCED).
+        """
         if self.is_exhausted:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         if expected_epoch is None:
@@ -95,7 +97,7 @@ class Transaction(NamedTuple):
         return self._begun(timeout_ms, now_ms)._replace(epoch=epoch, last_epoch=last)
 
     def rotated(self, producer_id: int, timeout_ms: int, now_ms: int, keep_last: bool) -> Transaction:
-        """A producer begins, with a new id as the old one's epochs are used up."""
+        """Starts a producer with a new id, because the epochs of the old one are used up."""
         last = self.epoch if keep_last else NO_EPOCH
         return self._begun(timeout_ms, now_ms)._replace(producer_id=producer_id, epoch=0, last_epoch=last)
 
@@ -110,7 +112,7 @@ class Transaction(NamedTuple):
         )
 
     def with_partitions(self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int) -> Transaction:
-        """Partitions join the transaction, which begins where there is none."""
+        """Adds partitions to the transaction; begins one if none is open."""
         return self._replace(
             previous_producer_id=self.producer_id,
             state=State.ONGOING,
@@ -121,10 +123,10 @@ class Transaction(NamedTuple):
         )
 
     def ended(self, commits: bool, client_version: int, next_producer_id: int, now_ms: int) -> Transaction:
-        """The end is decided: markers are to be written. A transaction that never began can only be aborted."""
+        """Decides the end: markers must be written. A transaction that never began can only be aborted."""
         epoch, last = self.epoch, self.last_epoch
         if client_version >= BUMPS_SINCE:
-            epoch, last = min(self.epoch + 1, EPOCH_MAX), self.epoch
+            epoch, last = min(self.epoch + 1, PRODUCER_EPOCH_MAX), self.epoch
         return self._replace(
             previous_producer_id=self.producer_id,
             next_producer_id=next_producer_id,
@@ -137,7 +139,7 @@ class Transaction(NamedTuple):
         )
 
     def completed(self, now_ms: int) -> Transaction:
-        """All markers are written."""
+        """Completes the transaction: all markers are written."""
         rotates = self.client_version >= BUMPS_SINCE and self.next_producer_id != NO_PRODUCER_ID
         return self._replace(
             producer_id=self.next_producer_id if rotates else self.producer_id,
@@ -150,12 +152,22 @@ class Transaction(NamedTuple):
         )
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether the transaction has been open for longer than it may."""
+        """Whether the transaction has been open for longer than its timeout."""
         return self.state is State.ONGOING and self.has_timeout and self.start_ms + self.timeout_ms < now_ms
 
 
 def unborn(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """A transactional id that nobody has used before."""
+    """Returns the state of a transactional id without a producer."""
     return Transaction(
-        producer_id, NO_PRODUCER_ID, NO_PRODUCER_ID, NO_EPOCH, NO_EPOCH, timeout_ms, State.EMPTY, frozenset(), -1, now_ms, client_version=0
+        producer_id,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_ID,
+        NO_EPOCH,
+        NO_EPOCH,
+        timeout_ms,
+        State.EMPTY,
+        frozenset(),
+        -1,
+        now_ms,
+        client_version=0,
     )

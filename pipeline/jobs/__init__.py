@@ -1,4 +1,6 @@
-"""What can be asked of a data directory: each job is functions from DataFrames to DataFrames, and a `report` that joins them."""
+"""The jobs on a data directory: each is a set of functions from DataFrames to DataFrames,
+and a `report` that combines them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import importlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -15,7 +17,7 @@ from ..directory import Directory
 
 
 class Plot(NamedTuple):
-    """A picture of a table: `kind` is line, bar, scatter or timeline (`x` and `until` are its ends)."""
+    """A plot of a table: `kind` is line, bar, scatter or timeline (with the ends `x` and `until`)."""
 
     title: str
     table: str
@@ -28,7 +30,7 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Tables by name, the name of the one whose rows are findings, and what to draw."""
+    """Tables by name, the name of the table whose rows are findings, and the plots."""
 
     tables: dict[str, DataFrame]
     findings: str | None = None
@@ -37,9 +39,10 @@ class Report:
 
 @dataclass
 class Input:
-    """A data directory, from when on it is looked at, and when that is: ms since the epoch. Tables are read once and kept.
+    """A data directory, the start of the time range and the current time, both in ms since 1970. Tables are read once
+    and cached.
 
-    `settings`: the broker's properties, which are not in its directory; only those that jobs name matter.
+    `settings`: the broker's properties, which are not in its directory; jobs use only the ones that they name.
     """
 
     spark: SparkSession
@@ -47,43 +50,48 @@ class Input:
     since_ms: int | None = None
     now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     settings: Mapping[str, str] = field(default_factory=dict)
-    _tables: dict[Any, DataFrame] = field(default_factory=dict)
+    _tables: dict[tuple[str, tuple[tuple[str, str], ...]], DataFrame] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
     def table(self, view: str, **options: str) -> DataFrame:
-        """A view of the directory with options of `kafka-log`, read once."""
+        """Returns a view of the directory with options of `kafka-log`, read once."""
         key = view, tuple(sorted(options.items()))
         if key not in self._tables:
             self._tables[key] = self.kept(self.read(view, **options))
         return self._tables[key]
 
     def kept(self, frame: DataFrame) -> DataFrame:
-        """A frame that is computed once, and kept until `close`."""
+        """Returns a frame that is computed once, and cached until `close`."""
         self._kept.append(frame.cache())
         return self._kept[-1]
 
     def read(self, view: str, **options: str) -> DataFrame:
-        """As `table`, read anew each time."""
+        """Like `table`, but reads the directory again each time."""
         return self.spark.read.format("kafka-log").options(path=self.path, view=view, **options).load()
 
     def has(self, topic: str) -> bool:
         return any(name == topic for name, _ in Directory(self.path).partitions)
 
     def internal(self, topic: str, committed: bool = True) -> DataFrame | None:
-        """The records of one of Kafka's own topics; None where the directory has it not."""
+        """Returns the records of an internal topic; None if the directory does not contain it."""
         if not self.has(topic):
             return None
-        return self.table("internal", topic=topic, isolation="read_committed" if committed else "read_uncommitted", mode="dropmalformed")
+        return self.table(
+            "internal",
+            topic=topic,
+            isolation="read_committed" if committed else "read_uncommitted",
+            mode="dropmalformed",
+        )
 
     def setting_ms(self, name: str, otherwise: int) -> int:
-        """A number of milliseconds among the broker's properties. ValueError where it is none."""
+        """Returns a number of milliseconds from the broker's properties. Raises ValueError if it is not a number."""
         text = self.settings.get(name, str(otherwise)).strip()
         if not text.isdecimal():
-            raise ValueError(f"{name} is a number of milliseconds, not {text!r}")
+            raise ValueError(f"{name} must be a number of milliseconds, found {text!r}")
         return int(text)
 
     def lately(self, frame: DataFrame, column: str) -> DataFrame:
-        """The rows whose time, or its absence, is not before `since_ms`."""
+        """Returns the rows whose time is null or not before `since_ms`."""
         if self.since_ms is None:
             return frame
         return frame.where(f.col(column).isNull() | (f.unix_millis(column) >= self.since_ms))
@@ -96,17 +104,17 @@ class Input:
 
 
 def topic_ids(partitions: DataFrame) -> DataFrame:
-    """`topicId`, as Kafka writes it, and `topic`, of the view `partitions`."""
+    """Returns `topicId`, as Kafka writes it, and `topic`, from the view `partitions`."""
     return partitions.where("topicId IS NOT NULL").select("topicId", "topic").distinct()
 
 
 def uuid_text(column: str) -> Column:
-    """A uuid that a column has as hex, as Kafka writes it."""
+    """Returns the uuid that a column contains as hex, in the form that Kafka writes."""
     return f.rtrim(f.translate(f.base64(f.unhex(column)), "+/", "-_"), f.lit("="))
 
 
 def configurations(metadata: DataFrame) -> DataFrame:
-    """What was configured, step by step, by the records of `__cluster_metadata`: offset, resource_type, resource_name, name, value."""
+    """Returns the configuration changes in `__cluster_metadata`: offset, resource_type, resource_name, name, value."""
     rows = metadata.where("type = 'ConfigRecord'").select("offset", f.from_json("value", _CONFIGURATION).alias("v"))
     return rows.select("offset", "v.*")
 
@@ -118,7 +126,7 @@ ALL = ("audit", "lag", "rebalances", "shares", "transactions")
 
 
 def report_of(name: str) -> Callable[[Input], Report]:
-    """The `report` of a job; of ALL together for `all`."""
+    """Returns the function `report` of a job; for `all` one that combines the jobs in ALL."""
     if name == "all":
         return lambda source: together(source, ALL)
     made: Callable[[Input], Report] = importlib.import_module(f".{name}", __name__).report
@@ -126,11 +134,13 @@ def report_of(name: str) -> Callable[[Input], Report]:
 
 
 class NotThere(ValueError):
-    """A directory has not what a job is about."""
+    """The directory does not contain what the job analyses."""
 
 
 def together(source: Input, names: tuple[str, ...]) -> Report:
-    """Several jobs as one; of those that find something, the first one's findings count. What the directory has nothing of is left out."""
+    """Combines the reports of several jobs. The findings are those of the first job that looks for any.
+    Jobs whose topics the directory does not contain are left out.
+    """
     tables: dict[str, DataFrame] = {}
     plots: list[Plot] = []
     findings = None

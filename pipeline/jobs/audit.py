@@ -1,9 +1,10 @@
-"""Is a data directory whole? Every batch against its CRC, its neighbours, its producer and the indexes; every file against its segment.
+"""Checks whether a data directory is complete and consistent: every batch against its CRC, its neighbours, its producer
+and the indexes; every file against its segment.
 
-What Kafka does itself is no finding: offsets and sequence numbers that the cleaner took out (below the partition's mark in
-`cleaner-offset-checkpoint`), producers that begin anew after their state expired or their records were deleted, segments that wait to be
-deleted, and zeros behind the records of the active segment. A compacted topic whose policy was changed to `delete` has lost its mark: the
-gaps that compaction left are told then.
+What Kafka does itself is not a finding: offsets and sequence numbers that the cleaner removed (below the partition's
+mark in `cleaner-offset-checkpoint`), producers that begin again after their state expired or their records were
+deleted, segments that wait to be deleted, and zeros after the records of the active segment. A compacted topic whose
+policy was changed to `delete` has lost its mark: the gaps that compaction left are reported then.
 """
 
 from __future__ import annotations
@@ -21,46 +22,62 @@ PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS = "producer.id.expiration.ms", 86_400_000  #
 
 
 def report(source: Input) -> Report:
-    """The findings, and what was looked at."""
+    """Returns the findings, and what was checked."""
     batches = source.table("batches", verifyRecords="compressed")
-    partitions, index, files = source.table("partitions"), source.table("index", verifyIndex="true"), source.table("files")
+    partitions, index, files = (
+        source.table("partitions"),
+        source.table("index", verifyIndex="true"),
+        source.table("files"),
+    )
     log = spans(batches)
     expiry_ms = source.setting_ms(PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS)
-    parts = [in_logs(batches, partitions, expiry_ms), in_ends(partitions), in_indexes(index), in_aborted(log, partitions, index), in_files(files)]
+    parts = [
+        in_logs(batches, partitions, expiry_ms),
+        in_ends(partitions),
+        in_indexes(index),
+        in_aborted(log, partitions, index),
+        in_files(files),
+    ]
     internal = source.internal("__transaction_state")
     if internal is not None:
         parts.append(in_transactions(log, internal))
     found = all_of(*parts)
     if source.since_ms is not None:
         found = lately(found, batches, source.since_ms)
-    found = found.repartition(1).sortWithinPartitions("topic", "partition", "segment", "position", "kind")  # orderBy would ask twice
+    # orderBy would run the query twice
+    found = found.repartition(1).sortWithinPartitions("topic", "partition", "segment", "position", "kind")
     return Report({"findings": found, "partitions": looked_at(batches, partitions)}, findings="findings")
 
 
 def all_of(*parts: DataFrame) -> DataFrame:
-    """The findings of several functions, in one frame."""
+    """Returns the findings of several functions, in one frame."""
     return reduce(DataFrame.unionAll, parts)
 
 
 def lately(findings: DataFrame, batches: DataFrame, since_ms: int) -> DataFrame:
-    """Without those of segments to which nothing was written since then."""
+    """Leaves out findings in segments that were not written since then."""
     place = ["topic", "partition", "segment"]
     last = batches.where("magic >= 0").groupBy(*place).agg(f.max("maxTimestamp").alias("last"))
     return findings.join(last.where(f"unix_millis(last) < {since_ms}").select(*place), place, "left_anti")
 
 
 def looked_at(batches: DataFrame, partitions: DataFrame) -> DataFrame:
-    """A row for each partition: how much of it was read."""
+    """Returns a row per partition: how much of it was read."""
     sums = batches.where("magic >= 0").groupBy("topic", "partition")
-    read = sums.agg(f.count("*").alias("batches"), f.sum("recordCount").alias("records"), f.sum("sizeInBytes").alias("bytes"))
+    read = sums.agg(
+        f.count("*").alias("batches"), f.sum("recordCount").alias("records"), f.sum("sizeInBytes").alias("bytes")
+    )
     columns = ("topic", "partition", "logStartOffset", "endOffset", "segments", "batches", "records", "bytes")
-    return partitions.join(read, ["topic", "partition"], "left").select(*columns).fillna(0).orderBy("topic", "partition")
+    return (
+        partitions.join(read, ["topic", "partition"], "left").select(*columns).fillna(0).orderBy("topic", "partition")
+    )
 
 
 def in_logs(batches: DataFrame, partitions: DataFrame, expiry_ms: int = PRODUCER_EXPIRY_MS) -> DataFrame:
-    """Bytes, CRCs, records, the order of offsets and leader epochs; and what each producer wrote in its order: nothing left out, nothing twice.
+    """Checks bytes, CRCs, records, the order of offsets and leader epochs; and that each producer's sequences have no
+    gaps and no repetitions.
 
-    `expiry_ms`: after how long the broker forgets a producer, which then may begin anew.
+    `expiry_ms`: after this time the broker forgets a producer, which may then start with any sequence.
     """
     producer = "producerId, producerEpoch"
     return _told(
@@ -68,28 +85,51 @@ def in_logs(batches: DataFrame, partitions: DataFrame, expiry_ms: int = PRODUCER
         _finding("error IS NOT NULL AND magic < 0", "bytes", "%s", "error"),
         _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", "crc", "%s", "error"),
         _finding("error IS NOT NULL AND magic >= 0 AND crcValid", "records", "%s", "error"),
-        _finding("follows AND offset < due", "order", "begins at or before %d, the end of the batch before it", "due - 1"),
+        _finding(
+            "follows AND offset < due",
+            "order",
+            "begins at or before offset %d, the end of the previous batch",
+            "due - 1",
+        ),
         _finding("missing", "continuity", "offsets %d to %d are missing", "due, offset - 1"),
         _finding(
-            "whole AND single AND NOT missing AND position = 0 AND (offset < named OR offset > named AND offset > cleaned)",
+            "whole AND single AND NOT missing AND position = 0 AND (offset < named OR offset > named AND offset > "
+            "cleaned)",
             "segment",
-            "the segment is named after %d and begins with %d",
+            "the name of the segment says offset %d, but its first offset is %d",
             "named, offset",
         ),
-        _finding("whole AND leaderEpoch <> epoch", "leader-epoch", "is of leader epoch %d, the checkpoint has %d", "leaderEpoch, epoch"),
-        _finding("again", "sequence-duplicate", "producer %d, epoch %d: %d again, %d was there", f"{producer}, baseSequence, last.sequence"),
+        _finding(
+            "whole AND leaderEpoch <> epoch",
+            "leader-epoch",
+            "the leader epoch is %d, but the checkpoint has %d",
+            "leaderEpoch, epoch",
+        ),
+        _finding(
+            "again",
+            "sequence-duplicate",
+            "producer %d, epoch %d: sequence %d is repeated; the last one was %d",
+            f"{producer}, baseSequence, last.sequence",
+        ),
         _finding(
             "known AND numbered AND producerEpoch >= last.epoch AND NOT again AND baseSequence <> expected",
             "sequence-gap",
-            "producer %d, epoch %d: %d, where %d was due",
+            "producer %d, epoch %d: sequence %d, where %d was expected",
             f"{producer}, baseSequence, expected",
         ),
-        _finding("numbered AND producerEpoch < last.epoch", "producer-epoch", "producer %d: epoch %d after %d", f"{producer}, last.epoch"),
+        _finding(
+            "numbered AND producerEpoch < last.epoch",
+            "producer-epoch",
+            "producer %d: epoch %d after %d",
+            f"{producer}, last.epoch",
+        ),
     )
 
 
 def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int) -> DataFrame:
-    """Every batch beside the one before it, and the one before it of its producer: what is due, what is expected, what that makes of it."""
+    """Returns every batch with the one before it, and with the previous one of its producer: the expected offset and
+    sequence, and the comparison.
+    """
     marks = partitions.selectExpr(
         "topic",
         "partition",
@@ -110,14 +150,19 @@ def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int
         "baseSequence",
         "maxTimestamp",
         "crcValid AND magic >= 0 AS whole",
-        "magic = 2 OR codec = 'none' AS single",  # of an old compressed set the first offset is not in its header
+        "magic = 2 OR codec = 'none' AS single",  # a compressed message set has no base offset in its header
         "producerId >= 0 AND NOT control AND magic = 2 AND crcValid AS numbered",
         f"(baseSequence + lastOffset - baseOffset) & {SEQUENCE_MASK} AS lastSequence",
     )
     # both windows need the rows of a partition in one place: they are shuffled once
-    rows = rows.selectExpr("*", "lag(struct(lastOffset, whole)) OVER (PARTITION BY topic, partition ORDER BY segment, position) AS before")
+    rows = rows.selectExpr(
+        "*", "lag(struct(lastOffset, whole)) OVER (PARTITION BY topic, partition ORDER BY segment, position) AS before"
+    )
     last = "struct(lastSequence AS sequence, producerEpoch AS epoch, lastOffset, maxTimestamp)"
-    rows = rows.selectExpr("*", f"lag({last}) OVER (PARTITION BY topic, partition, producerId, numbered ORDER BY segment, position) AS last")
+    rows = rows.selectExpr(
+        "*",
+        f"lag({last}) OVER (PARTITION BY topic, partition, producerId, numbered ORDER BY segment, position) AS last",
+    )
     rows = rows.join(f.broadcast(marks), ["topic", "partition"], "left").selectExpr(
         "*",
         "before.lastOffset + 1 AS due",
@@ -126,7 +171,8 @@ def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int
         "try_element_at(filter(leaderEpochs, e -> e.startOffset <= offset), -1).epoch AS epoch",
         "numbered AND producerEpoch = last.epoch AS same",
         f"if(producerEpoch = last.epoch, (last.sequence + 1) & {SEQUENCE_MASK}, 0) AS expected",
-        f"last.lastOffset >= knownFrom AND maxTimestamp <= last.maxTimestamp + INTERVAL '{expiry_ms / 1000:.3f}' SECOND AS known",
+        f"last.lastOffset >= knownFrom AND maxTimestamp <= last.maxTimestamp + INTERVAL '{expiry_ms / 1000:.3f}' "
+        "SECOND AS known",
     )
     return rows.selectExpr(
         "*",
@@ -136,18 +182,26 @@ def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int
 
 
 def in_ends(partitions: DataFrame) -> DataFrame:
-    """Logs that end before what all replicas had of them (`replication-offset-checkpoint`)."""
+    """Finds logs that end before their checkpointed high watermark (`replication-offset-checkpoint`)."""
     rows = partitions.selectExpr("topic", "partition", *NOWHERE, "endOffset AS offset", "highWatermark")
-    return _told(rows, _finding("highWatermark > offset", "end", "the log ends at %d, its high watermark was %d", "offset, highWatermark"))
+    return _told(
+        rows,
+        _finding(
+            "highWatermark > offset",
+            "end",
+            "the log ends at offset %d, but its checkpointed high watermark is %d",
+            "offset, highWatermark",
+        ),
+    )
 
 
 def in_indexes(index: DataFrame) -> DataFrame:
-    """Every entry of the offset and time indexes that its segment has not; of segments that are whole."""
+    """Finds entries of the offset and time indexes that contradict their segment, if that is undamaged."""
     return _told(index, _finding("error IS NOT NULL", "index", "%s", "error"))
 
 
 def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> DataFrame:
-    """The transaction indexes against the markers: readers of committed records believe the indexes."""
+    """Compares the transaction indexes with the markers: read_committed consumers rely on the indexes."""
     key = ("topic", "partition", "producerId", "lastOffset")
     marked = spans.where("outcome = 'ABORT'").selectExpr(
         "topic",
@@ -159,7 +213,9 @@ def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> Dat
         "bigint(NULL) AS noted",
         "TRUE AS marked",
     )
-    noted = index.where("kind = 'transaction'").selectExpr(*key, "segment", "bigint(NULL) AS first", "offset AS noted", "FALSE AS marked")
+    noted = index.where("kind = 'transaction'").selectExpr(
+        *key, "segment", "bigint(NULL) AS first", "offset AS noted", "FALSE AS marked"
+    )
     rows = (
         marked.unionAll(noted)
         .groupBy(*key)
@@ -171,7 +227,10 @@ def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> Dat
         )
     )
     marks = partitions.selectExpr(
-        "topic", "partition", "greatest(logStartOffset, cleanedOffset) AS knownFrom", "coalesce(cleanedOffset, 0) AS cleaned"
+        "topic",
+        "partition",
+        "greatest(logStartOffset, cleanedOffset) AS knownFrom",
+        "coalesce(cleanedOffset, 0) AS cleaned",
     )
     rows = rows.join(f.broadcast(marks), ["topic", "partition"], "left").where("lastOffset >= cleaned")
     rows = rows.selectExpr("*", "bigint(NULL) AS position", "lastOffset AS offset")
@@ -180,27 +239,36 @@ def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> Dat
         _finding(
             "noted IS NULL AND first IS NOT NULL",
             "transaction-index",
-            "the transaction of producer %d was aborted, the index has it not",
+            "the aborted transaction of producer %d is missing from the index",
             "producerId",
         ),
-        _finding("NOT marked", "transaction-index", "the index has a transaction of producer %d, the log has not", "producerId"),
+        _finding(
+            "NOT marked",
+            "transaction-index",
+            "the index has an aborted transaction of producer %d that is missing from the log",
+            "producerId",
+        ),
         _finding(
             "first <> noted AND noted >= knownFrom",
             "transaction-index",
-            "the transaction of producer %d begins at %d, in the index at %d",
+            "the transaction of producer %d begins at offset %d, but the index says %d",
             "producerId, first, noted",
         ),
     )
 
 
 def in_transactions(spans: DataFrame, internal: DataFrame) -> DataFrame:
-    """Transactions that are open in a partition and that no coordinator will end."""
-    rows = hanging(spans, states(internal)).selectExpr("topic", "partition", *NOWHERE, "firstOffset AS offset", "producerId", "why")
-    return _told(rows, _finding("TRUE", "transaction-hangs", "the transaction of producer %d hangs: %s", "producerId, why"))
+    """Finds transactions that are open in a partition and that no coordinator will end."""
+    rows = hanging(spans, states(internal)).selectExpr(
+        "topic", "partition", *NOWHERE, "firstOffset AS offset", "producerId", "why"
+    )
+    return _told(
+        rows, _finding("TRUE", "transaction-hangs", "the transaction of producer %d is hanging: %s", "producerId, why")
+    )
 
 
 def in_files(files: DataFrame) -> DataFrame:
-    """Files that belong to no segment, segments without their indexes, and what an interruption left."""
+    """Finds files without a segment, segments without their indexes, and remains of interrupted operations."""
     segment = "(PARTITION BY topic, partition, baseOffset)"
     rows = files.selectExpr(
         "topic", "partition", *NOWHERE, "baseOffset AS offset", "path", "kind", "sizeInBytes",
@@ -209,10 +277,20 @@ def in_files(files: DataFrame) -> DataFrame:
     )  # fmt: skip
     return _told(
         rows,
-        _finding("kind IN ('index', 'timeindex', 'txnindex') AND NOT hasLog", "orphan", "%s: there is no such segment", "path"),
-        _finding("kind IN ('unknown', 'stray')", "orphan", "%s belongs to no log", "path"),
+        _finding(
+            "kind IN ('index', 'timeindex', 'txnindex') AND NOT hasLog",
+            "orphan",
+            "%s belongs to a segment that does not exist",
+            "path",
+        ),
+        _finding("kind IN ('unknown', 'stray')", "orphan", "%s is not part of any log", "path"),
         _finding("kind IN ('cleaned', 'swap')", "interrupted", "%s: cleaning was interrupted", "path"),
-        _finding("kind = 'log' AND sizeInBytes > 0 AND indexes < 2", "index", "%s has not both its indexes", "path"),
+        _finding(
+            "kind = 'log' AND sizeInBytes > 0 AND indexes < 2",
+            "index",
+            "%s lacks its offset index or its time index",
+            "path",
+        ),
     )
 
 
@@ -221,10 +299,10 @@ NOWHERE = ("string(NULL) AS segment", "bigint(NULL) AS position")
 
 
 def _finding(condition: str, kind: str, detail: str, values: str) -> str:
-    """SQL for what a row has, or null. `detail` is a format, `values` SQL for what it tells."""
+    """Returns SQL for a finding of a row, or null. `detail` is a format, `values` SQL for its arguments."""
     return f"if({condition}, struct('{kind}' AS kind, format_string('{detail}', {values}) AS detail), NULL)"
 
 
 def _told(rows: DataFrame, *candidates: str) -> DataFrame:
-    """A row for each finding in a row of PLACE and `offset`."""
+    """Returns a row for each finding in a row of PLACE and `offset`."""
     return rows.selectExpr(*PLACE, "offset", f"inline(array_compact(array({', '.join(candidates)})))")

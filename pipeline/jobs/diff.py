@@ -1,7 +1,7 @@
-"""What differs between two request logs, or between the records of two data directories, field by field.
+"""The differences between two request logs, or between the records of two data directories, field by field.
 
-Request logs are laid side by side by client and API: the n-th request of a client for an API with that of the other log, and its reply with
-the other's reply. Records are laid side by side by topic, partition and offset.
+Request logs are aligned by client and API: the n-th request of a client for an API with that of the other log, and its
+reply with the other's reply. Records are aligned by topic, partition and offset.
 """
 
 from __future__ import annotations
@@ -9,34 +9,54 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from . import Report
 
-FIELDS = ("timestamp", "timestampType", "key", "value", "headers", "producerEpoch", "sequence", "transactional", "control", "leaderEpoch")
+FIELDS = (
+    "timestamp",
+    "timestampType",
+    "key",
+    "value",
+    "headers",
+    "producerEpoch",
+    "sequence",
+    "transactional",
+    "control",
+    "leaderEpoch",
+)
 WHERE = ("client", "api", "direction", "number")
 FLAT = "client string, api string, direction string, version int, line long, field string, value string"
 _FLAT = pa.schema(
-    [("client", pa.string()), ("api", pa.string()), ("direction", pa.string()), ("version", pa.int32()), ("line", pa.int64()),
+    [("client", pa.string()), ("api", pa.string()), ("direction", pa.string()), ("version", pa.int32()), ("line",
+    pa.int64()),
      ("field", pa.string()), ("value", pa.string())]
 )  # fmt: skip
 
 
-def report(spark: SparkSession, left: str, right: str, ignored: Iterable[str] = (), topics: str | None = None) -> Report:
-    """The differences between two paths, which are both directories or both files."""
+def report(
+    spark: SparkSession, left: str, right: str, ignored: Iterable[str] = (), topics: str | None = None
+) -> Report:
+    """Returns the differences between two paths, which are both directories or both files."""
     if not os.path.isdir(left) and "://" not in left:
-        return Report({"differences": of_logs(messages(spark, left), messages(spark, right), ignored)}, findings="differences")
+        return Report(
+            {"differences": of_logs(messages(spark, left), messages(spark, right), ignored)}, findings="differences"
+        )
     options = {} if topics is None else {"topic": topics}
-    one, other = (spark.read.format("kafka-log").options(path=path, mode="dropmalformed", **options).load() for path in (left, right))
+    one, other = (
+        spark.read.format("kafka-log").options(path=path, mode="dropmalformed", **options).load()
+        for path in (left, right)
+    )
     return Report({"differences": of_records(one, other, ignored)}, findings="differences")
 
 
 def of_records(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> DataFrame:
-    """A row for each field in which two records of the same place differ; `field` is `record` where one side has it not."""
+    """Returns a row for each field that differs between records of the same offset; `field` is `record` if one side
+    lacks the record.
+    """
     fields = [name for name in FIELDS if name not in set(ignored)]
     place = ["topic", "partition", "offset"]
 
@@ -51,30 +71,39 @@ def of_records(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -
         f.when(f.col("l").isNotNull(), f.lit("there")).alias("left"),
         f.when(f.col("r").isNotNull(), f.lit("there")).alias("right"),
     )
-    each = f.array(*[f.struct(f.lit(one).alias("field"), f.col(f"l.{one}").alias("left"), f.col(f"r.{one}").alias("right")) for one in fields])
+    each = f.array(
+        *[
+            f.struct(f.lit(one).alias("field"), f.col(f"l.{one}").alias("left"), f.col(f"r.{one}").alias("right"))
+            for one in fields
+        ]
+    )
     differ = f.filter(each, lambda d: ~d["left"].eqNullSafe(d["right"]))
     found = rows.select(*place, f.explode(f.when(alone, f.array(there)).otherwise(differ)).alias("d"))
     return found.select(*place, "d.*").orderBy(*place, "field")
 
 
-def _text(name: str) -> Any:
+def _text(name: str) -> Column:
     if name in ("key", "value"):
         text = f.col(name).cast("string")
         return f.when(f.expr(f"is_valid_utf8({name})"), text).otherwise(f.concat(f.lit("0x"), f.hex(name)))
     if name == "headers":
-        pairs = f.transform("headers", lambda h: f.concat(h["key"], f.lit("="), f.coalesce(f.hex(h["value"]), f.lit("null"))))
+        pairs = f.transform(
+            "headers", lambda h: f.concat(h["key"], f.lit("="), f.coalesce(f.hex(h["value"]), f.lit("null")))
+        )
         return f.concat_ws(" ", pairs)
     return f.col(name).cast("string")
 
 
 def messages(spark: SparkSession, path: str) -> DataFrame:
-    """A request log as a row for each field of each message. ValueError for a line that is not of format 1."""
+    """Returns a request log as one row per field of each message. Raises ValueError for a line that is not of
+    format 1.
+    """
     lines = spark.read.text(path).withColumn("line", f.monotonically_increasing_id())
     return lines.mapInArrow(_flattened, FLAT)
 
 
 def of_logs(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> DataFrame:
-    """A row for each field that differs. `ignored`: names of fields, at any depth, that may."""
+    """Returns a row for each field that differs. `ignored`: names of fields, at any depth, that may differ."""
     unwanted = "|".join(ignored)
     sides = []
     for frame in (left, right):
@@ -84,28 +113,32 @@ def of_logs(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> D
             numbered = numbered.where(~f.col("field").rlike(rf"(^|\.)({unwanted})(\[\d+\])?($|\.|\[)"))
         sides.append(numbered.select(*WHERE, "field", "value"))
     one, other = sides
-    rows = one.withColumnRenamed("value", "left").join(other.withColumnRenamed("value", "right"), [*WHERE, "field"], "full")
+    rows = one.withColumnRenamed("value", "left").join(
+        other.withColumnRenamed("value", "right"), [*WHERE, "field"], "full"
+    )
     return rows.where(~f.col("left").eqNullSafe(f.col("right"))).orderBy(*WHERE, "field")
 
 
 def _flattened(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        found: dict[str, list[Any]] = {name: [] for name in _FLAT.names}
+        found: dict[str, list[object]] = {name: [] for name in _FLAT.names}
         for text, line in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
             try:
                 entry = json.loads(text)
                 head = entry["client_id"], entry["api"], entry["direction"], entry["version"], line
                 fields = [("version", str(entry["version"])), *flat(entry["message"])]
             except (ValueError, KeyError, TypeError):
-                raise ValueError(f"not a line of a request log: {text[:80]}") from None
+                raise ValueError(f"this line is not from a request log: {text[:80]}") from None
             for name, value in fields:
                 for column, cell in zip(_FLAT.names, (*head, name, value), strict=True):
                     found[column].append(cell)
         yield pa.RecordBatch.from_pydict(found, schema=_FLAT)
 
 
-def flat(value: Any, path: str = "") -> Iterator[tuple[str, str | None]]:
-    """The leaves of a message with their paths, such as `topics[0].name`; empty lists and objects are leaves too."""
+def flat(value: object, path: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yields the leaves of a message with their paths, such as `topics[0].name`;
+    empty lists and objects are leaves too.
+    """
     if isinstance(value, dict) and value:
         for name, one in value.items():
             yield from flat(one, f"{path}.{name}" if path else name)

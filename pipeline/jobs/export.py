@@ -1,7 +1,8 @@
-"""Topics as Parquet files by topic and date, each committed record once.
+"""Writes topics to Parquet files by topic and date, each committed record once.
 
-A stream with a checkpoint (`_checkpoint` in the target). Each of its batches has partitions of its own, `batch=N`, which it writes anew when it
-is done again: so there is nothing twice for any reader of Parquet, also after the process was killed, once the export has gone on.
+A stream with a checkpoint (`_checkpoint` in the target). Each of its batches writes its own partitions, `batch=N`, and
+overwrites them if it is repeated. So no record is in the files twice, even if the process is killed and the export
+continues later.
 """
 
 from __future__ import annotations
@@ -16,25 +17,37 @@ PARTITIONS = ("topic", "date", "batch")
 
 
 def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int) -> int:
-    """What is committed and not exported yet goes to `out`. Returns how many records that were."""
+    """Exports committed records that are not exported yet to `out`; returns their number."""
     written = 0
 
     def write(frame: DataFrame, number: int) -> None:
         nonlocal written
         rows = dated(frame).withColumn("batch", f.lit(number)).persist()
         try:
-            rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(out)
+            rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(
+                out
+            )
             written += rows.count()
         finally:
             rows.unpersist()
 
-    options = {"path": path, "topic": topics, "isolation": "read_committed", "maxOffsetsPerTrigger": str(offsets_per_batch)}
+    options = {
+        "path": path,
+        "topic": topics,
+        "isolation": "read_committed",
+        "maxOffsetsPerTrigger": str(offsets_per_batch),
+    }
     stream = spark.readStream.format("kafka-log").options(**options).load()
-    query = stream.writeStream.foreachBatch(write).option("checkpointLocation", os.path.join(out, CHECKPOINT)).trigger(availableNow=True).start()
+    query = (
+        stream.writeStream.foreachBatch(write)
+        .option("checkpointLocation", os.path.join(out, CHECKPOINT))
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     return written
 
 
 def dated(records: DataFrame) -> DataFrame:
-    """With the day (UTC) of each record's timestamp."""
+    """Adds the day (UTC) of each record's timestamp."""
     return records.withColumn("date", f.to_date(f.to_utc_timestamp("timestamp", f.current_timezone())))

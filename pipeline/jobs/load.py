@@ -13,7 +13,9 @@ WITHIN_S = 30.0
 
 
 def load(spark: SparkSession, topics: list[Topic], servers: str, rate: int | None = None) -> int:
-    """Makes the topics that are not there and writes to one after the other; `rate` in records a second. Returns how many. KafkaException."""
+    """Creates missing topics and writes to one after the other; `rate` in records per second. Returns the number of
+    records. Raises KafkaException.
+    """
     _create(topics, servers)
     for topic in topics:
         options = {"kafka.bootstrap.servers": servers, "kafka.compression.type": topic.codec, "topic": topic.name}
@@ -25,17 +27,20 @@ def load(spark: SparkSession, topics: list[Topic], servers: str, rate: int | Non
 
 
 def records(spark: SparkSession, topic: Topic) -> DataFrame:
-    """Key, value and headers of each record, the same each time."""
+    """Returns key, value and headers of each record; the same each time."""
     rows = spark.range(topic.records).withColumnRenamed("id", "n")
     key = f.lit(None) if topic.key is None else f.expr(expression(topic.key))
     value = f.expr(expression(topic.value)) if topic.value is not None else _filled(topic)
-    pairs = [f.struct(f.lit(name).alias("key"), f.lit(text).cast("binary").alias("value")) for name, text in topic.headers.items()]
+    pairs = [
+        f.struct(f.lit(name).alias("key"), f.lit(text).cast("binary").alias("value"))
+        for name, text in topic.headers.items()
+    ]
     rows = rows.select(key.cast("binary").alias("key"), value.cast("binary").alias("value"))
     return rows.withColumn("headers", f.array(*pairs)) if pairs else rows
 
 
 def _filled(topic: Topic) -> Column:
-    """So many bytes, which follow from the seed and the record's number."""
+    """Returns bytes that depend only on the seed and the number of the record."""
     times = -(-topic.size // 64)
     parts = [f.sha2(f.concat_ws(" ", f.lit(str(topic.seed)), "n", f.lit(str(i))), 256) for i in range(min(times, 4))]
     return f.substring(f.repeat(f.concat(*parts), -(-times // 4)), 1, topic.size) if parts else f.lit("")
@@ -43,7 +48,9 @@ def _filled(topic: Topic) -> Column:
 
 def _create(topics: list[Topic], servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for made in admin.create_topics([NewTopic(one.name, one.partitions, 1) for one in topics], operation_timeout=WITHIN_S).values():
+    for made in admin.create_topics(
+        [NewTopic(one.name, one.partitions, 1) for one in topics], operation_timeout=WITHIN_S
+    ).values():
         try:
             made.result(WITHIN_S)
         except KafkaException as error:

@@ -1,20 +1,21 @@
-"""Who owned which partition and when, and how long rebalances took: for classic, consumer, share and streams groups.
+"""Owners of partitions over time, and the duration of rebalances: for classic, consumer, share and streams groups.
 
-Of a classic group the log tells when a generation was complete, and when its members had joined: `startTime` is that.
+The records of a classic group contain the time when its members had joined (`startTime`) and the time when the
+generation was complete.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
+from ..plain import Row
 from . import Input, NotThere, Plot, Report, topic_ids, uuid_text
 from .timeline import Change, Rebalance, Timeline
 
@@ -42,94 +43,131 @@ STATE = "timeline string"
 def report(source: Input) -> Report:
     internal = source.internal("__consumer_offsets")
     if internal is None:
-        raise NotThere(f"no __consumer_offsets in {source.path}: no group was coordinated there")
+        raise NotThere(f"{source.path} does not contain __consumer_offsets: there were no groups")
     taken = source.kept(steps(internal))
     topics = source.table("partitions").select("topic", "topicId")
     return Report(
-        {"rebalances": source.lately(rebalances(taken), "endTime"), "ownership": source.lately(ownership(taken, topics), "toTime")},
+        {
+            "rebalances": source.lately(rebalances(taken), "endTime"),
+            "ownership": source.lately(ownership(taken, topics), "toTime"),
+        },
         plots=(
             Plot("Who owned what", "ownership", "timeline", "fromTime", "place", "memberId", "toTime"),
-            Plot("How long rebalances took, ms", "rebalances", "scatter", "endTime", "durationMs", "group"),
+            Plot("Duration of rebalances, in ms", "rebalances", "scatter", "endTime", "durationMs", "group"),
         ),
     )
 
 
 def records(internal: DataFrame) -> DataFrame:
-    """The records about groups' members and assignments, with the group that each is of."""
+    """Returns the records about members and assignments of groups, with their group."""
     group = f.coalesce(f.get_json_object("key", "$.group"), f.get_json_object("key", "$.group_id"))
     about = internal.where("type = 'GroupMetadata' OR type RLIKE '^(Consumer|Share|Streams)Group'")
-    return about.select(group.alias("group"), "partition", "offset", f.unix_millis("timestamp").alias("timeMs"), "type", "key", "value")
+    return about.select(
+        group.alias("group"), "partition", "offset", f.unix_millis("timestamp").alias("timeMs"), "type", "key", "value"
+    )
 
 
 def steps(internal: DataFrame) -> DataFrame:
-    """Each change of an owner (`step` is owner) and each rebalance that came to its end (rebalance), in batch."""
+    """Returns each change of an owner (`step` is owner) and each completed rebalance (rebalance), in batch."""
     one = f.struct("partition", "offset", "timeMs", "group", "type", "key", "value")
     grouped = records(internal).groupBy("group").agg(f.collect_list(one).alias("records"))
-    # Of a declarative pipeline's ways to Python this is the one that needs no schema beforehand; of type hints Spark would ask too much.
+    # The only way to Python in a declarative pipeline without a schema in advance; Spark would ask too much of type
+    # hints.
     taken = f.udf(lambda rows: _fed(Timeline(), rows), ArrayType(STEPS))
     return _timed(grouped.select(f.explode(taken("records")).alias("s")).select("s.*"))
 
 
 def stream_of_steps(internal: DataFrame) -> DataFrame:
-    """As `steps`, of a stream of the view `internal`. Needs Spark's RocksDB state store."""
+    """Like `steps`, for a stream of the view `internal`. Needs Spark's RocksDB state store."""
     return _timed(records(internal).groupBy("group").transformWithStateInPandas(Steps(), STEPS, "Append", "None"))
 
 
 def _timed(steps: DataFrame) -> DataFrame:
     rest = [name for name in STEPS.names if not name.endswith("Ms")]
-    return steps.select(*rest, f.timestamp_millis("timeMs").alias("time"), f.timestamp_millis("startMs").alias("startTime"))
+    return steps.select(
+        *rest, f.timestamp_millis("timeMs").alias("time"), f.timestamp_millis("startMs").alias("startTime")
+    )
 
 
 def rebalances(steps: DataFrame) -> DataFrame:
-    columns = ("group", "kind", "epoch", "startTime", "endTime", "durationMs", "members", "partitions", "movedPartitions")
+    columns = (
+        "group",
+        "kind",
+        "epoch",
+        "startTime",
+        "endTime",
+        "durationMs",
+        "members",
+        "partitions",
+        "movedPartitions",
+    )
     rows = steps.where("step = 'rebalance'").withColumnRenamed("time", "endTime")
-    return rows.withColumn("durationMs", f.expr("unix_millis(endTime) - unix_millis(startTime)")).select(*columns).orderBy("endTime", "group")
+    return (
+        rows.withColumn("durationMs", f.expr("unix_millis(endTime) - unix_millis(startTime)"))
+        .select(*columns)
+        .orderBy("endTime", "group")
+    )
 
 
 def ownership(steps: DataFrame, topics: DataFrame) -> DataFrame:
-    """From when to when a member owned a partition; without `toTime` it still does. `topics`: names of topic ids."""
+    """Returns from when to when members owned partitions; `toTime` is null if a member still does. `topics`: names of
+    topic ids.
+    """
     names = topic_ids(topics).withColumnRenamed("topic", "name")
-    rows = steps.where("step = 'owner'").withColumn("topicId", f.when(f.col("kind").isin("consumer", "share"), uuid_text("topic")))
+    rows = steps.where("step = 'owner'").withColumn(
+        "topicId", f.when(f.col("kind").isin("consumer", "share"), uuid_text("topic"))
+    )
     rows = rows.join(f.broadcast(names), "topicId", "left").withColumn("topic", f.coalesce("name", "topic"))
     window = Window.partitionBy("group", "topic", "partition").orderBy("logOffset")
-    rows = rows.withColumn("toTime", f.lead("time").over(window)).withColumn("toEpoch", f.lead("epoch").over(window)).where("owner IS NOT NULL")
+    rows = (
+        rows.withColumn("toTime", f.lead("time").over(window))
+        .withColumn("toEpoch", f.lead("epoch").over(window))
+        .where("owner IS NOT NULL")
+    )
     place = f.format_string("%s %s-%d", "group", "topic", "partition")
     return rows.select(
-        "group", "kind", "topic", "partition", f.col("owner").alias("memberId"), "clientId", f.col("time").alias("fromTime"), "toTime",
+        "group", "kind", "topic", "partition", f.col("owner").alias("memberId"), "clientId",
+        f.col("time").alias("fromTime"), "toTime",
         f.col("epoch").alias("fromEpoch"), "toEpoch", place.alias("place"),
     ).orderBy("group", "topic", "partition", "fromTime")  # fmt: skip
 
 
-def _fed(timeline: Timeline, rows: list[Any]) -> list[dict[str, Any]]:
-    """What the records of one group make of a timeline, in the order of its log."""
+def _fed(timeline: Timeline, rows: list[Row]) -> list[dict[str, object]]:
+    """Feeds the records of one group to a timeline, in log order; returns the steps."""
     found = []
     for row in sorted(rows, key=lambda one: (one["partition"], one["offset"])):
         key, value = (None if row[name] is None else json.loads(row[name]) for name in ("key", "value"))
         for step in timeline.feed(row["type"], key, value, row["timeMs"]):
-            found.append({**_NOTHING, "group": row["group"], "kind": timeline.kind, "logOffset": row["offset"], **_row(step)})
+            found.append(
+                {**_NOTHING, "group": row["group"], "kind": timeline.kind, "logOffset": row["offset"], **_row(step)}
+            )
     return found
 
 
-def _row(step: Change | Rebalance) -> dict[str, Any]:
+def _row(step: Change | Rebalance) -> dict[str, object]:
     if isinstance(step, Change):
         return {
-            "step": "owner", "timeMs": step.time_ms, "epoch": step.epoch, "topic": step.topic, "partition": step.partition,
+            "step": "owner", "timeMs": step.time_ms, "epoch": step.epoch, "topic": step.topic,
+            "partition": step.partition,
             "owner": step.owner, "clientId": step.client_id,
         }  # fmt: skip
     return {
-        "step": "rebalance", "timeMs": step.end_ms, "epoch": step.epoch, "startMs": step.start_ms, "members": step.members,
+        "step": "rebalance", "timeMs": step.end_ms, "epoch": step.epoch, "startMs": step.start_ms,
+        "members": step.members,
         "partitions": step.partitions, "movedPartitions": step.moved,
     }  # fmt: skip
 
 
 class Steps(StatefulProcessor):
-    """A group's timeline as the state of a stream."""
+    """The timeline of a group as the state of a stream."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = handle.getValueState("timeline", STATE)
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """The rows of a part of the stream come in any order, so they are put into that of the log first."""
+    def handleInputRows(
+        self, key: object, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        """The rows of a micro-batch arrive in any order, so they are sorted into log order first."""
         known = self.state.get()
         timeline = Timeline() if known is None else Timeline.loads(known[0])
         came = pd.concat(list(rows)).astype(object)
@@ -138,4 +176,4 @@ class Steps(StatefulProcessor):
         yield pd.DataFrame(found, columns=STEPS.names)
 
     def close(self) -> None:
-        """Nothing is held beside the state."""
+        """There is nothing to close besides the state."""

@@ -1,7 +1,8 @@
-"""How share groups' records were delivered: by what the persister wrote to `__share_group_state`, and by the groups' dead-letter queues.
+"""Deliveries of the records of share groups: from the records of `__share_group_state`,
+and from the dead-letter queues.
 
-The log tells of a record when a delivery of it came to an end: acknowledged, released (`Available`) or archived. Compaction takes older
-steps away; what is left is still right, and less.
+The log contains the end of each delivery: acknowledged, released (`Available`) or archived. Compaction removes older
+steps; the rest is still right.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ PLACE = ("group", "topic", "partition")
 def report(source: Input) -> Report:
     internal = source.internal(TOPIC)
     if internal is None:
-        raise NotThere(f"no {TOPIC} in {source.path}: no share group was served there")
+        raise NotThere(f"{source.path} does not contain {TOPIC}: there were no share groups")
     partitions = source.table("partitions")
     written = source.kept(states(internal, partitions))
     last = source.kept(records(written))
-    topics = [row.topic for row in written.select("topic").distinct().collect() if row.topic is not None and source.has(row.topic)]
-    options = {"topic": ",".join(topics)} if topics else {"endingOffsets": "0"}  # nothing, where the topics have gone
-    written_at = source.read("records", mode="dropmalformed", **options).select("topic", "partition", "offset", "timestamp")
+    topics = [
+        row.topic
+        for row in written.select("topic").distinct().collect()
+        if row.topic is not None and source.has(row.topic)
+    ]
+    # read nothing if the topics were deleted
+    options = {"topic": ",".join(topics)} if topics else {"endingOffsets": "0"}
+    written_at = source.read("records", mode="dropmalformed", **options).select(
+        "topic", "partition", "offset", "timestamp"
+    )
     last = timed(last, written_at)
     tables = {
         "groups": groups(written, last, partitions),
@@ -42,16 +50,25 @@ def report(source: Input) -> Report:
         found = source.read("records", topic=",".join(queues), mode="dropmalformed", isolation="read_committed")
         tables["deadLettered"] = source.lately(dead_letters(found), "timestamp")
     plots = (
-        Plot("How often records were delivered", "deliveries", "bar", "deliveryCount", "records", "state"),
-        Plot("Where start offsets waited", "stalls", "timeline", "fromTime", "place", "group", "toTime"),
+        Plot("Deliveries per record", "deliveries", "bar", "deliveryCount", "records", "state"),
+        Plot("Records that hold back start offsets", "stalls", "timeline", "fromTime", "place", "group", "toTime"),
     )
     return Report(tables, plots=plots)
 
 
 def states(internal: DataFrame, partitions: DataFrame) -> DataFrame:
-    """Each write of the persister: start offset, and the batches of records whose state it tells. `topic` is null for one that has gone."""
+    """Returns each write of the persister: start offset, and the batches of records with their states. `topic` is null
+    if it was deleted.
+    """
     rows = internal.where("type IN ('ShareSnapshot', 'ShareUpdate') AND value IS NOT NULL")
-    rows = rows.select("type", "timestamp", "partition", "offset", f.from_json("key", KEY).alias("k"), f.from_json("value", VALUE).alias("v"))
+    rows = rows.select(
+        "type",
+        "timestamp",
+        "partition",
+        "offset",
+        f.from_json("key", KEY).alias("k"),
+        f.from_json("value", VALUE).alias("v"),
+    )
     made = rows.select(
         f.col("k.group_id").alias("group"),
         uuid_text("k.topic_id").alias("topicId"),
@@ -68,10 +85,11 @@ def states(internal: DataFrame, partitions: DataFrame) -> DataFrame:
 
 
 def records(states: DataFrame) -> DataFrame:
-    """The last that is known of each record: its state, how often it was delivered, and when it was settled."""
+    """Returns the last known state of each record, its delivery count, and when it was settled."""
     rows = states.select(*PLACE, "time", "at", f.explode("batches").alias("b")).where("b.last_offset >= b.first_offset")
     rows = rows.select(
-        *PLACE, "time", "at", f.explode(f.sequence("b.first_offset", "b.last_offset")).alias("offset"), _named("b.delivery_state").alias("state"),
+        *PLACE, "time", "at", f.explode(f.sequence("b.first_offset", "b.last_offset")).alias("offset"),
+        _named("b.delivery_state").alias("state"),
         f.col("b.delivery_count").alias("deliveryCount"),
     )  # fmt: skip
     found = rows.groupBy(*PLACE, "offset").agg(
@@ -89,14 +107,18 @@ def _named(code: str) -> Column:
 
 
 def timed(records: DataFrame, written: DataFrame) -> DataFrame:
-    """With the time from a record's timestamp until it was settled. `written`: topic, partition, offset and timestamp of records."""
+    """Adds the time from a record's timestamp until it was settled. `written`: topic, partition, offset and timestamp
+    of records.
+    """
     rows = records.join(written, ["topic", "partition", "offset"], "left")
     after = f.expr("unix_millis(settledTime) - unix_millis(timestamp)").alias("settledAfterMs")
     return rows.select(*PLACE, "offset", "state", "deliveryCount", "settledTime", "releases", after)
 
 
 def groups(states: DataFrame, records: DataFrame, partitions: DataFrame) -> DataFrame:
-    """A row for each share-partition. `records` are those of `timed`: times are from a record's timestamp to its acknowledgement."""
+    """Returns a row per share-partition. `records` are those of `timed`:
+    times are from a record's timestamp to its acknowledgement.
+    """
     last = states.groupBy(*PLACE).agg(
         f.max_by("startOffset", "at").alias("startOffset"),
         f.max_by("deliveryCompleteCount", "at").alias("deliveryCompleteCount"),
@@ -113,19 +135,34 @@ def groups(states: DataFrame, records: DataFrame, partitions: DataFrame) -> Data
     )
     ends = partitions.select("topic", "partition", f.col("endOffset").alias("logEndOffset"))
     rows = last.join(counts, [*PLACE], "left").join(ends, ["topic", "partition"], "left")
-    return rows.select(*PLACE, "startOffset", "logEndOffset", "deliveryCompleteCount", *_COUNTS, "leaderEpoch", "writtenTime").orderBy(*PLACE)
+    return rows.select(
+        *PLACE, "startOffset", "logEndOffset", "deliveryCompleteCount", *_COUNTS, "leaderEpoch", "writtenTime"
+    ).orderBy(*PLACE)
 
 
-_COUNTS = ("acknowledged", "archived", "redelivered", "mostDeliveries", "acknowledgedAfterMsP50", "acknowledgedAfterMsP99")
+_COUNTS = (
+    "acknowledged",
+    "archived",
+    "redelivered",
+    "mostDeliveries",
+    "acknowledgedAfterMsP50",
+    "acknowledgedAfterMsP99",
+)
 
 
 def deliveries(records: DataFrame) -> DataFrame:
-    """How many records came to which state after how many deliveries."""
-    return records.groupBy(*PLACE, "state", "deliveryCount").agg(f.count("*").alias("records")).orderBy(*PLACE, "state", "deliveryCount")
+    """Returns how many records ended in each state after each number of deliveries."""
+    return (
+        records.groupBy(*PLACE, "state", "deliveryCount")
+        .agg(f.count("*").alias("records"))
+        .orderBy(*PLACE, "state", "deliveryCount")
+    )
 
 
 def stalls(states: DataFrame) -> DataFrame:
-    """Where a start offset stood while records behind it were settled: `waiting` of them. Without `toTime` it still stands there."""
+    """Returns where a start offset stayed while later records were settled: `waiting` of them. `toTime` is null if it
+    still does.
+    """
     window = Window.partitionBy(*PLACE).orderBy("at")
     moved = (f.col("startOffset") != f.lag("startOffset").over(window)).cast("int")
     rows = states.withColumn("run", f.sum(f.coalesce(moved, f.lit(0))).over(window))
@@ -133,16 +170,22 @@ def stalls(states: DataFrame) -> DataFrame:
         """aggregate(filter(batches, b -> b.delivery_state <> 0 AND b.first_offset > startOffset),
                   0L, (n, b) -> n + b.last_offset - b.first_offset + 1)"""
     )
-    runs = rows.groupBy(*PLACE, "run", "startOffset").agg(f.min("time").alias("fromTime"), f.max(settled).alias("waiting"))
-    runs = runs.withColumn("toTime", f.lead("fromTime").over(Window.partitionBy(*PLACE).orderBy("run"))).where("waiting > 0")
+    runs = rows.groupBy(*PLACE, "run", "startOffset").agg(
+        f.min("time").alias("fromTime"), f.max(settled).alias("waiting")
+    )
+    runs = runs.withColumn("toTime", f.lead("fromTime").over(Window.partitionBy(*PLACE).orderBy("run"))).where(
+        "waiting > 0"
+    )
     place = f.format_string("%s %s-%d", *PLACE)
     duration = f.expr("unix_millis(toTime) - unix_millis(fromTime)")
     made = runs.withColumn("stalledMs", duration).withColumn("place", place)
-    return made.select(*PLACE, "startOffset", "waiting", "fromTime", "toTime", "stalledMs", "place").orderBy(f.col("stalledMs").desc(), *PLACE)
+    return made.select(*PLACE, "startOffset", "waiting", "fromTime", "toTime", "stalledMs", "place").orderBy(
+        f.col("stalledMs").desc(), *PLACE
+    )
 
 
 def dead_letters(records: DataFrame) -> DataFrame:
-    """The records of dead-letter queues (KIP-1191), and where each came from."""
+    """Returns the records of dead-letter queues (KIP-1191), and the origin of each."""
     header = f.map_from_entries(f.transform("headers", lambda h: f.struct(h["key"], h["value"].cast("string"))))
     rows = records.where("exists(headers, h -> h.key = '__dlq.errors.group')").withColumn("h", header)
     names = {
@@ -155,12 +198,16 @@ def dead_letters(records: DataFrame) -> DataFrame:
     }
     told = [f.col("h")[f"__dlq.errors.{name}"].alias(column) for column, name in names.items()]
     found = rows.select(f.col("topic").alias("queue"), f.col("offset").alias("queueOffset"), "timestamp", *told)
-    casts = {"partition": f.col("partition").cast("int"), "offset": f.col("offset").cast("long"), "deliveryCount": f.col("deliveryCount").cast("int")}
+    casts = {
+        "partition": f.col("partition").cast("int"),
+        "offset": f.col("offset").cast("long"),
+        "deliveryCount": f.col("deliveryCount").cast("int"),
+    }
     return found.withColumns(casts).orderBy("group", "topic", "partition", "offset")
 
 
 def _queues(source: Input) -> list[str]:
-    """The topics that share groups' configurations name as their dead-letter queues, as far as they are in the directory."""
+    """Returns the topics in the directory that share groups configure as dead-letter queues."""
     metadata = source.internal(CLUSTER_METADATA, committed=False)
     if metadata is None:
         return []

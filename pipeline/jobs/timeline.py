@@ -1,14 +1,17 @@
-"""What the records of one group tell, one after the other: who got which partition and when, and when a rebalance began and was over. Pure.
+"""Interprets the records of one group in order: which member owned which partition and when, and when rebalances began
+and ended. Pure.
 
-Classic groups write what they are once a generation is complete; that its members joined, the record's state timestamp tells. Consumer,
-share and streams groups (KIP-848, KIP-932, KIP-1071) write each step: the epoch that begins a rebalance, and each member's way to it.
+Classic groups write a record once a generation is complete; its state timestamp is the time when the members had
+joined. Consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) write each step: the epoch that begins a
+rebalance, and each member's transition to it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from ...protocol import codec, schema
 from ...protocol.errors import MalformedMessage
@@ -16,14 +19,63 @@ from ...protocol.errors import MalformedMessage
 STABLE = 0
 KINDS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 
+# what is read of keys and values of the view `internal`
+
+
+class ClassicMember(TypedDict):
+    member_id: str
+    client_id: str
+    assignment: str
+
+
+class ClassicGroup(TypedDict):
+    generation: int
+    current_state_timestamp: NotRequired[int]
+    members: list[ClassicMember]
+
+
+class Epoch(TypedDict):
+    epoch: int
+
+
+class AssignmentEpoch(TypedDict):
+    assignment_epoch: int
+
+
+class MemberKey(TypedDict):
+    member_id: str
+
+
+class MemberMetadata(TypedDict):
+    client_id: str
+
+
+class TopicPartitions(TypedDict):
+    topic_id: str
+    partitions: list[int]
+
+
+class Tasks(TypedDict):
+    subtopology_id: str
+    partitions: list[int]
+
+
+class MemberAssignment(TypedDict):
+    member_epoch: int
+    state: int
+    assigned_partitions: NotRequired[list[TopicPartitions] | None]
+    partitions_pending_revocation: NotRequired[list[TopicPartitions] | None]
+    active_tasks: NotRequired[list[Tasks] | None]
+    active_tasks_pending_revocation: NotRequired[list[Tasks] | None]
+
 
 @dataclass
 class Change:
-    """A partition's owner is another one from now on; an owner of None: nobody."""
+    """A partition gets another owner; None means no owner."""
 
     time_ms: int
     epoch: int
-    topic: str  # a topic's name; its id, as hex, in groups of the newer kinds
+    topic: str  # a topic name; in groups of the newer kinds the topic id as hex
     partition: int
     owner: str | None
     client_id: str | None
@@ -31,7 +83,7 @@ class Change:
 
 @dataclass
 class Rebalance:
-    """From when it was decided until all members had what was meant for them."""
+    """From the decision to rebalance until all members have their target assignment."""
 
     epoch: int
     start_ms: int
@@ -43,7 +95,9 @@ class Rebalance:
 
 @dataclass
 class Timeline:
-    """One group. All of it is plain data, so that it can be kept between the parts of a stream."""
+    """The timeline of one group. All of it is plain data,
+    so that it can be stored between the micro-batches of a stream.
+    """
 
     kind: str = "classic"
     epoch: int = -1
@@ -51,9 +105,10 @@ class Timeline:
     clients: dict[str, str] = field(default_factory=dict)
     members: dict[str, list[int]] = field(default_factory=dict)  # member epoch and state
     owners: dict[str, str] = field(default_factory=dict)  # by `topic/partition`
-    began_ms: int = -1  # of the rebalance that goes on
+    began_ms: int = -1  # of the rebalance in progress
     before: dict[str, str] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)  # what members had that went, which begins the next rebalance
+    # partitions of members that left, which begins the next rebalance
+    left: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def loads(cls, text: str) -> Timeline:
@@ -63,7 +118,7 @@ class Timeline:
         return json.dumps(asdict(self))
 
     def feed(self, type_: str, key: Any, value: Any, time_ms: int) -> list[Change | Rebalance]:
-        """What one record changes. `key` and `value` are those of the view `internal`."""
+        """Returns the changes by one record. `key` and `value` are those of the view `internal`."""
         if type_ == "GroupMetadata":
             return self._classic(value, time_ms)
         for prefix, kind in KINDS.items():
@@ -76,7 +131,7 @@ class Timeline:
 
     # classic groups
 
-    def _classic(self, value: Any, time_ms: int) -> list[Change | Rebalance]:
+    def _classic(self, value: ClassicGroup | None, time_ms: int) -> list[Change | Rebalance]:
         self.kind = "classic"
         members = [] if value is None else value["members"]
         self.clients = {one["member_id"]: one["client_id"] for one in members}
@@ -93,7 +148,7 @@ class Timeline:
 
     # groups of the newer kinds
 
-    def _metadata(self, key: Any, value: Any, time_ms: int) -> list[Change | Rebalance]:
+    def _metadata(self, key: object, value: Epoch | None, time_ms: int) -> list[Change | Rebalance]:
         if value is None:
             self.members.clear()
             self.clients.clear()
@@ -105,7 +160,7 @@ class Timeline:
                 self.began_ms, self.before = time_ms, {**self.left, **self.owners}
         return self._settled(time_ms)
 
-    def _member(self, key: Any, value: Any, time_ms: int) -> list[Change | Rebalance]:
+    def _member(self, key: MemberKey, value: MemberMetadata | None, time_ms: int) -> list[Change | Rebalance]:
         if value is None:
             self.clients.pop(key["member_id"], None)
             return []
@@ -113,11 +168,11 @@ class Timeline:
         self.members.setdefault(key["member_id"], [-1, STABLE])
         return []
 
-    def _target(self, key: Any, value: Any, time_ms: int) -> list[Change | Rebalance]:
+    def _target(self, key: object, value: AssignmentEpoch | None, time_ms: int) -> list[Change | Rebalance]:
         self.assignment_epoch = -1 if value is None else value["assignment_epoch"]
         return self._settled(time_ms)
 
-    def _current(self, key: Any, value: Any, time_ms: int) -> list[Change | Rebalance]:
+    def _current(self, key: MemberKey, value: MemberAssignment | None, time_ms: int) -> list[Change | Rebalance]:
         member = key["member_id"]
         owned = {place: owner for place, owner in self.owners.items() if owner != member}
         if value is None:
@@ -129,8 +184,10 @@ class Timeline:
         return [*self._become(owned, time_ms), *self._settled(time_ms)]
 
     def _settled(self, time_ms: int) -> list[Change | Rebalance]:
-        """A rebalance is over when every member is where the group is."""
-        waiting = self.assignment_epoch != self.epoch or any(one != [self.epoch, STABLE] for one in self.members.values())
+        """A rebalance is over when every member has the epoch of the group."""
+        waiting = self.assignment_epoch != self.epoch or any(
+            one != [self.epoch, STABLE] for one in self.members.values()
+        )
         if self.began_ms < 0 or (self.members and waiting):
             return []
         moved = _moved(self.before, self.owners)
@@ -152,7 +209,7 @@ class Timeline:
         return out
 
 
-_STEPS = {
+_STEPS: dict[str, Callable[[Timeline, Any, Any, int], list[Change | Rebalance]]] = {
     "Metadata": Timeline._metadata,
     "MemberMetadata": Timeline._member,
     "TargetAssignmentMetadata": Timeline._target,
@@ -164,23 +221,23 @@ def _moved(before: dict[str, str], after: dict[str, str]) -> int:
     return sum(1 for place, owner in before.items() if after.get(place, owner) != owner)
 
 
-def _places(value: Any) -> list[str]:
-    """What a member holds: what is assigned, and what it has still to give away."""
-    found = []
-    for name in ("assigned_partitions", "partitions_pending_revocation"):
-        found += [f"{one['topic_id']}/{partition}" for one in value.get(name) or () for partition in one["partitions"]]
-    for name in ("active_tasks", "active_tasks_pending_revocation"):
-        found += [f"{one['subtopology_id']}/{partition}" for one in value.get(name) or () for partition in one["partitions"]]
-    return found
+def _places(value: MemberAssignment) -> list[str]:
+    """Returns the partitions that a member holds: assigned ones, and those that it must still revoke."""
+    held = [*(value.get("assigned_partitions") or ()), *(value.get("partitions_pending_revocation") or ())]
+    tasks = [*(value.get("active_tasks") or ()), *(value.get("active_tasks_pending_revocation") or ())]
+    return [
+        *(f"{one['topic_id']}/{partition}" for one in held for partition in one["partitions"]),
+        *(f"{one['subtopology_id']}/{partition}" for one in tasks for partition in one["partitions"]),
+    ]
 
 
 def _assigned(assignment: str) -> list[str]:
-    """The partitions in what a leader assigned, where that is of the consumer protocol."""
+    """Returns the partitions in a leader's assignment, if it is of the consumer protocol."""
     data = bytes.fromhex(assignment)
     if len(data) < 2:
         return []
     valid = schema.load("ConsumerProtocolAssignment").valid
-    version = min(int.from_bytes(data[:2], "big"), valid.high)  # later versions begin as this one does
+    version = min(int.from_bytes(data[:2], "big"), valid.high)  # later versions have the same prefix
     try:
         found = codec.parse("ConsumerProtocolAssignment", version, data, 2)
     except MalformedMessage:

@@ -1,4 +1,6 @@
-"""Transactions: how long they took and how they ended, by what their coordinators wrote; what held last stable offsets, by what the logs have."""
+"""Transactions: their duration and outcome, from the records of their coordinators; and which of them held back last
+stable offsets, from the logs.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,36 @@ def report(source: Input) -> Report:
     done = source.lately(transactions(history(internal)), "endTime")
     names = history(internal).select("transactionalId", "producerId").distinct()
     return Report(
-        {"transactions": done, "held": source.lately(held(log, names), "endTime"), "hanging": hanging(log, states(internal))},
+        {
+            "transactions": done,
+            "held": source.lately(held(log, names), "endTime"),
+            "hanging": hanging(log, states(internal)),
+        },
         findings="hanging",
         plots=(
-            Plot("How long transactions took, ms", "transactions", "scatter", "startTime", "durationMs", "outcome"),
-            Plot("What held last stable offsets", "held", "timeline", "heldFrom", "transactionalId", "topic", "endTime"),
+            Plot("Duration of transactions, in ms", "transactions", "scatter", "startTime", "durationMs", "outcome"),
+            Plot(
+                "Transactions that held back last stable offsets",
+                "held",
+                "timeline",
+                "heldFrom",
+                "transactionalId",
+                "topic",
+                "endTime",
+            ),
         ),
     )
 
 
 def history(internal: DataFrame) -> DataFrame:
-    """Every state of every transactional id, by its coordinator's log; `state` is null where the id was removed."""
+    """Returns every state of every transactional id, from `__transaction_state`;
+    `state` is null if the id was removed.
+    """
     rows = internal.where("type = 'TransactionLog'")
     value = f.from_json("value", VALUE).alias("v")
-    rows = rows.select(f.get_json_object("key", "$.transactional_id").alias("transactionalId"), "partition", "offset", value)
+    rows = rows.select(
+        f.get_json_object("key", "$.transactional_id").alias("transactionalId"), "partition", "offset", value
+    )
     names = f.create_map(*[f.lit(part) for state, name in NAMES.items() for part in (int(state), name)])
     return rows.select(
         "transactionalId",
@@ -47,28 +65,37 @@ def history(internal: DataFrame) -> DataFrame:
         f.col("v.producer_epoch").alias("producerEpoch"),
         names[f.col("v.transaction_status")].alias("state"),
         f.col("v.transaction_timeout_ms").alias("timeoutMs"),
-        f.expr("flatten(transform(v.transaction_partitions, t -> transform(t.partition_ids, p -> concat(t.topic, '-', p))))").alias("partitions"),
+        f.expr(
+            "flatten(transform(v.transaction_partitions, t -> transform(t.partition_ids, p -> concat(t.topic, '-', "
+            "p))))"
+        ).alias("partitions"),
         f.timestamp_millis(f.expr("nullif(v.transaction_start_timestamp_ms, -1)")).alias("startTime"),
         f.timestamp_millis("v.transaction_last_update_timestamp_ms").alias("updateTime"),
     )
 
 
 def states(internal: DataFrame) -> DataFrame:
-    """The last state of every transactional id that is still there."""
+    """Returns the last state of every transactional id that still exists."""
     window = Window.partitionBy("transactionalId").orderBy(f.col("partition"), f.col("offset").desc())
     last = history(internal).withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL")
-    return last.select("transactionalId", "producerId", "producerEpoch", "state", "timeoutMs", "partitions", "startTime", "updateTime")
+    return last.select(
+        "transactionalId", "producerId", "producerEpoch", "state", "timeoutMs", "partitions", "startTime", "updateTime"
+    )
 
 
 def transactions(history: DataFrame) -> DataFrame:
-    """A row for each transaction. Without an end it goes on; `preparedTime` is when it was decided how it ends."""
+    """Returns a row per transaction. An open one has no end; `preparedTime` is when its outcome was decided."""
     window = Window.partitionBy("transactionalId").orderBy("partition", "offset")
     rows = history.where("state IS NOT NULL")
     rest = "('" + "', '".join(NAMES[one] for one in REST) + "')"
     begins = f.expr(f"state NOT IN {rest}") & f.coalesce(f.expr(f"before IN {rest}"), f.lit(True))
-    rows = rows.withColumn("before", f.lag("state").over(window)).withColumn("number", f.sum(begins.cast("int")).over(window))
+    rows = rows.withColumn("before", f.lag("state").over(window)).withColumn(
+        "number", f.sum(begins.cast("int")).over(window)
+    )
     done = f.col("state").isin(NAMES[State.COMPLETE_COMMIT], NAMES[State.COMPLETE_ABORT])
-    found = rows.where(f.col("number") > 0).where(f"state <> '{NAMES[State.EMPTY]}'").groupBy("transactionalId", "number")
+    found = (
+        rows.where(f.col("number") > 0).where(f"state <> '{NAMES[State.EMPTY]}'").groupBy("transactionalId", "number")
+    )
     made = found.agg(
         f.max("producerId").alias("producerId"),
         f.max("producerEpoch").alias("producerEpoch"),
@@ -79,14 +106,30 @@ def transactions(history: DataFrame) -> DataFrame:
         f.max(f.size("partitions")).alias("partitions"),
     )
     duration = f.unix_millis("endTime") - f.unix_millis("startTime")
-    columns = ("transactionalId", "producerId", "producerEpoch", "startTime", "preparedTime", "endTime", "outcome", "partitions")
+    columns = (
+        "transactionalId",
+        "producerId",
+        "producerEpoch",
+        "startTime",
+        "preparedTime",
+        "endTime",
+        "outcome",
+        "partitions",
+    )
     return made.select(*columns, duration.alias("durationMs")).orderBy("startTime", "transactionalId")
 
 
 def spans(batches: DataFrame) -> DataFrame:
-    """Where transactions lie in partitions: first offset, marker and what it says; without a marker they are open, without a first offset empty."""
-    before = "(PARTITION BY topic, partition, producerId ORDER BY segment, position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    rows = batches.where("magic = 2 AND transactional AND producerId >= 0").selectExpr("*", f"coalesce(count_if(control) OVER {before}, 0) AS number")
+    """Returns where transactions are in partitions: first offset, marker and outcome; without a marker they are open,
+    without a first offset they are empty.
+    """
+    before = (
+        "(PARTITION BY topic, partition, producerId ORDER BY segment, position ROWS BETWEEN UNBOUNDED PRECEDING "
+        "AND 1 PRECEDING)"
+    )
+    rows = batches.where("magic = 2 AND transactional AND producerId >= 0").selectExpr(
+        "*", f"coalesce(count_if(control) OVER {before}, 0) AS number"
+    )
     made = rows.groupBy("topic", "partition", "producerId", "number").agg(
         f.expr("max(producerEpoch) AS producerEpoch"),
         f.expr("min(if(control, NULL, baseOffset)) AS firstOffset"),
@@ -102,21 +145,28 @@ def spans(batches: DataFrame) -> DataFrame:
 
 
 def held(spans: DataFrame, names: DataFrame | None = None) -> DataFrame:
-    """The transactions that a last stable offset waited for, one at a time: the oldest open one of its partition, from `heldFrom` to its end.
+    """Returns the transactions that held back a last stable offset, one at a time: the oldest open one of its
+    partition, from `heldFrom` to its end.
 
-    `names`: transactional ids of producer ids. `recordsBehind` are offsets of others that readers of committed records did not get meanwhile.
+    `names`: transactional ids of producer ids. `recordsBehind`: offsets of other producers that read_committed
+    consumers could not read meanwhile.
     """
     rows = spans.where("firstOffset IS NOT NULL")
     older = Window.partitionBy("topic", "partition").orderBy("firstOffset").rowsBetween(Window.unboundedPreceding, -1)
     forever = f.lit("9999-12-31").cast("timestamp")
-    rows = rows.withColumn("freed", f.max(f.coalesce("endTime", forever)).over(older)).withColumn("heldFrom", f.greatest("startTime", "freed"))
+    rows = rows.withColumn("freed", f.max(f.coalesce("endTime", forever)).over(older)).withColumn(
+        "heldFrom", f.greatest("startTime", "freed")
+    )
     rows = rows.where("endTime IS NULL AND heldFrom < timestamp'9999-12-31' OR heldFrom < endTime")
     if names is not None:
-        rows = rows.join(names.groupBy("producerId").agg(f.max("transactionalId").alias("transactionalId")), "producerId", "left")
+        rows = rows.join(
+            names.groupBy("producerId").agg(f.max("transactionalId").alias("transactionalId")), "producerId", "left"
+        )
     else:
         rows = rows.withColumn("transactionalId", f.lit(None).cast("string"))
     return rows.select(
-        "topic", "partition", "transactionalId", "producerId", "firstOffset", "endOffset", f.initcap("outcome").alias("outcome"), "records",
+        "topic", "partition", "transactionalId", "producerId", "firstOffset", "endOffset",
+        f.initcap("outcome").alias("outcome"), "records",
         "heldFrom", "endTime",
         (f.unix_millis("endTime") - f.unix_millis("heldFrom")).alias("heldMs"),
         (f.col("endOffset") - f.col("firstOffset") - f.col("records")).alias("recordsBehind"),
@@ -124,15 +174,17 @@ def held(spans: DataFrame, names: DataFrame | None = None) -> DataFrame:
 
 
 def hanging(spans: DataFrame, states: DataFrame) -> DataFrame:
-    """Transactions that are open in a partition though no coordinator is about to end them there: nothing behind them is ever committed."""
+    """Returns transactions that are open in a partition although no coordinator will end them there: the last stable
+    offset cannot pass them.
+    """
     open_ = spans.where("firstOffset IS NOT NULL AND endOffset IS NULL")
     known = states.select("producerId", "transactionalId", "state", "partitions")
     rows = open_.join(known, "producerId", "left")
     place = f.concat_ws("-", "topic", f.col("partition").cast("string"))
     why = (
-        f.when(f.col("state").isNull(), "no coordinator knows of it")
+        f.when(f.col("state").isNull(), "no transaction coordinator knows it")
         .when(~f.expr(UNDER_WAY), f.concat(f.lit("its state is "), f.col("state")))
-        .when(~f.array_contains("partitions", place), "its coordinator does not know of this partition")
+        .when(~f.array_contains("partitions", place), "its transaction coordinator does not know this partition")
     )
     return (
         rows.withColumn("why", why)

@@ -1,8 +1,9 @@
 """Derives `schemas/` from the jars of Apache Kafka: facts only (names, types, versions, tags, defaults), no prose.
 
-    python -m tests.oracle.derive_schemas [--check]
+    python -m tests.oracle.derive_schemas [--check | --index]
 
-`--check` writes nothing and fails when a file differs from what the jars say.
+`--check` writes nothing and fails when a file differs from what the jars say. `--index` needs no jars: it only writes
+`index.json` again, from the files in `schemas/`.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def derive() -> dict[str, dict[str, Any]]:
 
 def other_facts() -> dict[str, dict[str, Any]]:
     """What Kafka keeps in classes instead of schemas: error codes, features, configuration keys."""
-    command = ["java", "-cp", classpath("broker"), str(ROOT.parent / "tests" / "java" / "Facts.java")]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    command = ["java", "-cp", classpath("broker"), str(ROOT.parent / "tests" / "oracle" / "java" / "Facts.java")]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=300).stdout)
     features = {name: levels for name, levels in found["features"].items() if "test.feature" not in name}
     features["metadata.version"] = found["metadata_version"]
     configs = {
@@ -97,11 +98,14 @@ def index(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
     records: dict[str, dict[str, Any]] = {}
     for schema in schemas.values():
         kind, key, name = schema["type"], schema.get("apiKey", -1), schema["name"]
-        if kind in ("request", "response"):
-            apis.setdefault(key, {})[kind] = name
-            if kind == "request":
-                apis[key] |= {"versions": schema["validVersions"], "unstable": schema.get("latestVersionUnstable", False)}
-        elif kind != "header":
+        if kind == "request":
+            apis[key] = {
+                "request": name,
+                "response": f"{name.removesuffix('Request')}Response",
+                "versions": schema["validVersions"],
+                "unstable": schema.get("latestVersionUnstable", False),
+            }
+        elif kind not in ("response", "header"):
             records.setdefault(kind, {})[name] = None if key == -1 else key
     names = {kind: dict(sorted(found.items())) for kind, found in sorted(records.items())}
     return {"apis": {str(key): apis[key] for key in sorted(apis)}, "records": names}
@@ -111,7 +115,16 @@ def rendered(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=1) + "\n"
 
 
+def write_index() -> None:
+    """Writes `index.json` again, from the schemas that are in the folder."""
+    paths = [path for folder in ("messages", "records") for path in sorted((ROOT / folder).glob("*.json"))]
+    (ROOT / "index.json").write_text(rendered(index({path.name: json.loads(path.read_text()) for path in paths})))
+
+
 def main(arguments: list[str]) -> int:
+    if "--index" in arguments:
+        write_index()
+        return 0
     wanted = {path: rendered(schema) for path, schema in derive().items()}
     present = {str(p.relative_to(ROOT)): p.read_text() for p in ROOT.rglob("*.json")}
     if "--check" in arguments:

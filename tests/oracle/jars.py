@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -21,14 +22,22 @@ def missing() -> str | None:
 
 
 def jar_folder(part: str) -> Path:
-    """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), or `connector` (of Spark)."""
+    """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), or `connector`
+    (of Spark).
+    """
     folder = home() / part
-    if not (folder / ".complete").exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    if (folder / ".complete").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run beside each other fetch once
+        if (folder / ".complete").exists():
+            return folder
         pom = HERE / f"{part}-pom.xml"
         subprocess.run(
             ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
             check=True,
+            timeout=1800,
         )
         (folder / ".complete").touch()
     return folder

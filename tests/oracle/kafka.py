@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,26 +13,37 @@ from types import TracebackType
 
 from ottla.storage.checkpoints import uuid_to_text
 
+from ..support.ports import free_port
 from .jars import HERE, classpath, jar_folder
 
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 120.0
+PROGRAMS = (HERE.parent / "clients" / "java", HERE / "java")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def java(part: str, *arguments: str, heap: str = "-Xmx512M", classes: Path | None = None, quick: bool = True, is_typical: bool = True) -> list[str]:
+def java(
+    part: str,
+    *arguments: str,
+    heap: str = "-Xmx512M",
+    classes: Path | None = None,
+    quick: bool = True,
+    is_typical: bool = True,
+) -> list[str]:
     """A command line that runs a class of the oracle's jars, or of `classes`.
 
-    `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end makes that has its
-    classes out of the jars alone and `is_typical` of what runs.
+    `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end
+    makes that has its classes out of the jars alone and `is_typical` of what runs.
     """
     log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
     path = classpath(part) if classes is None else f"{classpath(part)}:{classes}"
-    return ["java", heap, *(_quick(part, classes is None and is_typical) if quick else ()), log4j, "-cp", path, *arguments]
+    return [
+        "java",
+        heap,
+        *(_quick(part, classes is None and is_typical) if quick else ()),
+        log4j,
+        "-cp",
+        path,
+        *arguments,
+    ]
 
 
 def _quick(part: str, makes_archive: bool) -> list[str]:
@@ -47,27 +57,47 @@ def _quick(part: str, makes_archive: bool) -> list[str]:
 
 
 def program(part: str, name: str, classes: Path) -> list[str]:
-    """Compiles a program of `tests/java` against the oracle's jars; the command line that runs it."""
-    source = HERE.parent / "java" / f"{name}.java"
-    subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(classes), "-cp", classpath(part), str(source)], check=True, timeout=120)
+    """Compiles a program of one of the `java` folders against the oracle's jars; the command line that runs it."""
+    _compile(part, name, classes)
     return java(part, name, heap="-Xmx1G", classes=classes)
 
 
-def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """Runs one of Kafka's command-line tools, by class name below `org.apache.kafka.tools` or in full."""
+def _compile(part: str, name: str, classes: Path) -> None:
+    source = next(found for folder in PROGRAMS if (found := folder / f"{name}.java").exists())
+    subprocess.run(
+        ["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(classes), "-cp", classpath(part), str(source)],
+        check=True,
+        timeout=120,
+    )
+
+
+def tool(
+    name: str, *arguments: str, stdin: str | None = None, timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of Kafka's command-line tools in a JVM of its own, for figures; tests share a JVM (`oracle.tools`)."""
     full = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
-    return subprocess.run(java("tools", full, *arguments), input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(
+        java("tools", full, *arguments), input=stdin, capture_output=True, text=True, timeout=timeout, check=False
+    )
 
 
 class Kafka:
     """A Kafka process as a context manager. `directory` may hold the data of an earlier one, or of ottla.
 
-    `quick`: to be there sooner; not for figures, whose Kafka is as its users start it.
+    `quick`: to be there sooner; not for figures, whose Kafka is as its users start it. `plugin`: a class of the `java`
+    folders that it can load.
     """
 
     def __init__(
-        self, settings: dict[str, object] | None = None, directory: Path | None = None, *, formatted: bool = False, quick: bool = True
+        self,
+        settings: dict[str, object] | None = None,
+        directory: Path | None = None,
+        *,
+        formatted: bool = False,
+        quick: bool = True,
+        plugin: str = "",
     ) -> None:
+        self.plugin = plugin
         self.directory = directory or Path(tempfile.mkdtemp(prefix="oracle-"))
         self._temporary = directory is None
         self.settings = settings or {}
@@ -117,14 +147,30 @@ class Kafka:
         properties = self._write_properties()
         if not self.formatted:
             cluster = uuid_to_text(b"oracle-oracle-01")
-            command = java("broker", "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties), is_typical=False)
-            subprocess.run(command, check=True, capture_output=True)
+            command = java(
+                "broker",
+                "kafka.tools.StorageTool",
+                "format",
+                "--standalone",
+                "-t",
+                cluster,
+                "-c",
+                str(properties),
+                is_typical=False,
+            )
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
             self.formatted = True
+        classes = self.directory / "classes" if self.plugin else None
+        if classes is not None:
+            _compile("broker", self.plugin, classes)
         log = self.directory / "kafka.log"
         began = time.monotonic()
         with log.open("wb") as out:
             self._process = subprocess.Popen(
-                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G", quick=self.quick), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G", classes=classes, quick=self.quick),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
             )
         while "Kafka Server started" not in log.read_text(errors="replace"):
             if self._process.poll() is not None or time.monotonic() - began > START_SECONDS_MAX:
@@ -142,7 +188,9 @@ class Kafka:
     def __enter__(self) -> Kafka:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -150,7 +198,10 @@ class Kafka:
 
 def main() -> None:
     with Kafka() as kafka:
-        print(f"Apache Kafka 4.4.0 answers at {kafka.bootstrap_servers}; data in {kafka.data_directory}; Ctrl-C ends it", flush=True)
+        print(
+            f"Apache Kafka 4.4.0 answers at {kafka.bootstrap_servers}; data in {kafka.data_directory}; Ctrl-C ends it",
+            flush=True,
+        )
         try:
             signal.pause()
         except KeyboardInterrupt:

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 from ottla import pipeline
+
+from ..support.poll import until
 
 OFFSETS_PER_BATCH = 900
 TOPICS = "codecs,exact"
@@ -32,14 +33,19 @@ def with_small_java() -> dict[str, str]:
 
 def killed_export(directory: str, out: Path) -> Path:
     """Killed when it has written some of its batches."""
-    arguments = ottla("export", directory, "--topic", TOPICS, "--out", str(out), "--offsets-per-batch", str(OFFSETS_PER_BATCH))
+    arguments = ottla(
+        "export", directory, "--topic", TOPICS, "--out", str(out), "--offsets-per-batch", str(OFFSETS_PER_BATCH)
+    )
     small = {name: value for name, value in pipeline.SMALL.items() if name != pipeline.JAVA_OPTIONS}
     for name, value in {**small, "spark.master": "local[1]"}.items():
         arguments += ["--conf", f"{name}={value}"]
     export = subprocess.Popen(arguments, env=with_small_java(), stderr=subprocess.DEVNULL, start_new_session=True)
-    while commits(out) < 2:
-        assert export.poll() is None, "it was done before it could be killed"
-        time.sleep(0.05)  # another process's files can only be polled
+
+    def has_begun() -> bool:
+        assert export.poll() is None, "the export was done before it could be killed"
+        return commits(out) >= 2
+
+    until(has_begun, "the export commits two batches", within=300, every=0.05)
     os.killpg(export.pid, signal.SIGKILL)
     export.wait()
     return out
@@ -53,6 +59,12 @@ class Ran(NamedTuple):
 def declared(directory: str, parent: Path) -> Ran:
     """One table of a project as `ottla pipeline new` makes it."""
     project = parent / "mine"
-    subprocess.run(ottla("new", str(project), directory), check=True, stdout=subprocess.DEVNULL)
-    ran = subprocess.run(ottla("run", str(project), "--refresh", "partitions"), env=with_small_java(), check=False, capture_output=True)
+    subprocess.run(ottla("new", str(project), directory), check=True, stdout=subprocess.DEVNULL, timeout=120)
+    ran = subprocess.run(
+        ottla("run", str(project), "--refresh", "partitions"),
+        env=with_small_java(),
+        check=False,
+        capture_output=True,
+        timeout=600,
+    )
     return Ran(project, ran.returncode)

@@ -1,4 +1,5 @@
-"""One Spark session for all tests, and two data directories with the same story: one of ottla, and one that Apache Kafka 4.4.0 wrote.
+"""One Spark session for all tests, and two data directories with the same story: one of ottla, and one that Apache
+Kafka 4.4.0 wrote.
 
 What other processes do, they do while the session starts and the tests run that need none of it.
 """
@@ -34,11 +35,17 @@ ARCHIVE = Path(__file__).parent / "data" / "kafka.tar.xz"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long beside the tests is waited for at the end."""
-    items.sort(key=lambda item: isinstance(item, pytest.Function) and bool({"killed_export", "declared"} & set(item.fixturenames)))
+    items.sort(
+        key=lambda item: (
+            isinstance(item, pytest.Function) and bool({"killed_export", "declared"} & set(item.fixturenames))
+        )
+    )
 
 
 class Beside:
-    """Things that are done beside the tests, by name; each is begun when the first of all is, if any test that runs wants it."""
+    """Things that are done beside the tests, by name; each is begun when the first of all is, if any test that runs
+    wants it.
+    """
 
     def __init__(self, wanted: set[str]) -> None:
         self.wanted, self.pool = wanted, ThreadPoolExecutor(2)
@@ -52,9 +59,13 @@ class Beside:
 @pytest.fixture(scope="session")
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Iterator[Beside]:
     """What fixtures of the same names return."""
-    needed = Beside({name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames})
+    needed = Beside(
+        {name for item in request.session.items if isinstance(item, pytest.Function) for name in item.fixturenames}
+    )
     needed.begin("served", lambda: serve(tmp_path_factory.mktemp("served")))
-    needed.begin("killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export")))
+    needed.begin(
+        "killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export"))
+    )
     needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
     yield needed
     needed.pool.shutdown(cancel_futures=True)

@@ -1,8 +1,9 @@
-"""Makes anew the data directories of Apache Kafka 4.4.0 that the tests of the pipeline read: `python -m tests.pipeline.record`.
+"""Makes again the data directories of Apache Kafka 4.4.0 that the tests of the pipeline read: `python -m
+tests.pipeline.record`.
 
-`kafka.tar.xz` holds `story`, after the story and an end in order, and `before` and `after`: compacted topics as they were written, and as
-Kafka's own cleaner left them. `truth.json` is what was true when the story ended, what clients read of the compacted topics at both times,
-and when the cleaner came.
+`kafka.tar.xz` holds `story`, after the story and an end in order, and `before` and `after`: compacted topics as they
+were written, and as Kafka's own cleaner left them. `truth.json` is what was true when the story ended, what clients
+read of the compacted topics at both times, and when the cleaner came.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ..oracle.kafka import Kafka, tool
+from ..support.poll import until
 from . import story
 
 HERE = Path(__file__).parent / "data"
-COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "6000", "min.cleanable.dirty.ratio": "0.0", "delete.retention.ms": "86400000"}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "6000",
+    "min.cleanable.dirty.ratio": "0.0",
+    "delete.retention.ms": "86400000",
+}
 TOPICS = ("compacted", "young")
 LAG_MS = 3_600_000
 CLEANED_WITHIN_S = 60
@@ -30,7 +37,11 @@ CLEANED_WITHIN_S = 60
 
 def compacted(directory: Path) -> dict[str, Any]:
     """Topics with keys that repeat; copied before they are cleaned and after. Returns the truth about them."""
-    small = {"log.cleaner.enable": "false", "offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+    small = {
+        "log.cleaner.enable": "false",
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.num.partitions": 1,
+    }
     kafka = Kafka(small)
     with kafka:
         write_compacted(kafka.bootstrap_servers)
@@ -39,15 +50,20 @@ def compacted(directory: Path) -> dict[str, Any]:
         _copy(kafka.data_directory, directory / "before")
         kafka.settings = {**small, "log.cleaner.enable": "true", "log.cleaner.backoff.ms": 200}
         kafka.start()
-        until = time.monotonic() + CLEANED_WITHIN_S
-        while not {f"{topic} 0" for topic in TOPICS} <= {line.rpartition(" ")[0] for line in _checkpoint(kafka.data_directory)}:
-            assert time.monotonic() < until, "the cleaner does not come"
-            time.sleep(0.2)  # another process's file can only be polled
+
+        def is_cleaned() -> bool:
+            cleaned = {line.rpartition(" ")[0] for line in _checkpoint(kafka.data_directory)}
+            return {f"{topic} 0" for topic in TOPICS} <= cleaned
+
+        until(is_cleaned, "the cleaner cleans every topic", within=CLEANED_WITHIN_S, every=0.2)
         cleaned_at_ms = int(time.time() * 1000)
         time.sleep(1)
         kafka.stop()
         _copy(kafka.data_directory, directory / "after")
-    return {"cleaned_at_ms": cleaned_at_ms, "records": {name: read(directory / name, small) for name in ("before", "after")}}
+    return {
+        "cleaned_at_ms": cleaned_at_ms,
+        "records": {name: read(directory / name, small) for name in ("before", "after")},
+    }
 
 
 def read(directory: Path, settings: dict[str, object]) -> dict[str, list[list[Any]]]:
@@ -69,7 +85,7 @@ def write_compacted(servers: str) -> None:
         for n in range(40):
             value = None if (n + round_) % 9 == 0 else f"{round_}-{n}" * 20
             producer.produce("compacted", value, f"key {(n * 7 + round_) % 100}")
-        producer.flush(30)
+        producer.flush(60)
         (producer.abort_transaction if round_ % 4 == 3 else producer.commit_transaction)(30)
 
 
@@ -83,7 +99,7 @@ def write_young(servers: str) -> None:
         age_ms = 0 if part in (3, 5) else 3 * LAG_MS
         for n in range(60):
             producer.produce("young", f"{part}-{n}" * 20, f"{n % 20}", timestamp=now_ms - age_ms + n)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 def _checkpoint(directory: Path) -> list[str]:
@@ -96,8 +112,12 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def describe(servers: str) -> list[list[str]]:
-    """What `kafka-consumer-groups --describe` says of each partition: group, topic, partition, current offset, log end and lag."""
-    said = tool("consumer.group.ConsumerGroupCommand", "--bootstrap-server", servers, "--describe", "--all-groups").stdout
+    """What `kafka-consumer-groups --describe` says of each partition: group, topic, partition, current offset, log end
+    and lag.
+    """
+    said = tool(
+        "consumer.group.ConsumerGroupCommand", "--bootstrap-server", servers, "--describe", "--all-groups"
+    ).stdout
     lines = [line.split()[:6] for line in said.splitlines()]
     return sorted(line for line in lines if len(line) == 6 and line[0] in story.GROUPS)
 

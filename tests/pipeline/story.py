@@ -1,27 +1,27 @@
-"""A short working life of a broker, told by real clients: records and transactions in all codecs, groups of both kinds, a queue.
+"""A short working life of a broker, told by real clients: records and transactions in all codecs, groups of both kinds,
+a queue.
 
-`tell` returns the truth about it, as the clients saw it: what the pipeline finds in the data directory must be the same.
+`tell` returns the truth about it, as the clients saw it: what the pipeline finds in the data directory must be the
+same.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ..ask import create
-from ..committed import committed
-from ..share_session import ShareSession, configure
-from ..wire import Wire
+from ..support.ask import create
+from ..support.committed import committed
+from ..support.poll import until
+from ..support.share_session import ShareSession, configure
+from ..support.wire import Wire
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 GROUPS = ("classic", "consumer")
 READ = {"codecs": 3, "exact": 1, "mixed": 2}  # partitions of the topics whose records are in the truth
-WITHIN_S = 60
 Truth = dict[str, Any]
 SETTINGS: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
@@ -55,11 +55,15 @@ def tell(servers: str) -> Truth:
 
 
 def fill(servers: str, codec: str) -> None:
-    producer = Producer({"bootstrap.servers": servers, "compression.type": codec, "batch.num.messages": 50, "enable.idempotence": True})
+    producer = Producer(
+        {"bootstrap.servers": servers, "compression.type": codec, "batch.num.messages": 50, "enable.idempotence": True}
+    )
     for n in range(600):
         headers = [("n", b"%d" % n), ("null", None)] if n % 4 == 0 else None
-        producer.produce("codecs", f"{codec}-{n}" * 3 if n % 7 else None, f"k{n % 5}" if n % 3 else None, headers=headers)
-    assert producer.flush(30) == 0
+        producer.produce(
+            "codecs", f"{codec}-{n}" * 3 if n % 7 else None, f"k{n % 5}" if n % 3 else None, headers=headers
+        )
+    assert producer.flush(60) == 0
 
 
 def mix(servers: str, codec: str) -> None:
@@ -73,8 +77,8 @@ def mix(servers: str, codec: str) -> None:
         for n in range(40):
             plain.produce("mixed", f"plain {codec} {name} {n}" * 4, f"{n}", n % 2)
             exact.produce("mixed", f"{codec} {name} {n}" * 4, f"{n}", n % 2, headers=[("of", codec.encode())])
-        exact.flush(30)
-        assert plain.flush(30) == 0
+        exact.flush(60)
+        assert plain.flush(60) == 0
         end(30)
 
 
@@ -86,7 +90,7 @@ def transactions(servers: str) -> None:
         producer.begin_transaction()
         for n in range(10):
             producer.produce("exact", f"{number}-{n}")
-        producer.flush(30)
+        producer.flush(60)
         if number < 6:
             (producer.commit_transaction if number % 2 else producer.abort_transaction)(30)
 
@@ -95,7 +99,7 @@ def work(servers: str) -> None:
     producer = Producer({"bootstrap.servers": servers})
     for n in range(400):
         producer.produce("work", f"{n}", partition=n % 4)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def consumed(servers: str, topic: str, partitions: int) -> list[list[Any]]:
@@ -111,14 +115,10 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
-def until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not done():
-        assert time.monotonic() < end, "that takes too long"
-
-
 def members(servers: str, group: str) -> list[list[list[int]]]:
-    """One member reads all of `work` and commits; a second one comes; the first goes. Returns who had which partitions, step by step."""
+    """One member reads all of `work` and commits; a second one comes; the first goes. Returns who had which partitions,
+    step by step.
+    """
     first = _member(servers, group)
     seen, owned = 0, []
 
@@ -127,7 +127,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
         seen += len(first.consume(500, 0.1))
         return seen >= 400
 
-    until(reading)
+    until(reading, "the first member reads everything")
     first.commit(asynchronous=False)
     owned.append([_owned(first)])
     second = _member(servers, group)
@@ -137,7 +137,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
         second.poll(0.05)
         return len(_owned(first)) == 2 and len(_owned(second)) == 2
 
-    until(both)
+    until(both, "two members have two partitions each")
     owned.append([_owned(first), _owned(second)])
     first.close()
 
@@ -145,7 +145,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
         second.poll(0.05)
         return len(_owned(second)) == 4
 
-    until(alone)
+    until(alone, "the second member has all partitions")
     owned.append([_owned(second)])
     second.commit(offsets=[TopicPartition("work", 0, 70)], asynchronous=False)
     second.close()
@@ -157,7 +157,12 @@ def _owned(member: Consumer) -> list[int]:
 
 
 def _member(servers: str, group: str) -> Consumer:
-    settings: dict[str, Any] = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
     if group == "classic":
         settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200, "partition.assignment.strategy": "range"}
     else:
@@ -173,13 +178,16 @@ def offsets(servers: str, group: str) -> list[list[int]]:
     found = []
     for one in reader.committed([TopicPartition("work", n) for n in range(4)], 30):
         if one.offset >= 0:
-            found.append([one.partition, one.offset, reader.get_watermark_offsets(TopicPartition("work", one.partition), 30)[1]])
+            found.append(
+                [one.partition, one.offset, reader.get_watermark_offsets(TopicPartition("work", one.partition), 30)[1]]
+            )
     reader.close()
     return found
 
 
 def queue(servers: str) -> list[list[int]]:
-    """A queue of 20 jobs: ten accepted at once, six released and accepted the second time, two rejected, the last two never delivered to an end.
+    """A queue of 20 jobs: ten accepted at once, six released and accepted the second time, two rejected, the last two
+    never delivered to an end.
 
     Returns offset, delivery count and state (2 acknowledged, 4 archived, 0 available) of those that came to one.
     """
@@ -190,14 +198,17 @@ def queue(servers: str) -> list[list[int]]:
         producer = Producer({"bootstrap.servers": servers})
         for n in range(20):
             producer.produce("jobs", f"job {n}")
-        assert producer.flush(30) == 0
-        count = 0
-        while count < 20:
-            count += session.acquired()
+        assert producer.flush(60) == 0
+        acquired: list[int] = []
+
+        def all_acquired() -> bool:
+            acquired.append(session.acquired())
+            return sum(acquired) >= 20
+
+        until(all_acquired, "twenty records are acquired")
         session.acknowledge(0, 0, 9, [ACCEPT])
         session.acknowledge(0, 10, 15, [RELEASE])
         session.acknowledge(0, 16, 17, [REJECT])
-        while not session.acquired():
-            continue
+        until(session.acquired, "the released records come again")
         session.acknowledge(0, 10, 15, [ACCEPT])
     return [*([n, 1, 2] for n in range(10)), *([n, 2, 2] for n in range(10, 16)), *([n, 1, 4] for n in range(16, 18))]

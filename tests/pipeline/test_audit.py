@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
-from ottla.broker.markers import TransactionEnd
+from ottla.broker.transaction.markers import TransactionEnd
 from ottla.pipeline.jobs import Input, audit
 from ottla.pipeline.jobs.transactions import spans
 from ottla.protocol import records
@@ -60,18 +60,26 @@ class Planted:
         self.cleaned: dict[tuple[str, int], int] = {}
         self.what: dict[tuple[str, int], str] = {}
 
-    def partition(self, topic: str, what: str, batches: list[bytes] | None = None, data: bytes | None = None, end: int = END) -> Path:
+    def partition(
+        self, topic: str, what: str, batches: list[bytes] | None = None, data: bytes | None = None, end: int = END
+    ) -> Path:
         """A partition with the log `data`, or `batches`; its indexes are those of the whole log."""
         number = self.numbers[topic]
         self.numbers[topic] += 1
         directory = self.root / f"{topic}-{number}"
         directory.mkdir()
         self.ends[topic, number], self.what[topic, number] = end, what
-        (directory / f"{NAME}.log").write_bytes(b"".join(batches) if data is None and batches is not None else data or b"".join(whole()))
+        (directory / f"{NAME}.log").write_bytes(
+            b"".join(batches) if data is None and batches is not None else data or b"".join(whole())
+        )
         sizes = [len(one) for one in whole()]
         entries = [(5, sizes[0]), (8, sum(sizes[:3]))]
-        (directory / f"{NAME}.index").write_bytes(b"".join(layout.INDEX_ENTRY.pack(*one) for one in entries) + bytes(40))
-        (directory / f"{NAME}.timeindex").write_bytes(layout.TIME_INDEX_ENTRY.pack(1005, 5) + layout.TIME_INDEX_ENTRY.pack(1011, 11))
+        (directory / f"{NAME}.index").write_bytes(
+            b"".join(layout.INDEX_ENTRY.pack(*one) for one in entries) + bytes(40)
+        )
+        (directory / f"{NAME}.timeindex").write_bytes(
+            layout.TIME_INDEX_ENTRY.pack(1005, 5) + layout.TIME_INDEX_ENTRY.pack(1011, 11)
+        )
         (directory / f"{NAME}.txnindex").write_bytes(ABORTED)
         (directory / layout.LEADER_EPOCHS).write_bytes(checkpoints.encode_epochs([(3, 0)]))
         return directory
@@ -139,14 +147,26 @@ def removed(name: str) -> Callable[[Path], None]:
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 1}
 LOGS: dict[str, tuple[list[bytes], set[str]]] = {
-    "a sequence left out": ([batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 1, base_sequence=5, **PRODUCER)], {"sequence-gap"}),
-    "a sequence again": ([batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 2, base_sequence=0, **PRODUCER)], {"sequence-duplicate"}),
-    "sequences that wrap": ([batch(0, 2, base_sequence=2**31 - 2, **PRODUCER), batch(2, 1, base_sequence=0, **PRODUCER)], set()),
+    "a sequence left out": (
+        [batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 1, base_sequence=5, **PRODUCER)],
+        {"sequence-gap"},
+    ),
+    "a sequence again": (
+        [batch(0, 2, base_sequence=0, **PRODUCER), batch(2, 2, base_sequence=0, **PRODUCER)],
+        {"sequence-duplicate"},
+    ),
+    "sequences that wrap": (
+        [batch(0, 2, base_sequence=2**31 - 2, **PRODUCER), batch(2, 1, base_sequence=0, **PRODUCER)],
+        set(),
+    ),
     "an epoch that was over": (
         [batch(0, 1, base_sequence=0, **PRODUCER), batch(1, 1, producer_id=7, producer_epoch=0, base_sequence=0)],
         {"producer-epoch"},
     ),
-    "a new epoch begins at 0": ([batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=0)], set()),
+    "a new epoch begins at 0": (
+        [batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=0)],
+        set(),
+    ),
     "a new epoch begins later": (
         [batch(0, 4, base_sequence=9, **PRODUCER), batch(4, 1, producer_id=7, producer_epoch=2, base_sequence=3)],
         {"sequence-gap"},
@@ -162,24 +182,33 @@ LOGS: dict[str, tuple[list[bytes], set[str]]] = {
     "a compressed block that is none": ([broken_block()], {"records"}),
     "a bomb": ([bomb()], {"records"}),
     "a log that ends in the middle of a batch": ([*whole()[:2], whole()[2][:-7]], {"bytes", "end"}),
-    "zeros behind the end": ([*whole()[:2], bytes(5000)], set()),
+    "zeros after the end": ([*whole()[:2], bytes(5000)], set()),
     "an abort that the index has not": (whole(), {"transaction-index"}),
     "a commit": ([*whole()[:3], marker(8, committed=True), whole()[4]], set()),
 }
-ENDS = {"a log that ends in the middle of a batch": 8, "zeros behind the end": 6}
+ENDS = {"a log that ends in the middle of a batch": 8, "zeros after the end": 6}
 FILES: dict[str, tuple[Callable[[Path], None], set[str]]] = {
     "an index entry of another offset": (index_byte(3), {"index"}),
     "an index entry at another position": (index_byte(7), {"index"}),
     "the second entry": (index_byte(15), {"index"}),
     "a time that no batch has": (written(f"{NAME}.timeindex", layout.TIME_INDEX_ENTRY.pack(1004, 5)), {"index"}),
-    "an abort that never was": (written(f"{NAME}.txnindex", ABORTED + layout.TXN_INDEX_ENTRY.pack(0, 9, 9, 11, 12)), {"transaction-index"}),
-    "an abort that began elsewhere": (written(f"{NAME}.txnindex", layout.TXN_INDEX_ENTRY.pack(0, 8, 3, 8, 9)), {"transaction-index"}),
+    "an abort that never was": (
+        written(f"{NAME}.txnindex", ABORTED + layout.TXN_INDEX_ENTRY.pack(0, 9, 9, 11, 12)),
+        {"transaction-index"},
+    ),
+    "an abort that began elsewhere": (
+        written(f"{NAME}.txnindex", layout.TXN_INDEX_ENTRY.pack(0, 8, 3, 8, 9)),
+        {"transaction-index"},
+    ),
     "an index without a segment": (written("00000000000000000777.index"), {"orphan"}),
     "a file of somebody else": (written("notes"), {"orphan"}),
     "a cleaning that did not end": (written(f"{NAME}.log.swap"), {"interrupted"}),
     "a segment that waits to be deleted": (written("00000000000000000000.log.deleted"), set()),
     "no index": (removed(f"{NAME}.index"), {"index"}),
-    "another leader epoch than the checkpoint's": (written(layout.LEADER_EPOCHS, checkpoints.encode_epochs([(2, 0)])), {"leader-epoch"}),
+    "another leader epoch than the checkpoint's": (
+        written(layout.LEADER_EPOCHS, checkpoints.encode_epochs([(2, 0)])),
+        {"leader-epoch"},
+    ),
 }
 
 
@@ -199,7 +228,9 @@ def displace_batches(planted: Planted) -> None:
         planted.without_indexes("dropped", f"dropped {i}", batches[:i] + batches[i + 1 :])
         planted.without_indexes("doubled", f"doubled {i}", [*batches[: i + 1], *batches[i:]])
     for i in range(len(batches) - 1):
-        planted.without_indexes("swapped", f"swapped {i}", [*batches[:i], batches[i + 1], batches[i], *batches[i + 2 :]])
+        planted.without_indexes(
+            "swapped", f"swapped {i}", [*batches[:i], batches[i + 1], batches[i], *batches[i + 2 :]]
+        )
 
 
 def damage(planted: Planted) -> None:
@@ -212,7 +243,7 @@ def damage(planted: Planted) -> None:
     unreadable.mkdir()
     cleaned = [batch(0, 1, base_sequence=0, **PRODUCER), batch(7, 1, base_sequence=7, **PRODUCER)]
     planted.without_indexes("cleaned", "a gap that the cleaner made", cleaned, end=0)
-    planted.without_indexes("cleaned", "a gap behind what was cleaned", cleaned, end=0)
+    planted.without_indexes("cleaned", "a gap after what was cleaned", cleaned, end=0)
     planted.cleaned = {("cleaned", 0): 7, ("cleaned", 1): 4}
 
 
@@ -235,7 +266,11 @@ def test_every_flipped_byte_of_a_log_is_found(found: dict[str, set[str]]) -> Non
 
 def test_whole_batches_that_are_missing_doubled_or_elsewhere(found: dict[str, set[str]]) -> None:
     without_transaction = {"transaction-index"}  # its index is empty
-    kinds = {what: found[what] - without_transaction for what in found if what.startswith(("dropped ", "doubled ", "swapped "))}
+    kinds = {
+        what: found[what] - without_transaction
+        for what in found
+        if what.startswith(("dropped ", "doubled ", "swapped "))
+    }
     assert kinds["dropped 0"] >= {"segment"}
     assert all(kinds[f"dropped {i}"] >= {"continuity"} for i in (1, 2, 3))
     assert kinds["dropped 4"] == {"end"}
@@ -247,7 +282,7 @@ def test_whole_batches_that_are_missing_doubled_or_elsewhere(found: dict[str, se
 
 def test_what_else_can_be_wrong(found: dict[str, set[str]]) -> None:
     wanted = {what: kinds for what, (_, kinds) in {**LOGS, **FILES}.items()}
-    wanted |= {"a gap that the cleaner made": set(), "a gap behind what was cleaned": {"continuity"}}
+    wanted |= {"a gap that the cleaner made": set(), "a gap after what was cleaned": {"continuity"}}
     wanted["a segment that cannot be read"] = {"bytes"}
     assert {what: found[what] for what in wanted} == wanted
 
@@ -260,10 +295,14 @@ def test_since_leaves_out_segments_that_are_older(spark: Any, tmp_path: Path) ->
     short = [*whole()[:4], batch(9, 2, producer_id=7, producer_epoch=0, base_sequence=6)]
     planted.without_indexes("log", "doubled and older", [*short, short[4]], end=11)
     found = planted.found(spark, since_ms=1011)
-    assert found == {"whole": set(), "doubled": {"order", "sequence-duplicate", "transaction-index"}, "doubled and older": set()}
+    assert found == {
+        "whole": set(),
+        "doubled": {"order", "sequence-duplicate", "transaction-index"},
+        "doubled and older": set(),
+    }
 
 
-def test_a_transaction_that_nobody_will_end(spark: Any, archive: Path, tmp_path: Path) -> None:
+def test_a_transaction_that_no_producer_will_end(spark: Any, archive: Path, tmp_path: Path) -> None:
     """The partition with an open transaction, in a directory whose coordinator knows nothing of it."""
     shutil.copytree(archive / "story", tmp_path / "data")
     for log in (tmp_path / "data").glob("__transaction_state-*/*"):
@@ -274,4 +313,4 @@ def test_a_transaction_that_nobody_will_end(spark: Any, archive: Path, tmp_path:
     found = spans(source.read("batches", topic="exact"))
     rows = audit.in_transactions(found, source.read("internal", topic="__transaction_state")).collect()
     assert [(row.topic, row.partition, row.offset, row.kind) for row in rows] == [("exact", 0, 66, "transaction-hangs")]
-    assert rows[0].detail.endswith("no coordinator knows of it")
+    assert rows[0].detail.endswith("no transaction coordinator knows it")

@@ -1,4 +1,6 @@
-"""Spark's own Kafka connector as a client of ottla: what it writes and reads is what the directory and the jar-free reader have."""
+"""Spark's own Kafka connector as a client of ottla: what it writes and reads is what the directory and the jar-free
+reader have.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ def read(spark: Any, broker: Broker, topic: str, **options: str) -> Any:
 
 
 def logs(spark: Any, broker: Broker, topic: str, **options: str) -> Any:
-    return spark.read.format("kafka-log").options(path=str(broker.data_directory), topic=topic, **options).load().select(*COLUMNS)
+    return (
+        spark.read.format("kafka-log")
+        .options(path=str(broker.data_directory), topic=topic, **options)
+        .load()
+        .select(*COLUMNS)
+    )
 
 
 def rows(frame: Any) -> list[str]:
@@ -63,10 +70,18 @@ def test_what_it_reads_is_what_the_others_read(spark: Any, broker: Broker) -> No
     committed = rows(read(spark, broker, "mixed", **{"kafka.isolation.level": "read_committed"}).drop("headers"))
     assert committed == rows(logs(spark, broker, "mixed", isolation="read_committed").drop("headers"))
     everything = rows(read(spark, broker, "mixed").drop("headers"))
-    assert everything == rows(logs(spark, broker, "mixed").join(markers(spark, broker), ["partition", "offset"], "left_anti").select(*COLUMNS[:-1]))
+    assert everything == rows(
+        logs(spark, broker, "mixed")
+        .join(markers(spark, broker), ["partition", "offset"], "left_anti")
+        .select(*COLUMNS[:-1])
+    )
     assert (len(committed), len(everything)) == (120 * len(CODECS), 160 * len(CODECS))
     part = {"startingOffsets": '{"mixed": {"0": 10, "1": -2}}', "endingOffsets": '{"mixed": {"0": 20, "1": 5}}'}
-    live = spark.read.format("kafka-wire").options(**{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "mixed", **part}).load()
+    live = (
+        spark.read.format("kafka-wire")
+        .options(**{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "mixed", **part})
+        .load()
+    )
     assert rows(read(spark, broker, "mixed", **part).drop("headers")) == rows(live.select(*COLUMNS[:-1]))
 
 
@@ -80,7 +95,9 @@ def test_a_stream_of_its_own_from_topic_to_topic(spark: Any, broker: Broker, tmp
     more = parse("topics: {steps: {partitions: 2, records: 300, key: '{n}', value: 'v{n}'}}")
     load.load(spark, more, broker.bootstrap_servers)
     for count in (300, 600):
-        stream = connector(spark.readStream, broker, subscribe="steps", startingOffsets="earliest", maxOffsetsPerTrigger="200").load()
+        stream = connector(
+            spark.readStream, broker, subscribe="steps", startingOffsets="earliest", maxOffsetsPerTrigger="200"
+        ).load()
         writer = connector(stream.selectExpr("key", "value").writeStream, broker, topic="stepped")
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
         query.awaitTermination()

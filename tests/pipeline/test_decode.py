@@ -1,4 +1,6 @@
-"""Records by columns are the records that the protocol's own codec reads, whatever is in them; damage is noticed, in its batch alone."""
+"""Records by columns are the records that the protocol's own codec reads, whatever is in them; damage is noticed, in
+its batch alone.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ottla.pipeline.batches import crc_verdicts, scan
-from ottla.pipeline.decode import PADDING, SECTION_RECORDS, sections, starts_of
+from ottla.pipeline.decode import SECTION_RECORDS, sections, starts_of
 from ottla.pipeline.decode import overlapping as decode_words
+from ottla.pipeline.files import PADDING
 from ottla.pipeline.opened import Broken, Opened, open_batches
 from ottla.protocol import compression, legacy, records
 from ottla.protocol.errors import MalformedMessage
@@ -21,9 +24,12 @@ from ottla.protocol.records import HEADER_SIZE, Record, Template
 FIELD = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELD), max_size=3)
 RECORDS = st.lists(
-    st.tuples(FIELD, FIELD, st.integers(-1, 1 << 40) | st.integers(-1, 1 << 56), HEADERS, st.integers(1, 1 << 20)), min_size=1, max_size=8
+    st.tuples(FIELD, FIELD, st.integers(-1, 1 << 40) | st.integers(-1, 1 << 56), HEADERS, st.integers(1, 1 << 20)),
+    min_size=1, max_size=8
 )  # fmt: skip
-BATCHES = st.lists(st.tuples(RECORDS, st.sampled_from(range(5)), st.booleans(), st.integers(-1, 1 << 40)), min_size=1, max_size=6)
+BATCHES = st.lists(
+    st.tuples(RECORDS, st.sampled_from(range(5)), st.booleans(), st.integers(-1, 1 << 40)), min_size=1, max_size=6
+)
 
 
 def written(made: Any) -> bytes:
@@ -33,7 +39,10 @@ def written(made: Any) -> bytes:
         for key, value, timestamp, headers, step in rows:
             batch.append(Record(key, value, timestamp, offset, headers))
             offset += step
-        data += records.encode(batch, Template(base_offset=base, codec=codec, append_time=77 if append_time else None, producer_id=producer_id))
+        data += records.encode(
+            batch,
+            Template(base_offset=base, codec=codec, append_time=77 if append_time else None, producer_id=producer_id),
+        )
     return bytes(data)
 
 
@@ -49,7 +58,8 @@ def by_columns(data: bytes) -> list[tuple[Any, ...]]:
 
         for n in range(len(group.offset)):
             pairs = [
-                ((field(h.key_at, h.key_size, i) or b"").decode(), field(h.value_at, h.value_size, i)) for i in range(h.first[n], h.first[n + 1])
+                ((field(h.key_at, h.key_size, i) or b"").decode(), field(h.value_at, h.value_size, i))
+                for i in range(h.first[n], h.first[n + 1])
             ]
             key, value = field(group.key_at, group.key_size, n), field(group.value_at, group.value_size, n)
             found.append((int(group.offset[n]), int(group.timestamp[n]), key, value, pairs))
@@ -64,7 +74,6 @@ def by_codec(data: bytes) -> list[tuple[Any, ...]]:
     ]
 
 
-@settings(deadline=None)
 @given(BATCHES)
 def test_columns_are_what_the_codec_reads(made: Any) -> None:
     data = written(made)
@@ -72,7 +81,10 @@ def test_columns_are_what_the_codec_reads(made: Any) -> None:
 
 
 def long_batch(values: Any, count: int = 1000, **settings: Any) -> bytes:
-    made = [Record(b"k%d" % n if n % 3 else None, values(n), 1_700_000_000_000 + n, n, [("h", b"x")] if n % 50 == 0 else []) for n in range(count)]
+    made = [
+        Record(b"k%d" % n if n % 3 else None, values(n), 1_700_000_000_000 + n, n, [("h", b"x")] if n % 50 == 0 else [])
+        for n in range(count)
+    ]
     return bytes(records.encode(made, Template(**settings)))
 
 
@@ -96,7 +108,9 @@ def test_long_batches_are_read_in_sections(values: Any, codec: int) -> None:
 
 
 def test_sections_are_what_they_say() -> None:
-    """Cut where records start, with as many records as lie between; a batch that compaction went through stays one piece."""
+    """Cut where records start, with as many records as lie between; a batch that compaction went through stays one
+    piece.
+    """
     data = np.frombuffer(long_batch(VALUES["text"]) + bytes(PADDING), np.uint8)
     starts, counts, ends = (np.array([n]) for n in (HEADER_SIZE, 1000, len(data) - PADDING))
     at, count, behind = sections(data, decode_words(data), starts, counts, ends, np.array([True]))
@@ -111,20 +125,25 @@ def test_sections_are_what_they_say() -> None:
 
 
 def test_numbers_of_nine_bytes_are_read_by_hand() -> None:
-    data = bytes(records.encode([Record(None, b"a", 5), Record(None, b"b", (1 << 62) + 5)])) + bytes(records.encode([Record(None, b"c", 6)]))
+    data = bytes(records.encode([Record(None, b"a", 5), Record(None, b"b", (1 << 62) + 5)])) + bytes(
+        records.encode([Record(None, b"c", 6)])
+    )
     assert by_columns(data) == by_codec(data)
 
 
 @pytest.mark.parametrize("codec", range(4))  # zstd came with the format after these
 @pytest.mark.parametrize("magic", [0, 1])
 def test_old_message_sets(magic: int, codec: int) -> None:
-    messages = [legacy.Message(7 + n, b"k", None if n == 1 else b"v%d" % n, magic, 1000 + n if magic else -1) for n in range(3)]
+    messages = [
+        legacy.Message(7 + n, b"k", None if n == 1 else b"v%d" % n, magic, 1000 + n if magic else -1) for n in range(3)
+    ]
     data = legacy.encode(messages, codec)
     assert [row[0] for row in by_columns(data)] == [one.offset for one in legacy.decode(data)]
-    assert [row[1:4] for row in by_columns(data)] == [(one.timestamp, one.key, one.value) for one in legacy.decode(data)]
+    assert [row[1:4] for row in by_columns(data)] == [
+        (one.timestamp, one.key, one.value) for one in legacy.decode(data)
+    ]
 
 
-@settings(deadline=None, max_examples=200)
 @given(BATCHES, st.data())
 def test_a_damaged_batch_is_noticed_and_the_others_are_read(made: Any, chance: Any) -> None:
     """What is opened after a byte was changed is what the codec reads; only the batch with the byte may be lost."""

@@ -14,9 +14,11 @@ from ottla.pipeline import spark_home
 from ottla.pipeline.daemon import installed
 from ottla.pipeline.java import check_java, class_archive
 from ottla.pipeline.options import Source
+from ottla.pipeline.views import VIEWS
 from pyspark.sql.functions import count
 from pyspark.sql.functions import sum as sum_
 
+from ..support.poll import until
 from .conftest import Told
 from .story import CODECS, READ
 
@@ -49,7 +51,9 @@ def test_every_codec_is_read_of_every_kind_of_producer(spark: Any, told: Told) -
     """Whose records are those above: idempotent, transactional and neither."""
     frame = log(spark, told, topic="codecs,mixed").load().where("NOT control")
     kinds = frame.selectExpr("codec", "producerId >= 0 AS idempotent", "transactional").distinct().collect()
-    assert {tuple(row) for row in kinds} == {(codec, *kind) for codec in CODECS for kind in ((True, False), (True, True), (False, False))}
+    assert {tuple(row) for row in kinds} == {
+        (codec, *kind) for codec in CODECS for kind in ((True, False), (True, True), (False, False))
+    }
 
 
 @pytest.mark.parametrize("name", ["before", "after"])
@@ -77,8 +81,13 @@ def test_two_queries_over_one_frame_do_not_disturb_each_other(spark: Any, served
 def test_ranges_by_option_and_by_filter(spark: Any, served: Told) -> None:
     wanted = [row for row in served.read("codecs") if row[0] == 1 and 100 <= row[1] < 150]
     assert wanted
-    assert rows(log(spark, served, topic="codecs", partition=1, startingOffsets=100, endingOffsets=150).load()) == wanted
-    per_partition = {"startingOffsets": '{"codecs": {"0": -1, "1": 100, "2": -1}}', "endingOffsets": '{"codecs": {"1": 150}}'}
+    assert (
+        rows(log(spark, served, topic="codecs", partition=1, startingOffsets=100, endingOffsets=150).load()) == wanted
+    )
+    per_partition = {
+        "startingOffsets": '{"codecs": {"0": -1, "1": 100, "2": -1}}',
+        "endingOffsets": '{"codecs": {"1": 150}}',
+    }
     assert rows(log(spark, served, topic="codecs", **per_partition).load()) == wanted
     pushed = log(spark, served, topic="codecs", pushdown="true").load()
     assert rows(pushed.where("partition = 1 and offset >= 100 and offset < 150")) == wanted
@@ -88,11 +97,22 @@ def test_ranges_by_option_and_by_filter(spark: Any, served: Told) -> None:
     assert rows(log(spark, served, topic="codecs", startingTimestamp=first, endingTimestamp=last).load()) == wanted
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_says_what_it_means(spark: Any, served: Told, view: str) -> None:
+    log(spark, served, view=view).load().createOrReplaceTempView("described")
+    found = spark.sql("DESCRIBE described").collect()
+    assert [(row["col_name"], row["comment"]) for row in found] == [(one.name, one.meaning) for one in VIEWS[view]]
+
+
 def test_a_schema_is_a_projection(spark: Any, served: Told) -> None:
-    frame = log(spark, served, topic="codecs").schema("valueSize int, codec string, batchOffset long, position long").load()
+    frame = (
+        log(spark, served, topic="codecs").schema("valueSize int, codec string, batchOffset long, position long").load()
+    )
     assert frame.columns == ["valueSize", "codec", "batchOffset", "position"]
     counted = {r[0]: (r[1], r[2]) for r in frame.groupBy("codec").agg(count("*"), sum_("valueSize")).collect()}
-    assert set(counted) == set(CODECS)  # how many of each is librdkafka's choice: what does not get smaller it does not compress
+    assert set(counted) == set(
+        CODECS
+    )  # how many of each is librdkafka's choice: what does not get smaller it does not compress
     values = [row[4] for row in served.read("codecs")]
     assert sum(one[0] for one in counted.values()) == len(values)
     assert sum(one[1] for one in counted.values()) == sum(len(value) for value in values if value is not None)
@@ -104,10 +124,14 @@ def test_batches_and_indexes(spark: Any, served: Told) -> None:
     assert batches.selectExpr("sum(recordCount)", "sum(lastOffset - baseOffset + 1)").collect()[0][:] == (3000, 3000)
     index = log(spark, served, topic="codecs,exact", view="index").load()
     assert index.where("kind = 'transaction'").count() == 3
-    entries = index.where("kind = 'offset'").selectExpr("topic", "partition", "segment", "position", "offset as lastOffset")
+    entries = index.where("kind = 'offset'").selectExpr(
+        "topic", "partition", "segment", "position", "offset as lastOffset"
+    )
     assert entries.count() > 10
     everything = log(spark, served, view="batches", topic="codecs,exact").load()
-    assert entries.join(everything, ["topic", "partition", "segment", "position", "lastOffset"]).count() == entries.count()
+    assert (
+        entries.join(everything, ["topic", "partition", "segment", "position", "lastOffset"]).count() == entries.count()
+    )
 
 
 @pytest.mark.parametrize("view", ["records", "batches"])
@@ -116,14 +140,23 @@ def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Told, tmp_
     column = "offset" if view == "records" else "lastOffset"
 
     def begin(limit: int) -> Any:
-        source = spark.readStream.format("kafka-log").option("path", served.path).option("topic", "codecs").option("view", view)
+        source = (
+            spark.readStream.format("kafka-log")
+            .option("path", served.path)
+            .option("topic", "codecs")
+            .option("view", view)
+        )
         frame = source.option("maxOffsetsPerTrigger", limit).load().selectExpr("partition", f"{column} as at")
         writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("parquet")
         return writer.option("path", str(tmp_path / "out"))
 
     first = begin(700).trigger(processingTime="0 seconds").start()
-    while not first.lastProgress or first.lastProgress["batchId"] < 1:
+
+    def has_two_batches() -> bool:
         first.awaitTermination(0.1)
+        return bool(first.lastProgress) and first.lastProgress["batchId"] >= 1
+
+    until(has_two_batches, "the stream writes two batches", within=300)
     first.stop()
     begin(900).trigger(availableNow=True).start().awaitTermination()
     found = sorted((r[0], r[1]) for r in spark.read.parquet(str(tmp_path / "out")).collect())
@@ -134,11 +167,11 @@ def test_a_stream_goes_on_where_its_checkpoint_is(spark: Any, served: Told, tmp_
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"view": "pictures"}, "view is one of"),
-        ({"isolation": "serializable"}, "isolation is one of"),
-        ({"startingOffsets": "soon"}, "startingOffsets is a number"),
-        ({"endingOffsets": "{1"}, "endingOffsets is a number or like"),
-        ({"partition": "x"}, "partition is a number"),
+        ({"view": "pictures"}, "view must be one of"),
+        ({"isolation": "serializable"}, "isolation must be one of"),
+        ({"startingOffsets": "soon"}, "startingOffsets must be a number"),
+        ({"endingOffsets": "{1"}, "endingOffsets must be a number or JSON like"),
+        ({"partition": "x"}, "partition must be a number"),
     ],
 )
 def test_an_option_that_is_none(options: dict[str, str], said: str) -> None:
@@ -148,7 +181,11 @@ def test_an_option_that_is_none(options: dict[str, str], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"topic": "nothing"}, "no topic nothing"), ({"partition": "x"}, "partition is a number"), ({"path": "/nowhere/at/all"}, "/nowhere/at/all")],
+    [
+        ({"topic": "nothing"}, "does not contain the topics nothing"),
+        ({"partition": "x"}, "partition must be a number"),
+        ({"path": "/nowhere/at/all"}, "/nowhere/at/all"),
+    ],
 )
 def test_what_is_wrong_is_said(spark: Any, served: Told, options: dict[str, str], said: str) -> None:
     with pytest.raises(Exception, match=said):
@@ -176,7 +213,7 @@ def test_java_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     old.chmod(0o755)
-    with pytest.raises(RuntimeError, match="is 8"):
+    with pytest.raises(RuntimeError, match="is version 8"):
         check_java()
 
 

@@ -28,8 +28,14 @@ def target(epoch: int) -> tuple[str, Any, Any]:
     return "ConsumerGroupTargetAssignmentMetadata", {"group_id": "g"}, {"assignment_epoch": epoch}
 
 
-def current(name: str, epoch: int, *partitions: int, pending: tuple[int, ...] = (), state: int = 0) -> tuple[str, Any, Any]:
-    value = {"member_epoch": epoch, "state": state, "assigned_partitions": [{"topic_id": TOPIC, "partitions": list(partitions)}]}
+def current(
+    name: str, epoch: int, *partitions: int, pending: tuple[int, ...] = (), state: int = 0
+) -> tuple[str, Any, Any]:
+    value = {
+        "member_epoch": epoch,
+        "state": state,
+        "assigned_partitions": [{"topic_id": TOPIC, "partitions": list(partitions)}],
+    }
     value["partitions_pending_revocation"] = [{"topic_id": TOPIC, "partitions": list(pending)}]
     return "ConsumerGroupCurrentMemberAssignment", {"group_id": "g", "member_id": name}, value
 
@@ -58,16 +64,34 @@ def test_a_first_member_gets_everything() -> None:
 def test_a_partition_belongs_to_its_owner_until_it_is_given_back() -> None:
     timeline = Timeline()
     fed(timeline, *FIRST, at=100)
-    assert fed(timeline, member(B), metadata(3), target(3), current(A, 2, 0, pending=(1,), state=1), current(B, 3, state=2), at=200) == []
+    assert (
+        fed(
+            timeline,
+            member(B),
+            metadata(3),
+            target(3),
+            current(A, 2, 0, pending=(1,), state=1),
+            current(B, 3, state=2),
+            at=200,
+        )
+        == []
+    )
     assert fed(timeline, current(A, 3, 0), at=250) == [Change(250, 3, TOPIC, 1, None, None)]
-    assert fed(timeline, current(B, 3, 1), at=300) == [Change(300, 3, TOPIC, 1, B, f"client of {B}"), Rebalance(3, 200, 300, 2, 2, 1)]
+    assert fed(timeline, current(B, 3, 1), at=300) == [
+        Change(300, 3, TOPIC, 1, B, f"client of {B}"),
+        Rebalance(3, 200, 300, 2, 2, 1),
+    ]
 
 
 def test_what_a_member_leaves_behind_moves() -> None:
     timeline = Timeline()
     fed(timeline, *FIRST, member(B), metadata(3), target(3), current(A, 3, 0), current(B, 3, 1), at=100)
     steps = fed(timeline, *gone(A), metadata(4), target(4), current(B, 4, 0, 1), at=200)
-    assert steps == [Change(200, 3, TOPIC, 0, None, None), Change(200, 4, TOPIC, 0, B, f"client of {B}"), Rebalance(4, 200, 200, 1, 2, 1)]
+    assert steps == [
+        Change(200, 3, TOPIC, 0, None, None),
+        Change(200, 4, TOPIC, 0, B, f"client of {B}"),
+        Rebalance(4, 200, 200, 1, 2, 1),
+    ]
 
 
 def test_a_group_that_is_deleted_owns_nothing() -> None:
@@ -101,7 +125,9 @@ def test_a_classic_group_tells_whole_generations() -> None:
         Change(200, 2, "t", 1, "b", "c"),
         Rebalance(2, 190, 200, 2, 2, 1),
     ]
-    assert fed(timeline, generation(2, 190, a=assigned(0), b=assigned(1)), at=300) == [], "the same generation, written again"
+    assert fed(timeline, generation(2, 190, a=assigned(0), b=assigned(1)), at=300) == [], (
+        "the same generation, written again"
+    )
 
 
 @pytest.mark.parametrize("bytes_", ["", "00", "0001ffffffff", "0000000000017fff"])
@@ -112,7 +138,18 @@ def test_an_assignment_that_is_not_the_consumers_protocol_owns_nothing(bytes_: s
 
 def test_a_timeline_is_kept_between_the_parts_of_a_stream() -> None:
     whole, parts = Timeline(), Timeline()
-    records = [*FIRST, member(B), metadata(3), target(3), current(A, 3, 0), current(B, 3, 1), *gone(A), metadata(4), target(4), current(B, 4, 0, 1)]
+    records = [
+        *FIRST,
+        member(B),
+        metadata(3),
+        target(3),
+        current(A, 3, 0),
+        current(B, 3, 1),
+        *gone(A),
+        metadata(4),
+        target(4),
+        current(B, 4, 0, 1),
+    ]
     expected, found = [], []
     for n, record in enumerate(records):
         expected += whole.feed(*record, n)

@@ -1,7 +1,10 @@
-"""Transactions in a log: markers, the index of aborted ones, verification, recovery, and what compaction makes of them."""
+"""Transactions in a log: markers, the index of aborted ones, verification, recovery, and what compaction makes of
+them.
+"""
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 
@@ -10,12 +13,15 @@ from ottla.protocol import records
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Record, Template
 from ottla.storage import cleaning
-from ottla.storage.files import HandlePool, MemFiles
+from ottla.storage.aborted import aborted_between, packed_between, unpacked
+from ottla.storage.files import HandlePool
 from ottla.storage.index import AbortedIndex, AbortedTransaction
 from ottla.storage.log import Log
 from ottla.storage.producers import Producers
 from ottla.storage.recovery import open_now
 from ottla.storage.settings import LogSettings
+
+from ..support.memory_files import MemFiles
 
 DAY_MS = 86_400_000
 
@@ -24,17 +30,34 @@ DAY_MS = 86_400_000
 def files() -> MemFiles:
     made = MemFiles()
     made.make_directory("/d")
+    made.sync_directory("/")
     return made
 
 
 def open_log(files: MemFiles, clean: bool = True, recovery_point: int = 0, **settings: Any) -> Log:
-    compacted = {"cleanup_policy": ("compact",), "min_cleanable_dirty_ratio": 0.0, "segment_bytes": 150, "delete_retention_ms": DAY_MS}
-    return open_now(HandlePool(files, 8), "/d/t-0", LogSettings(**{**compacted, **settings}), 0, clean=clean, recovery_point=recovery_point)
+    compacted = {
+        "cleanup_policy": ("compact",),
+        "min_cleanable_dirty_ratio": 0.0,
+        "segment_bytes": 150,
+        "delete_retention_ms": DAY_MS,
+    }
+    return open_now(
+        HandlePool(files, 8),
+        "/d/t-0",
+        LogSettings(**{**compacted, **settings}),
+        0,
+        clean=clean,
+        recovery_point=recovery_point,
+    )
 
 
 def write(log: Log, pid: int | None, key: bytes, value: bytes | None = b"v", epoch: int = 0, sequence: int = 0) -> int:
     """A record, in a transaction of `pid` unless that is None."""
-    template = Template() if pid is None else Template(producer_id=pid, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    template = (
+        Template()
+        if pid is None
+        else Template(producer_id=pid, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    )
     data = records.encode([Record(key, value, 5)], template)
     return log.append(data, list(records.batches(data)), 0, 0).base_offset
 
@@ -57,7 +80,7 @@ def contents(log: Log) -> list[tuple[int, bytes | None]]:
 
 
 def aborted(log: Log) -> list[tuple[int, int, int]]:
-    return [(t.producer_id, t.first_offset, t.last_offset) for t in log.aborted_between(0, log.end_offset)]
+    return [(t.producer_id, t.first_offset, t.last_offset) for t in aborted_between(log, 0, log.end_offset)]
 
 
 # the index
@@ -75,9 +98,14 @@ def test_aborted_transactions_are_found_by_the_offsets_they_cover() -> None:
         (13, 40, [3, 4], False),
         (32, 99, [], False),
     ):
-        some, done = index.overlapping(offset, upper)
-        assert ([t.producer_id for t in some], done) == (found, is_all), (offset, upper)
+        some = index.overlapping(offset, upper, 9)
+        assert ([t.producer_id for t in some.found], some.is_all, some.upper) == (found, is_all, upper), (offset, upper)
+    some = index.overlapping(0, 40, 1)
+    assert ([t.producer_id for t in some.found], some.is_all, some.upper) == ([1, 2], True, 11)  # 2 is open at 10
     assert len(AbortedIndex(bytes(index.data) + b"torn")) == 4
+    assert index.is_sane(0, 32)
+    assert not index.is_sane(0, 31)
+    assert not AbortedIndex(bytes(index.data) + b"torn").is_sane(0, 32)
 
 
 def test_a_transaction_that_is_aborted_segments_later_is_listed(files: MemFiles) -> None:
@@ -88,12 +116,52 @@ def test_a_transaction_that_is_aborted_segments_later_is_listed(files: MemFiles)
     assert end(log, 1, committed=False) == 5
     assert len(log.segments) > 2
     assert aborted(log) == [(1, 0, 5)]
-    assert [t.last_stable_offset for t in log.aborted_between(0, 6)] == [6]
+    assert [t.last_stable_offset for t in aborted_between(log, 0, 6)] == [6]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_packed_entries_are_those_that_are_found_one_by_one(files: MemFiles, seed: int) -> None:
+    """Also of transactions that are open beyond the segments asked for, or began before them."""
+    chance, log, opened = random.Random(seed), open_log(files), set[int]()
+    for step in range(60):
+        pid = chance.choice((1, 2, 3))
+        if pid in opened and chance.random() < 0.4:
+            end(log, pid, committed=chance.random() < 0.4)
+            opened.discard(pid)
+        else:
+            write(log, pid, b"%d" % step)
+            opened.add(pid)
+    assert len(log.segments) > 3
+    for offset in range(0, log.end_offset, 3):
+        for upper in range(offset, log.end_offset, 5):
+            found = unpacked(packed_between(log, offset, upper), offset, upper)
+            assert sorted(found, key=lambda one: one.first_offset) == aborted_between(log, offset, upper)
+
+
+def test_a_plan_does_not_look_at_each_aborted_transaction(files: MemFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(files, segment_bytes=1 << 20)
+    for n in range(300):
+        write(log, 1, b"%d" % n, sequence=n)
+        end(log, 1, committed=False)
+    log.roll(0)
+    looks = 0
+    entry = AbortedIndex.entry
+
+    def counted(index: AbortedIndex, slot: int) -> AbortedTransaction:
+        nonlocal looks
+        looks += 1
+        return entry(index, slot)
+
+    monkeypatch.setattr(AbortedIndex, "entry", counted)
+    plan = cleaning.plan(log, log.end_offset, 0)
+    assert plan is not None
+    assert len(unpacked(plan.job(log.end_offset).aborted, 0, log.end_offset)) == 300
+    assert looks <= len(log.segments)
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_the_index_and_open_transactions_survive(files: MemFiles, clean: bool) -> None:
-    """After a crash the index is found anew, for transactions too that began in segments which need no recovery."""
+    """After a crash the index is made again, for transactions too that began in segments which need no recovery."""
     log = open_log(files)
     write(log, 1, b"a")
     write(log, 2, b"b")
@@ -140,7 +208,10 @@ def refused(call: Any) -> int:
 
 def header(pid: int, epoch: int = 0, sequence: int = 0) -> Any:
     return records.header_at(
-        records.encode([Record(None, b"v", 5)], Template(producer_id=pid, producer_epoch=epoch, base_sequence=sequence, transactional=True))
+        records.encode(
+            [Record(None, b"v", 5)],
+            Template(producer_id=pid, producer_epoch=epoch, base_sequence=sequence, transactional=True),
+        )
     )
 
 
@@ -156,7 +227,9 @@ def test_the_first_batch_needs_its_verification() -> None:
     producers.update(header(1), 0)
     assert producers.begin_verification(1, 0, 1, raises=True, now_ms=0) is None, "its transaction is open"
     producers.check_verified(1, 0, None)
-    assert refused(lambda: producers.begin_verification(1, -1, 1, raises=True, now_ms=0)) == Errors.INVALID_PRODUCER_EPOCH
+    assert (
+        refused(lambda: producers.begin_verification(1, -1, 1, raises=True, now_ms=0)) == Errors.INVALID_PRODUCER_EPOCH
+    )
 
 
 @pytest.mark.parametrize("raises", [True, False])

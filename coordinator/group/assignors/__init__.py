@@ -1,20 +1,29 @@
-"""Server-side assignors: pure functions from members, their subscriptions and present targets to new targets."""
+"""Server-side assignors: pure functions from members, their subscriptions and present targets to new targets.
+
+The assignors that come with the broker are written as generators: each `next` does a small part of the work and changes
+nothing outside, so that the assignment of a large group can be computed between other requests. `finished` runs one to
+its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..environment import Target
 
+PARTITIONS_PER_STEP = 256
+R = TypeVar("R")
+
 
 class AssignorFailed(Exception):
-    """An assignor could not or would not: the group keeps its assignment, the member is told UNKNOWN_SERVER_ERROR."""
+    """An assignor failed: the group keeps its assignment, and the member gets UNKNOWN_SERVER_ERROR."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member as an assignor sees it (KIP-848's AssignmentMemberSpec)."""
+    """A member as an assignor sees it (KIP-848's MemberSubscription and MemberAssignment)."""
 
     instance_id: str | None
     rack_id: str | None
@@ -23,20 +32,54 @@ class MemberSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as an assignor sees it (KIP-848's SubscribedTopicDescriber,
+    with the name): the racks of each partition's replicas.
+    """
+
+    name: str
+    partition_racks: Sequence[frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
-    """What an assignor is given. `members` are in the order in which Kafka's would be."""
+    """What an assignor receives. `members` are in the order of Kafka's members.
+
+    `topics` describes every subscribed topic for a user's assignor; it is empty for those that come with the broker,
+    which look at neither names nor racks, as in Kafka 4.4.
+    """
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]
     homogeneous: bool
+    topics: Mapping[bytes, TopicSpec] = field(default_factory=dict)
 
     def assigned(self) -> dict[tuple[bytes, int], str]:
-        """Who has what at present, of members that are there."""
-        return {(topic, p): member_id for member_id, m in self.members.items() for topic, of in m.target.items() for p in of}
+        """Returns the owner of each assigned partition, by topic id and partition."""
+        return {
+            (topic, p): member_id for member_id, m in self.members.items() for topic, of in m.target.items() for p in of
+        }
 
 
-Assignor = Callable[[Spec], Mapping[str, Target]]
+Assignment = Mapping[str, Target]
+Assignor = Callable[[Spec], Assignment]
+Steps = Generator[None, None, R]
+"""A computation that pauses at each yield and returns its result."""
 
 
-def as_sets(assignment: Mapping[str, Mapping[bytes, set[int]]]) -> dict[str, Target]:
-    return {member_id: {topic: frozenset(of) for topic, of in topics.items() if of} for member_id, topics in assignment.items()}
+def finished(steps: Steps[R]) -> R:
+    """Runs steps to their end without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+
+def as_sets(assignment: Mapping[str, Mapping[bytes, set[int]]]) -> Steps[Assignment]:
+    found: dict[str, Target] = {}
+    for member_id, topics in assignment.items():
+        found[member_id] = {topic: frozenset(of) for topic, of in topics.items() if of}
+        yield
+    return found

@@ -1,52 +1,68 @@
 """`uniform`: as even as subscriptions allow, moving as little as possible (UniformAssignor, both of its builders).
 
-Where all members have the same subscription each keeps up to its quota. Where they differ, topics are balanced one after the
-other among those who are subscribed to them, for at most sixteen rounds.
+Where all members have the same subscription each keeps up to its quota. Where they differ, topics are balanced one
+after the other among those who are subscribed to them, for at most sixteen rounds.
 """
 
 from __future__ import annotations
 
-from ..environment import Target
-from . import AssignorFailed, Spec, as_sets
+from . import PARTITIONS_PER_STEP, Assignment, AssignorFailed, Spec, Steps, as_sets, finished
 
 ROUNDS = 16
+Building = dict[str, dict[bytes, set[int]]]
 
 
-def assign(spec: Spec) -> dict[str, Target]:
-    if not spec.members:
-        return {}
+def assign(spec: Spec) -> Assignment:
+    return finished(steps(spec))
+
+
+def steps(spec: Spec) -> Steps[Assignment]:
     if not any(member.topic_ids for member in spec.members.values()):
         return {}
-    return as_sets(_Homogeneous(spec).build() if spec.homogeneous else _Heterogeneous(spec).build())
+    found = yield from (_Homogeneous(spec).build() if spec.homogeneous else _Heterogeneous(spec).build())
+    return (yield from as_sets(found))
 
 
 class _Homogeneous:
-    """Everyone is subscribed to the same topics."""
+    """All members are subscribed to the same topics."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self.topics = sorted(next(iter(spec.members.values())).topic_ids)
-        self.result: dict[str, dict[bytes, set[int]]] = {}
+        self.topics = next(iter(spec.members.values())).topic_ids
+        self.result: Building = {}
         self.short: list[tuple[str, int]] = []
-        assigned = spec.assigned()
-        every = [(topic, p) for topic in self.topics for p in range(spec.partition_counts[topic])]
-        self.free = [one for one in every if one not in assigned]
-        self.quota, self.extras = divmod(len(every), len(spec.members))
+        self.free: list[tuple[bytes, int]] = []
+        total = sum(spec.partition_counts[topic] for topic in self.topics)
+        self.quota, self.extras = divmod(total, len(spec.members))
 
-    def build(self) -> dict[str, dict[bytes, set[int]]]:
+    def build(self) -> Steps[Building]:
+        yield from self._find_free()
         for index, member_id in enumerate(self.spec.members):
             self._keep(index, member_id)
+            yield
         at = 0
         for member_id, missing in self.short:
             for topic, partition in self.free[at : at + missing]:
                 self.result[member_id].setdefault(topic, set()).add(partition)
             at += missing
+            yield
         if at < len(self.free):
             raise AssignorFailed("Partitions were left unassigned")
         return self.result
 
+    def _find_free(self) -> Steps[None]:
+        assigned: dict[bytes, set[int]] = {}
+        for member in self.spec.members.values():
+            for topic, of in member.target.items():
+                assigned.setdefault(topic, set()).update(of)
+            yield
+        for topic in sorted(self.topics):
+            taken = assigned.get(topic, ())
+            self.free += [(topic, p) for p in range(self.spec.partition_counts[topic]) if p not in taken]
+            yield
+
     def _keep(self, index: int, member_id: str) -> None:
-        """What a member may keep of its target; the rest is free again."""
+        """Keeps a part of a member's target; the other partitions can be assigned again."""
         quota, has_extra = self.quota, self.extras > 0
         quota += has_extra
         kept: dict[bytes, set[int]] = {}
@@ -69,33 +85,37 @@ class _Homogeneous:
 
 
 class _Heterogeneous:
-    """Subscriptions differ."""
+    """The subscriptions of the members differ."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.ids = list(spec.members)
         self.subscribers: dict[bytes, list[int]] = {}
-        for index, member in enumerate(spec.members.values()):
+        self.sizes = [0] * len(self.ids)
+        self.owners: dict[bytes, list[int]] = {}
+
+    def build(self) -> Steps[Building]:
+        for index, member in enumerate(self.spec.members.values()):
             for topic in sorted(member.topic_ids):
                 self.subscribers.setdefault(topic, []).append(index)
-        self.sizes = [0] * len(self.ids)
-        self.owners = {topic: [-1] * spec.partition_counts[topic] for topic in self.subscribers}
-
-    def build(self) -> dict[str, dict[bytes, set[int]]]:
+            yield
+        self.owners = {topic: [-1] * self.spec.partition_counts[topic] for topic in self.subscribers}
         for index, member in enumerate(self.spec.members.values()):
             for topic, partitions in member.target.items():
                 if topic in member.topic_ids:
                     for partition in partitions:
                         if partition < len(self.owners[topic]):
                             self._give(topic, partition, index)
+            yield
         topics = sorted(self.owners, key=self._topic_order)
         for topic in topics:
-            self._fill(topic)
-        self._balance([t for t in topics if len(self.subscribers[t]) >= 2])
-        result: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in self.ids}
+            yield from self._fill(topic)
+        yield from self._balance([t for t in topics if len(self.subscribers[t]) >= 2])
+        result: Building = {member_id: {} for member_id in self.ids}
         for topic, owners in self.owners.items():
             for partition, owner in enumerate(owners):
                 result[self.ids[owner]].setdefault(topic, set()).add(partition)
+            yield
         return result
 
     def _topic_order(self, topic: bytes) -> tuple[float, int, bytes]:
@@ -110,25 +130,30 @@ class _Heterogeneous:
         self.owners[topic][partition] = index
         self.sizes[index] += 1
 
-    def _fill(self, topic: bytes) -> None:
-        """Gives what nobody has to the least loaded, in turn."""
+    def _fill(self, topic: bytes) -> Steps[None]:
+        """Assigns the partitions that no member has to the least loaded members, in turn."""
         free = [p for p, owner in enumerate(self.owners[topic]) if owner == -1]
+        yield
         if not free:
             return
         balancer = _Balancer(self.sizes, self.subscribers[topic])
-        for partition in free:
+        for number, partition in enumerate(free, 1):
             self._give(topic, partition, balancer.least_loaded())
+            if number % PARTITIONS_PER_STEP == 0:
+                yield
 
-    def _balance(self, topics: list[bytes]) -> None:
+    def _balance(self, topics: list[bytes]) -> Steps[None]:
         last = -1
         for _ in range(ROUNDS):
             for index, topic in enumerate(topics):
                 if index == last:
                     return
-                if self._balance_topic(topic) or last == -1:
+                moved = yield from self._balance_topic(topic)
+                if moved or last == -1:
                     last = index
+                yield
 
-    def _balance_topic(self, topic: bytes) -> int:
+    def _balance_topic(self, topic: bytes) -> Steps[int]:
         """Moves partitions of a topic from the most to the least loaded; returns how many."""
         balancer = _Balancer(self.sizes, self.subscribers[topic])
         if balancer.imbalance <= 1:
@@ -150,6 +175,8 @@ class _Heterogeneous:
                 break
             self._give(topic, partition, least)
             moved += 1
+            if moved % PARTITIONS_PER_STEP == 0:
+                yield
         return moved
 
 
@@ -195,7 +222,7 @@ class _Balancer:
         return found
 
     def exclude_most_loaded(self) -> None:
-        """Takes the one that was handed out last out of the level."""
+        """Takes the member that was handed out last out of the level."""
         at, last = self.high_next + 1, self.high_end - 1
         self.members[at], self.members[last] = self.members[last], self.members[at]
         self.high_end -= 1

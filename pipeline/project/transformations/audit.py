@@ -1,4 +1,4 @@
-"""What is wrong with the logs."""
+"""Findings about the logs."""
 
 from ottla.pipeline.jobs import audit
 from ottla.pipeline.jobs.transactions import spans

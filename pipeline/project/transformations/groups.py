@@ -1,4 +1,4 @@
-"""Consumer groups and share groups: how far behind they are, who owned what, how records were delivered."""
+"""Consumer groups and share groups: their lag, the owners of partitions, the deliveries of records."""
 
 from ottla.pipeline.jobs import lag as lags
 from ottla.pipeline.jobs import rebalances as owners

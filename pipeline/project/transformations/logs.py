@@ -1,4 +1,4 @@
-"""What the logs say, as tables. The others are made of these."""
+"""The content of the logs as tables, from which the other tables are derived."""
 
 import os
 
@@ -38,5 +38,9 @@ def files() -> DataFrame:
 
 @dp.table
 def internal() -> DataFrame:
-    """A stream: each run adds what the logs of Kafka's own topics got since the last one."""
-    return spark.readStream.format("kafka-log").options(path=DIRECTORY, view="internal", isolation="read_committed", mode="dropmalformed").load()
+    """A stream: each run adds the new records of Kafka's internal topics."""
+    return (
+        spark.readStream.format("kafka-log")
+        .options(path=DIRECTORY, view="internal", isolation="read_committed", mode="dropmalformed")
+        .load()
+    )

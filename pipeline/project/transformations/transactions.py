@@ -1,4 +1,4 @@
-"""Transactions, and what held last stable offsets."""
+"""Transactions, and those that held back last stable offsets."""
 
 from ottla.pipeline.jobs import transactions as of
 from pyspark import pipelines as dp

@@ -1,0 +1,29 @@
+"""Addresses of clients and of hosts."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+Address = IPv4Address | IPv6Address
+
+
+def address(text: str) -> Address | None:
+    """Returns the address that a text is; None for the name of a host. An IPv4 address over IPv6 is an IPv4 address."""
+    try:
+        found = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
+
+
+def addresses_of(host: str) -> list[Address]:
+    """Returns the addresses of a host; none if there are none. It may wait for another machine: call it in a thread."""
+    own = address(host)
+    if own is not None:
+        return [own]
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return [one for *_, where in found if (one := address(str(where[0]))) is not None]

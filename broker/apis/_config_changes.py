@@ -1,0 +1,225 @@
+"""Helpers of AlterConfigs and IncrementalAlterConfigs: checks of the resources, and the shape of the reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol import messages
+from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, keys
+from ...protocol.errors import ApiError, Errors
+from ..config import relations as config_relations
+from ..config.listener_values import PREFIX as LISTENER_PREFIX
+from ..error_places import CONTROLLER, Place, Text, array, codes
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._listener_changes import PRINCIPAL_BUILDER, check_listeners, check_threads, is_of_one_broker, not_taken
+
+if TYPE_CHECKING:
+    Resource = (
+        messages.AlterConfigsRequest.AlterConfigsResource | messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+    )
+    Change = messages.AlterConfigsRequest.AlterableConfig | messages.IncrementalAlterConfigsRequest.AlterableConfig
+    R = TypeVar(
+        "R",
+        messages.AlterConfigsRequest.AlterConfigsResource,
+        messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
+    )
+    Response = TypeVar("Response", messages.AlterConfigsResponse, messages.IncrementalAlterConfigsResponse)
+
+TOPICS = Check(Operation.ALTER_CONFIGS, ResourceType.TOPIC, "resources.resource_name", Refusal.ELEMENT)
+GROUPS = Check(Operation.ALTER_CONFIGS, ResourceType.GROUP, "resources.resource_name", Refusal.ELEMENT)
+BROKERS = Check(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
+OF_EACH_RESOURCE = (
+    Place(
+        "each resource",
+        CONTROLLER
+        + codes(
+            "UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED "
+            "GROUP_AUTHORIZATION_FAILED CLUSTER_AUTHORIZATION_FAILED INVALID_CONFIG INVALID_REQUEST "
+            "POLICY_VIOLATION"
+        ),
+        (array("responses", "resources", type="resource_type", resource="resource_name"),),
+        text=Text.OWN,
+    ),
+)
+CLEANER_THREADS = "log.cleaner.threads"
+REPORTERS = "metric.reporters"
+REPORTER_CLASSES = ("org.apache.kafka.common.metrics.JmxReporter",)
+RATES = {
+    name: ConfigKey(name, "LONG", str((1 << 63) - 1), "[0,...]", True, False)
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
+"""Keys that only have dynamic values (QuotaConfig); they have no effect."""
+C = TypeVar("C")
+Outcomes = dict[tuple[int, str], ApiError | None]
+"""The outcome of each resource of a request, by its type and name: an error, None where it was altered."""
+THREADS = (
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "background.threads",
+)
+
+
+def checked(resources: Iterable[R], check: Callable[[R], C]) -> tuple[list[tuple[int, str, C]], Outcomes]:
+    """Returns the result of `check` for each resource, by type and name, and the errors of those that it refuses.
+
+    A resource that the request names more than once is refused without a check.
+    """
+    resources = list(resources)
+    refused = repeated(resources)
+    wanted: list[tuple[int, str, C]] = []
+    for resource in resources:
+        key: tuple[int, str] = (resource.resource_type, resource.resource_name)
+        if key not in refused:
+            try:
+                wanted.append((*key, check(resource)))
+            except ApiError as error:
+                refused[key] = error
+    return wanted, refused
+
+
+def outcomes(
+    wanted: Iterable[tuple[int, str, object]], errors: Iterable[ApiError | None], refused: Outcomes
+) -> Outcomes:
+    """Returns the outcome of every resource: from the controller, or from the checks before it."""
+    return {(kind, name): error for (kind, name, _), error in zip(wanted, errors, strict=True)} | refused
+
+
+def repeated(resources: Sequence[Resource]) -> Outcomes:
+    """Returns an error for each resource that the request names more than once."""
+    counts = Counter((r.resource_type, r.resource_name) for r in resources)
+    error = ApiError(Errors.INVALID_REQUEST, "Each resource must appear at most once.")
+    return {key: error for key, count in counts.items() if count > 1}
+
+
+def check_values(changes: Iterable[Change]) -> None:
+    """Raises ApiError(INVALID_REQUEST): there are keys without a value."""
+    null = [c.name for c in changes if c.value is None]
+    if null:
+        raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+
+
+def check_resource(
+    context: Context,
+    resource: Resource,
+    names: list[str],
+    values: list[tuple[str, str | None]],
+) -> None:
+    """Raises ApiError for a resource that cannot be altered, or not with these values."""
+    if resource.resource_type == TOPIC:
+        TOPICS.require(context, resource.resource_name)
+        return
+    if resource.resource_type == GROUP:
+        GROUPS.require(context, resource.resource_name)
+        if not resource.resource_name:
+            raise ApiError(Errors.INVALID_REQUEST, "Default group resources are not allowed.")
+        return
+    if resource.resource_type not in (BROKER, CLIENT_METRICS):
+        raise ApiError(Errors.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    BROKERS.require(context)
+    if resource.resource_type == CLIENT_METRICS:
+        return
+    name = resource.resource_name
+    if name and not name.lstrip("-").isdigit():
+        raise ApiError(Errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if name and name != str(context.node_id):
+        raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id}, but received {name}")
+    fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic_broker_keys())
+    if fixed:
+        raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    only_by_listener = sorted(n for n in names if n in keys("broker") and n.startswith("ssl."))
+    if only_by_listener:
+        text = "These security configs can be dynamically updated only per-listener using the listener prefix"
+        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
+    unknown = dict(values).get(PRINCIPAL_BUILDER)
+    if unknown is not None and unknown != keys("broker")[PRINCIPAL_BUILDER].default:
+        text = f"Invalid value {unknown} for configuration {PRINCIPAL_BUILDER}: Class {unknown} could not be found."
+        raise ApiError(Errors.INVALID_REQUEST, text)
+    of_listeners = sorted(n for n in names if n.startswith(LISTENER_PREFIX) or is_of_one_broker(n))
+    if of_listeners and not name:
+        text = "Cannot update these configs at default cluster level, broker id must be specified"
+        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_listeners)}]")
+    for key_name, value in values:
+        key = RATES.get(key_name) or keys("broker").get(key_name)
+        try:
+            if key is not None:
+                key.parse(value)
+        except ConfigInvalid as error:
+            raise ApiError(Errors.INVALID_REQUEST, str(error)) from None
+    changes: dict[str, str | None] = dict.fromkeys(names)
+    _check_together(context, name, changes | dict(values))
+    check_listeners(context.broker, changes | dict(values))
+
+
+def _check_together(context: Context, name: str, changes: dict[str, str | None]) -> None:
+    """Raises ApiError for values that contradict other values in force.
+    `name`: the broker, or empty for all brokers.
+    """
+    broker = context.broker
+    found = dict(broker.config.values)
+    for resource in ("", str(context.node_id)):
+        dynamic: dict[str, str | None] = {
+            **broker.image.config_of(BROKER, resource),
+            **(changes if resource == name else {}),
+        }
+        found |= {
+            k: keys("broker")[k].parse(value)
+            for k, value in dynamic.items()
+            if value is not None and k in keys("broker")
+        }
+    wrong = config_relations.refused(found)
+    if wrong is not None:
+        relation, words = wrong
+        # Kafka checks these keys in Java, the others in Scala
+        is_groups = relation.keys[0].startswith(("group.", "share."))
+        raise ApiError(Errors.INVALID_REQUEST, words if is_groups else f"requirement failed: {words}")
+    for key in THREADS:
+        if found[key] != (present := broker.settings.value(key)):
+            check_threads(key, found[key], present)
+    if found["max.connections"] <= 0:
+        raise not_taken(f"Invalid max.connections {found['max.connections']}")
+    cleaners, present = found[CLEANER_THREADS], broker.settings.value(CLEANER_THREADS)
+    if cleaners > present * 2:
+        raise not_taken(f"Log cleaner threads cannot be increased to more than double the current value {present}")
+    if cleaners < present // 2:
+        raise not_taken(f"Log cleaner threads cannot be reduced to less than half the current value {present}")
+    if found[REPORTERS] != broker.settings.value(REPORTERS) and set(found[REPORTERS]) - set(REPORTER_CLASSES):
+        raise not_taken(
+            f"Validation of dynamic config update of Set({REPORTERS}) failed with class class "
+            "kafka.server.DynamicMetricsReporters"
+        )
+
+
+def answer(
+    response_class: type[Response],
+    resources: Sequence[Resource],
+    errors: Outcomes,
+) -> Response:
+    """Returns the reply with the outcome of each resource, in their order."""
+    response, part = response_class(), response_class.AlterConfigsResourceResponse
+    for kind, name in ((r.resource_type, r.resource_name) for r in resources):
+        error = errors.get((kind, name))
+        response.responses.append(
+            part(
+                resource_type=kind,
+                resource_name=name,
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else _message(error),
+            )
+        )
+    return response
+
+
+def _message(error: ApiError) -> str | None:
+    """Returns the message of an error; Kafka gives none where it refuses the cluster, or for unknown errors."""
+    return None if error.code in (Errors.UNKNOWN_SERVER_ERROR, BROKERS.code) else error.message_or_default

@@ -1,0 +1,100 @@
+"""Helpers of the group APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from ...coordinator.group.environment import Client
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol.errors import Errors
+from ..error_places import COORDINATOR, ITSELF, Place, array, codes
+from ..limits import GROUP_SIZE
+from ..net.answers import Answers
+from ..net.context import Context
+from ..security.authorization import Check, Refusal, authorized_operations
+from ..steps import off_loop
+from ..turn import Turn
+
+
+class Described(Protocol):
+    """A group as the three APIs describe it."""
+
+    error_code: int
+    authorized_operations: int
+    members: Any
+
+
+G = TypeVar("G", bound=Described)
+MATCHES = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics that a regular expression matches", Refusal.LEFT_OUT)
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+OF_EACH_GROUP = (
+    Place(
+        "each group",
+        COORDINATOR
+        + codes(
+            "INVALID_GROUP_ID TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+            "INVALID_REQUEST GROUP_ID_NOT_FOUND"
+        ),
+        (array("groups", "group_ids", group=("group_id", ITSELF)),),
+    ),
+)
+
+
+def client_of(context: Context) -> Client:
+    """Returns the client of a request, as groups store it."""
+    may_describe = None if context.authorizer is None else partial(MATCHES.allows, context)
+    return Client(context.client_id or "", context.peer.host, context.version, may_describe)
+
+
+async def describe_each(
+    context: Context,
+    group_ids: Iterable[str],
+    with_operations: bool,
+    describe: Callable[[str], tuple[G, Iterator[object]]],
+) -> list[G]:
+    """Returns the `groups` of the reply: the description of each group with its members, and with the operations that
+    the client may do if they are asked for.
+    """
+    answers = Answers(context)
+    groups: list[G] = answers.array("groups")
+    for group_id in group_ids:
+        out, members = describe(group_id)
+        if with_operations and out.error_code == 0:
+            out.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
+        out.members = answers.array("groups.members")
+        for member in members:
+            await answers.add("groups.members", member)
+        await answers.add("groups", out)
+    return groups
+
+
+def note_full(context: Context, group_id: str, code: int) -> None:
+    """Counts that a group has reached its own size."""
+    if code == Errors.GROUP_MAX_SIZE_REACHED:
+        context.broker.limits.reached(GROUP_SIZE, f"group {group_id}")
+
+
+async def try_expression(turn: Turn, expression: str) -> None:
+    """Compiles a slow regular expression in a thread, for whoever needs it afterwards."""
+    from ...coordinator.group.regex import is_slow, tried
+
+    if is_slow(expression):
+        await off_loop(turn, partial(tried, expression))
+
+
+def may_describe_all(context: Context, check: Check, topics: Iterable[str]) -> bool:
+    """Whether the client may describe all topics of a described group."""
+    return context.authorizer is None or all(check.allows(context, topic) for topic in dict.fromkeys(topics))
+
+
+def supports_consumer_groups(context: Context) -> bool:
+    """Whether the finalized `group.version` supports KIP-848
+    and `group.coordinator.rebalance.protocols` contains `consumer`.
+    """
+    broker = context.broker
+    return (
+        "consumer" in broker.config["group.coordinator.rebalance.protocols"]
+        and int(broker.image.features.get("group.version", 0)) >= 1
+    )

@@ -1,0 +1,122 @@
+"""Checks of dynamic values that concern listeners (Kafka's DynamicListenerConfig and SocketServer).
+
+Kafka takes the keys of SASL while it runs and uses them for new listeners, which a KRaft broker cannot open: they are
+checked, stored and shown. So they are in ottla. Certificates, numbers and rates of connections take effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...coordinator.metadata.state import BROKER
+from ...protocol.config_def import keys
+from ...protocol.errors import ApiError, Errors
+from ..broker import Broker
+from ..config.config import Config, ConfigError
+from ..config.listener_checks import listener_faults
+from ..config.listener_values import PREFIX, invalid_values
+from ..tls.listener import STORES
+from ..tls.stores import StoreError
+
+PRINCIPAL_BUILDER = "principal.builder.class"
+LISTENERS, MAP = "listeners", "listener.security.protocol.map"
+THREADS = "num.network.threads"
+CHANGEABLE = ("max.connections", "max.connection.creation.rate", THREADS, *STORES)
+"""The keys of a listener that may get another value while it is open."""
+
+Changes = Mapping[str, str | None]
+
+
+def is_of_one_broker(name: str) -> bool:
+    """Whether a key cannot have a value for all brokers, because it belongs to their listeners."""
+    return name in keys("broker") and (name.startswith("sasl.") or name in (LISTENERS, MAP, PRINCIPAL_BUILDER))
+
+
+def not_taken(reason: str) -> ApiError:
+    """Returns the error of a value that a part of the running broker refuses."""
+    return ApiError(
+        Errors.INVALID_REQUEST,
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for configuration Invalid "
+        "dynamic configuration",
+    )
+
+
+def check_threads(key: str, wanted: int, present: int) -> None:
+    """A number of threads may change by a factor of two at most. Kafka checks this; ottla has no such threads."""
+    text = f"Dynamic thread count update validation failed for {key}={wanted}, value should"
+    if wanted < present // 2:
+        raise not_taken(f"{text} be at least half the current value {present}")
+    if wanted > present * 2:
+        raise not_taken(f"{text} not be greater than double the current value {present}")
+
+
+def check_listeners(broker: Broker, changes: Changes) -> None:
+    """Raises ApiError for values of listeners that are invalid, that cannot change while the broker runs, or that their
+    TLS cannot use. `changes`: None where a key loses its value.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    names = [one.name for one in broker.config.listeners]
+    for _, error in invalid_values(given, dict.fromkeys(names)):
+        raise ApiError(Errors.INVALID_REQUEST, str(error))
+    for name in names:
+        most = given.get(f"{PREFIX}{name.lower()}.max.connections")
+        if most is not None and int(most) <= 0:
+            raise not_taken(f"Invalid max.connections {most.strip()}")
+        threads = given.get(f"{PREFIX}{name.lower()}.{THREADS}")
+        if threads is not None:
+            check_threads(THREADS, int(threads), broker.settings.of_listener(name)[THREADS])
+    _check_named(broker, given)
+    _check_fixed(broker, names, changes)
+    _check_tls(broker, changes)
+
+
+def _check_named(broker: Broker, given: Mapping[str, str]) -> None:
+    """Checks other listeners, or other security protocols: a KRaft broker can neither open nor close listeners."""
+    if LISTENERS not in given and MAP not in given:
+        return
+    before = broker.config
+    values = {name: keys("broker")[name].parse(given[name]) for name in (LISTENERS, MAP) if name in given}
+    after = replace(before, values={**before.values, **values}, given={**before.given, **given})
+    for _, words in _faults(after):
+        raise ApiError(Errors.INVALID_REQUEST, words)
+    for one in before.listeners:
+        if before.security_protocol(one.name) is not after.security_protocol(one.name):
+            raise not_taken(f"Security protocol cannot be updated for existing listener ListenerName({one.name})")
+    if {one.name for one in before.listeners} != {one.name for one in after.listeners}:
+        raise not_taken("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
+
+
+def _faults(config: Config) -> list[tuple[str, str]]:
+    try:
+        return list(listener_faults(config))
+    except ConfigError as error:
+        return [(LISTENERS, error.reason)]
+
+
+def _check_fixed(broker: Broker, names: list[str], changes: Changes) -> None:
+    """Kafka lets no key of all listeners change as long as an open listener has stored values of its own that cannot
+    take effect.
+    """
+    stored = broker.image.config_of(BROKER, str(broker.config.node_id))
+    if all(stored.get(name) == value or not is_of_one_broker(name) for name, value in changes.items()):
+        return
+    for name in names:
+        prefix = f"{PREFIX}{name.lower()}."
+        if any(key.startswith(prefix) and key.removeprefix(prefix) not in CHANGEABLE for key in stored):
+            raise not_taken(
+                f"Configs cannot be updated dynamically for existing listener ListenerName({name}), restart broker or "
+                "create a new listener for update"
+            )
+
+
+def _check_tls(broker: Broker, changes: Changes) -> None:
+    for listener in broker.tls.values():
+        values = broker.settings.of_listener(listener.name, changes)
+        if any(name.startswith(values.prefix + "ssl.") for name in changes):
+            try:
+                listener.check(values)
+            except StoreError as error:
+                raise not_taken(
+                    f"Validation of dynamic config update of SSLFactory failed: {error.java}: {error}"
+                ) from None

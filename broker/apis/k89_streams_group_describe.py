@@ -1,0 +1,64 @@
+"""StreamsGroupDescribe, versions 0 and 1: describes streams groups: epochs, topology, members and tasks (KIP-1071).
+
+**Versions**
+- 1 the assignor, and a description of the topology if one is stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...coordinator.group.streams import description
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ..net.context import Context
+from ..security.authorization import Check, Refusal
+from ._groups import OF_EACH_GROUP, describe_each, may_describe_all
+from ._streams_groups import check_enabled
+
+GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
+TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.topology", Refusal.ELEMENT)
+AUTHORIZATION = (GROUPS, TOPICS)
+ERRORS = OF_EACH_GROUP
+HIDDEN = "The described group uses topics that the client is not authorized to describe."
+NOT_STORED = 1  # of a description of the topology
+
+
+async def handle(
+    context: Context, request: messages.StreamsGroupDescribeRequest
+) -> messages.StreamsGroupDescribeResponse:
+    def describe(group_id: str) -> description.Described:
+        return _describe(context, group_id, request.include_topology_description)
+
+    found = await describe_each(context, request.group_ids, request.include_authorized_operations, describe)
+    return messages.StreamsGroupDescribeResponse(groups=found)
+
+
+def _describe(context: Context, group_id: str, is_wanted: bool) -> description.Described:
+    """`is_wanted`: whether the client wants a description of the topology."""
+    try:
+        check_enabled(context)
+        GROUPS.require(context, group_id)
+        if not group_id:
+            raise ApiError(Errors.INVALID_GROUP_ID)
+        found, members = context.broker.groups.read(
+            group_id, lambda shard, as_of: description.describe(shard, group_id, as_of)
+        )
+        if is_wanted:
+            found.topology_description_status = NOT_STORED
+        if not may_describe_all(context, TOPICS, _topics(found)):
+            raise ApiError(TOPICS.code, HIDDEN)
+        return found, members
+    except ApiError as error:
+        g = messages.StreamsGroupDescribeResponse.DescribedGroup
+        return error.put_into(g(group_id=group_id), with_default=False), iter(())
+
+
+def _topics(group: messages.StreamsGroupDescribeResponse.DescribedGroup) -> Iterator[str]:
+    """Yields the topics of the topology of a group."""
+    for one in (group.topology.subtopologies or ()) if group.topology is not None else ():
+        yield from one.source_topics
+        yield from one.repartition_sink_topics
+        for topic in (*one.repartition_source_topics, *one.state_changelog_topics):
+            yield topic.name

@@ -1,0 +1,106 @@
+"""Lists Kafka's broker keys that have no effect in ottla, with the reason, and makes the warnings about given keys.
+
+A test derives from the code which keys are read: each key is either read or matches a pattern below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...protocol.config_def import ConfigKey
+
+_REASONS: dict[str, str] = {
+    "OpenSSL takes the place of Java's providers": """
+        ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.provider ssl.secure.random.implementation
+        security.providers""",
+    "ottla accepts Kerberos tickets and gets none itself": """
+        sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.*""",
+    "ottla is no client of an authorization server": """
+        sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.* sasl.oauthbearer.jwt.retriever.class
+        sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url""",
+    "ottla is no client of other brokers": """
+        sasl.client.* sasl.login.* sasl.mechanism.controller.protocol ssl.endpoint.identification.algorithm""",
+    "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
+    "every partition has one replica": """
+        replica.* num.replica.* replication.quota.* auto.leader.rebalance.enable leader.imbalance.*
+        unclean.leader.election.interval.ms alter.log.dirs.* controlled.shutdown.enable""",
+    "the broker is its own controller": """
+        controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
+        controller.quorum.election.* controller.quorum.fetch.* controller.quorum.request.*
+        controller.quorum.retry.* broker.heartbeat.interval.ms broker.session.timeout.ms
+        initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.* metadata.log.dir
+        metadata.log.segment.* metadata.log.max.snapshot.interval.ms internal.metadata.*
+        unstable.feature.versions.enable""",
+    "ottla has no such thread pool, queue or buffer": """
+        num.io.threads num.network.threads background.threads num.recovery.threads.per.data.dir
+        group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
+        queued.max.requests queued.max.request.bytes *.purgatory.purge.interval.requests *.append.linger.ms
+        *.load.buffer.size *.cached.buffer.max.bytes group.*.assignor.offload.enable log.cleaner.threads
+        log.cleaner.io.* log.cleaner.dedupe.buffer.size""",
+    "ottla exports its metrics at the lab's port": """
+        metric.reporters kafka.metrics.* metrics.num.samples metrics.sample.window.ms""",
+    "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",
+    "ottla uses the operating system's defaults": """
+        socket.*.buffer.bytes socket.listen.backlog.size socket.connection.setup.timeout.*""",
+    "ottla does this when it is due, not periodically": """
+        log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
+        producer.id.expiration.check.interval.ms share.coordinator.state.topic.prune.interval.ms""",
+    "ottla places new partitions in every log directory": "cordoned.log.dirs",
+}
+WITHOUT_EFFECT: dict[str, str] = {
+    pattern: reason for reason, patterns in _REASONS.items() for pattern in patterns.split()
+}
+"""Patterns of keys, each with one `*` at most, and the reason why these keys have no effect. The first pattern that
+matches counts.
+"""
+
+_LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
+PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")  # the rest of the key belongs to a plug-in
+
+
+def without_effect(name: str) -> str | None:
+    """Returns the reason why a broker key has no effect; None if the key has an effect."""
+    return next((reason for pattern, reason in WITHOUT_EFFECT.items() if _matches(name, pattern)), None)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a key matches a pattern. Every start of a broker asks that for all patterns: `fnmatch` would compile
+    each.
+    """
+    start, star, end = pattern.partition("*")
+    if not star:
+        return name == pattern
+    return len(name) >= len(start) + len(end) and name.startswith(start) and name.endswith(end)
+
+
+def warnings(given: Mapping[str, str], where: Mapping[str, str], known: Mapping[str, ConfigKey]) -> list[str]:
+    """Returns a warning for each given key without effect. Warnings do not contain the value, which may be a secret."""
+    found = []
+    for name, text in given.items():
+        if name in known:
+            key, reason = known[name], without_effect(name)
+            if reason is not None and key.parse(text) != key.parse(key.default):
+                found.append(f"{where[name]}: configuration key {name!r} has no effect: {reason}")
+        elif not _is_known(name, known):
+            near = nearest(name, known)
+            hint = f" (did you mean {near!r}?)" if near else ""
+            found.append(f"{where[name]}: unknown configuration key {name!r}{hint}; ignored")
+    return found
+
+
+def _is_known(name: str, known: Mapping[str, ConfigKey]) -> bool:
+    """Whether Kafka accepts a key because it belongs to a plug-in, or to one listener (and SASL mechanism)."""
+    listener = _LISTENER_KEY.fullmatch(name)
+    if listener is None:
+        return name.startswith(PREFIXES)
+    key = listener["key"]
+    return key in known or key.partition(".")[2] in known
+
+
+def nearest(name: str, known: Mapping[str, ConfigKey]) -> str | None:
+    """Returns the known key that is most similar to `name`; None if no key is similar."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name.lower().replace("_", "."), known, n=1, cutoff=0.8)
+    return found[0] if found else None

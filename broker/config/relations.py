@@ -1,0 +1,208 @@
+"""Relations between broker keys that Kafka checks at start and for dynamic changes.
+
+The order is Kafka's (KafkaConfig.validateValues, GroupCoordinatorConfig, ShareGroupConfig), so that of several
+violations the same one is reported. Kafka's checks of quorum voters and controller listeners are left out: an ottla
+broker is its own controller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...protocol import compression
+
+MIB = 1 << 20
+_HOST = re.compile(r"[\[\]0-9A-Za-z\-%._:]+")
+
+Values = Mapping[str, Any]
+
+
+class Relation(NamedTuple):
+    """Keys whose values must fit together, and Kafka's message if they do not."""
+
+    keys: tuple[str, ...]
+    holds: Callable[[Values], bool]
+    words: str | Callable[[Values], str]
+
+
+def _at_least(name: str, other: str) -> Relation:
+    return Relation((name, other), lambda v: v[name] >= v[other], f"{name} must be greater than or equal to {other}")
+
+
+def _at_most(name: str, other: str) -> Relation:
+    return Relation((name, other), lambda v: v[name] <= v[other], f"{name} must be less than or equal to {other}")
+
+
+def _less(name: str, other: str) -> Relation:
+    return Relation((name, other), lambda v: v[name] < v[other], f"{name} must be less than {other}")
+
+
+def in_ms(values: Values, in_milliseconds: str, *others: tuple[str, int]) -> int:
+    """Returns the value of the first key that is set, in milliseconds; a negative number of hours or minutes becomes
+    -1.
+    """
+    if values[in_milliseconds] is not None:
+        return int(values[in_milliseconds])
+    for name, factor in others:
+        if values[name] is not None:
+            return int(values[name]) * factor if values[name] >= 0 else -1
+    return -1
+
+
+def _retention(values: Values) -> bool:
+    return in_ms(values, "log.retention.ms", ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)) != 0
+
+
+def _dedupe(values: Values) -> bool:
+    threads = values["log.cleaner.threads"]
+    return bool(threads > 0 and values["log.cleaner.dedupe.buffer.size"] // threads > MIB)
+
+
+def overrides(values: Values) -> dict[str, int]:
+    """Parses `max.connections.per.ip.overrides`: the connection limit by host. Raises ValueError if it is malformed."""
+    found = {}
+    for entry in filter(None, (one.strip() for one in values["max.connections.per.ip.overrides"].split(","))):
+        host, _, count = entry.rpartition(":")
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"max.connections.per.ip.overrides contains invalid addresses : {host}")
+        found[host] = int(count)
+    return found
+
+
+def _overrides_parse(values: Values) -> bool:
+    try:
+        return all(count >= 0 for count in overrides(values).values())
+    except ValueError:
+        return False
+
+
+def _cordoned(values: Values) -> bool:
+    cordoned = values["cordoned.log.dirs"]
+    return cordoned == ["*"] or set(cordoned) <= set(values["log.dirs"] or values["log.dir"])
+
+
+def _codec(name: str) -> Relation:
+    return Relation(
+        (name,), lambda v: 0 <= v[name] < len(compression.NAMES), lambda v: f"Unknown compression type id: {v[name]}"
+    )
+
+
+def _group(kind: str) -> list[Relation]:
+    """Relations of one kind of groups: interval, session and assignment, each within its bounds (KIP-848, KIP-932,
+    KIP-1071, KIP-1240).
+    """
+    found = []
+    for what in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+        low, value, high = (f"group.{kind}.{part}{what}" for part in ("min.", "", "max."))
+        found += [_at_least(high, low), _at_least(value, low), _at_most(value, high)]
+    return [*found, _less(f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms")]
+
+
+RELATIONS: tuple[Relation, ...] = (
+    Relation(
+        ("log.roll.ms", "log.roll.hours"),
+        lambda v: in_ms(v, "log.roll.ms", ("log.roll.hours", 3_600_000)) >= 1,
+        "log.roll.ms must be greater than or equal to 1",
+    ),
+    Relation(
+        ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+        lambda v: v["log.roll.jitter.ms"] is None or v["log.roll.jitter.ms"] >= 0,
+        "log.roll.jitter.ms must be greater than or equal to 0",
+    ),
+    Relation(
+        ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+        _retention,
+        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+    ),
+    Relation(
+        ("log.cleaner.dedupe.buffer.size", "log.cleaner.threads"),
+        _dedupe,
+        "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+    ),
+    Relation(
+        ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+        lambda v: v["replica.fetch.wait.max.ms"] <= v["replica.socket.timeout.ms"],
+        "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary socket "
+        "timeouts",
+    ),
+    Relation(
+        ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+        lambda v: v["replica.fetch.wait.max.ms"] <= v["replica.lag.time.max.ms"],
+        "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms to prevent "
+        "frequent changes in ISR",
+    ),
+    Relation(
+        ("queued.max.request.bytes", "socket.request.max.bytes"),
+        lambda v: v["queued.max.request.bytes"] <= 0 or v["queued.max.request.bytes"] >= v["socket.request.max.bytes"],
+        "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
+    ),
+    Relation(
+        ("max.connections.per.ip.overrides",),
+        _overrides_parse,
+        "max.connections.per.ip.overrides must be a list of host:number, each host an address or a name",
+    ),
+    Relation(
+        ("max.connections.per.ip", "max.connections.per.ip.overrides"),
+        lambda v: v["max.connections.per.ip"] != 0 or bool(overrides(v)),
+        "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
+    ),
+    Relation(
+        ("connections.max.idle.ms", "connection.failed.authentication.delay.ms"),
+        lambda v: (
+            v["connections.max.idle.ms"] < 0
+            or v["connection.failed.authentication.delay.ms"] < v["connections.max.idle.ms"]
+        ),
+        "connection.failed.authentication.delay.ms should always be less than connections.max.idle.ms "
+        "to prevent failed authentication responses from timing out",
+    ),
+    Relation(
+        ("cordoned.log.dirs", "log.dirs", "log.dir"),
+        _cordoned,
+        "All entries in cordoned.log.dirs must be present in log.dirs or log.dir, or it is *.",
+    ),
+    _codec("offsets.topic.compression.codec"),
+    Relation(
+        ("group.coordinator.rebalance.protocols",),
+        lambda v: "classic" in v["group.coordinator.rebalance.protocols"],
+        "Disabling the 'classic' protocol is not supported.",
+    ),
+    *_group("consumer"),
+    *_group("share"),
+    Relation(
+        ("group.share.assignors",),
+        lambda v: len(dict.fromkeys(v["group.share.assignors"])) == 1,
+        lambda v: (
+            f"group.share.assignors must contain exactly one assignor, but found {len(v['group.share.assignors'])}"
+        ),
+    ),
+    *_group("streams"),
+    _at_most("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    _at_least("group.streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms"),
+    _at_most("group.streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
+    Relation(
+        ("group.streams.rack.aware.assignment.tags",),
+        lambda v: (
+            len(set(v["group.streams.rack.aware.assignment.tags"]))
+            == len(v["group.streams.rack.aware.assignment.tags"])
+        ),
+        "group.streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
+    ),
+    _at_least("group.share.max.delivery.count.limit", "group.share.delivery.count.limit"),
+    _at_least("group.share.delivery.count.limit", "group.share.min.delivery.count.limit"),
+    _at_least("group.share.max.partition.max.record.locks", "group.share.partition.max.record.locks"),
+    _at_least("group.share.partition.max.record.locks", "group.share.min.partition.max.record.locks"),
+    _at_least("group.share.record.lock.duration.ms", "group.share.min.record.lock.duration.ms"),
+    _at_least("group.share.max.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
+    _at_least("group.share.max.share.sessions", "group.share.max.size"),
+    _codec("share.coordinator.state.topic.compression.codec"),
+)
+
+
+def refused(values: Values) -> tuple[Relation, str] | None:
+    """Returns the first violated relation and Kafka's message; None if all hold."""
+    for relation in RELATIONS:
+        if not relation.holds(values):
+            return relation, relation.words if isinstance(relation.words, str) else relation.words(values)
+    return None

@@ -1,0 +1,1 @@
+"""Connects the group coordinators' shards to `__consumer_offsets`: their environment, configuration and metrics."""

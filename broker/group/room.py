@@ -1,0 +1,82 @@
+"""Whether there is room for another group, and for another member.
+
+Kafka bounds the size of each group only. The members of all groups are counted again every ten seconds at most, and
+those who join are added meanwhile; so those who leave make room after that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+from ...protocol.errors import ApiError, Errors
+from ..limits import GROUPS, MEMBERS, Limits
+
+if TYPE_CHECKING:
+    from ...coordinator.group.group import Group
+    from ...coordinator.group.shard import GroupShard
+    from ..shards.hosts import ShardHost
+
+RECOUNT_MS = 10_000
+
+
+class NoRoom(ApiError):
+    """GROUP_MAX_SIZE_REACHED because of a limit over all groups."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(Errors.GROUP_MAX_SIZE_REACHED, f"The broker has as many {limit} as it may have.")
+
+
+class Room:
+    """The room in all groups of a broker. `hosts`: the shards that hold them, by partition."""
+
+    def __init__(
+        self,
+        hosts: Mapping[int, ShardHost[GroupShard]],
+        limits: Limits,
+        config: Callable[[str], int],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._hosts = hosts
+        self._limits = limits
+        self._config = config
+        self._now_ms = now_ms
+        self._members = 0
+        self._counted_ms: int | None = None
+
+    @property
+    def groups(self) -> int:
+        return sum(len(host.shard.groups) for host in self._hosts.values())
+
+    @property
+    def members(self) -> int:
+        return sum(len(_members(group)) for host in self._hosts.values() for group in host.shard.groups.values())
+
+    def check_group(self, shard: GroupShard, group_id: str) -> None:
+        """Raises NoRoom: for a group that does not exist, if there are too many."""
+        if group_id in shard.groups:
+            return
+        most = self._config("ottla.groups.max")
+        if self.groups >= most:
+            self._limits.reached(GROUPS, f"group {group_id}")
+            raise NoRoom("groups (ottla.groups.max)")
+
+    def check_member(self, shard: GroupShard, group_id: str, member_id: str) -> None:
+        """Raises NoRoom: for a member that joins, if there are too many groups or members."""
+        self.check_group(shard, group_id)
+        group = shard.groups.get(group_id)
+        if group is not None and member_id in _members(group):
+            return
+        now, most = self._now_ms(), self._config("ottla.group.members.max")
+        if self._counted_ms is None or now - self._counted_ms >= RECOUNT_MS:
+            self._members, self._counted_ms = self.members, now
+        if self._members >= most:
+            self._limits.reached(MEMBERS, f"group {group_id}")
+            raise NoRoom("members of groups (ottla.group.members.max)")
+        self._members += 1
+
+
+def _members(group: Group) -> Collection[str]:
+    """The ids of a group's members; every kind has them under this name."""
+    members: Collection[str] = getattr(group, "members")  # noqa: B009
+    return members

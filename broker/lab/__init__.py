@@ -1,0 +1,3 @@
+"""The lab, which shows and controls the simulation: the HTTP port, access checks, metrics,
+views of share groups and transactions.
+"""

@@ -1,0 +1,227 @@
+"""Which requests a rule is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache, partial
+from random import Random
+from typing import Annotated
+
+from ....protocol import schema
+from ....protocol.structs import Struct
+from ...broker import Broker
+from ..seam import Asked, AskedApi
+from ..served import Served
+from ..shapes import Invalid, Range, Size
+from .fields import GROUP, MEMBER, PARTITION, TOPIC, TRANSACTIONAL_ID, TopicNames, Wanted, check_of, named
+
+FETCH = 1
+VALUES_KEPT = 1000  # of which a pattern knows whether they are like it
+SESSIONS_MAX = 1000  # of which a matcher knows whether they have what it is for
+PATTERN = Size(1, 1000)
+Where = Callable[[Mapping[str, object]], bool]
+"""Whether an element of a request or reply is chosen, by its roles (`fields`)."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Which requests. What is not given matches all. Texts are patterns: `orders-*`, `consumer-?`, `[ab]*`."""
+
+    api: Annotated[str | None, "Names or keys of APIs, with commas between them: `Fetch`, `Produce,1`.", PATTERN] = None
+    versions: Annotated[str | None, "Versions: `7`, `4-9`, `12+`.", PATTERN] = None
+    client_id: Annotated[str | None, "The client id.", PATTERN] = None
+    principal: Annotated[str | None, "The principal: `User:alice`.", PATTERN] = None
+    listener: Annotated[str | None, "The name of the listener.", PATTERN] = None
+    node: Annotated[int | None, "The id of the node that was asked."] = None
+    topic: Annotated[str | None, "A topic that the request names.", PATTERN] = None
+    partition: Annotated[int | None, "A partition that the request names."] = None
+    group: Annotated[str | None, "The group that the request names.", PATTERN] = None
+    member: Annotated[str | None, "The member id that the request names.", PATTERN] = None
+    transactional_id: Annotated[str | None, "The transactional id that the request names.", PATTERN] = None
+    nth: Annotated[int | None, "Only the n-th of these requests, from 1.", Range(1)] = None
+    every: Annotated[int | None, "Only every n-th of these requests.", Range(1)] = None
+    share: Annotated[float, "Only a share of these requests, which the seed chooses.", Range(0, 1)] = 1.0
+    seed: Annotated[int, "Decides everything that is left to chance."] = 0
+
+    def __post_init__(self) -> None:
+        if self.versions is not None:
+            try:
+                schema.Versions.parse(self.versions)
+            except ValueError:
+                raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}") from None
+
+    @property
+    def has_elements(self) -> bool:
+        """Whether it is for some topics or partitions only."""
+        return self.topic is not None or self.partition is not None
+
+
+class Selection:
+    """Which of the requests of a match are chosen. `matched`: how many there were.
+
+    What is left to chance is drawn from a generator for each of them, by the seed of the match and its number. So it is
+    the same in every run, whatever else is going on.
+    """
+
+    def __init__(self, match: Match) -> None:
+        self._match = match
+        self.matched = 0
+
+    def chance(self) -> Random | None:
+        """Counts a request; returns the generator for it, None if it is not chosen."""
+        match = self._match
+        self.matched += 1
+        if match.nth is not None and self.matched != match.nth:
+            return None
+        if match.every is not None and self.matched % match.every:
+            return None
+        chance = Random(f"{match.seed}/{self.matched}")
+        return None if match.share < 1 and chance.random() >= match.share else chance
+
+
+Test = Callable[[Asked], bool]
+Takes = Callable[[Asked, Struct], bool]
+
+
+def topic_names(broker: Broker) -> TopicNames:
+    return lambda topic_id: broker.image.topic_names.get(topic_id) or ""
+
+
+def apis_of(match: Match, server: Served) -> tuple[int, ...] | None:
+    """Returns the keys of the APIs of a match, None for all. Raises Invalid."""
+    if match.api is None:
+        return None
+    keys = {server.api_name(key): key for key in server.api_keys()}
+    by_name = {name.lower(): key for name, key in keys.items()}
+    found = []
+    for word in match.api.split(","):
+        name = word.strip().lower()
+        key = int(name) if name.isdecimal() else by_name.get(name)
+        if key is None or key not in keys.values():
+            from difflib import get_close_matches
+
+            close = get_close_matches(word.strip(), keys, 1, 0.5)
+            raise Invalid("api", f"no API {word.strip()!r}{f' (did you mean {close[0]}?)' if close else ''}")
+        found.append(key)
+    return tuple(dict.fromkeys(found))
+
+
+class Matcher:
+    """A `Match`, made ready."""
+
+    def __init__(self, match: Match, topics: TopicNames) -> None:
+        self._topics = topics
+        self._tests = _tests(match)
+        self._elements: Wanted = _wanted({TOPIC: match.topic, PARTITION: match.partition})
+        whole = {GROUP: match.group, MEMBER: match.member, TRANSACTIONAL_ID: match.transactional_id}
+        self._whole: Wanted = _wanted(whole)
+        self._wanted: Wanted = {**self._whole, **self._elements}
+        self._prepared: dict[int, Takes | None] = {}
+        self._in_sessions: dict[int, tuple[tuple[int, int], bool]] = {}
+
+    def takes(self, context: Asked, request: Struct) -> bool:
+        """Whether a request is one of these."""
+        api = context.api
+        if api.key not in self._prepared:
+            self._prepared[api.key] = self.prepared(api)
+        takes = self._prepared[api.key]
+        return takes is not None and takes(context, request)
+
+    def prepared(self, api: AskedApi, by_reply: bool = False) -> Takes | None:
+        """Returns the test of requests of an API; None if there can be none. `by_reply`: topic and partition are looked
+        for in the reply instead.
+        """
+        tests, wanted = self._tests, self._whole if by_reply else self._wanted
+        check = check_of(api.request, wanted, self._topics) if wanted else None
+        if wanted and check is None:
+            return None
+        sessions = api.key == FETCH and not by_reply and not self._whole
+
+        def takes(context: Asked, request: Struct) -> bool:
+            for test in tests:
+                if not test(context):
+                    return False
+            return check is None or check(request) or (sessions and self.in_session(context, request))
+
+        return takes
+
+    def in_session(self, context: Asked, request: Struct) -> bool:
+        """Whether a Fetch is for a partition that its session has (KIP-227). That is looked for when the session has
+        changed.
+        """
+        session_id = getattr(request, "session_id", 0)
+        if not session_id:
+            return False
+        sessions = context.broker.extensions.get("fetch_sessions")
+        session = sessions.get(session_id) if sessions is not None else None
+        if session is None:
+            return False
+        state = session.created_ms, session.changes
+        known = self._in_sessions.get(session_id)
+        if known is None or known[0] != state:
+            if len(self._in_sessions) >= SESSIONS_MAX:
+                self._in_sessions.clear()
+            known = self._in_sessions[session_id] = state, bool(self.fetched(context, request))
+        return known[1]
+
+    def fetched(self, context: Asked, request: object) -> list[tuple[str, bytes, int]]:
+        """Returns the chosen partitions of a fetch session: topic, topic id and partition."""
+        sessions = context.broker.extensions.get("fetch_sessions")
+        session = sessions.get(getattr(request, "session_id", 0)) if sessions is not None else None
+        if session is None:
+            return []
+        found = []
+        for key, entry in session.entries.items():
+            topic = self._topics(entry.topic_id) if session.by_id else entry.topic
+            if self.where({TOPIC: topic, PARTITION: key[1]}):
+                found.append((topic, entry.topic_id, key[1]))
+        return found
+
+    def where(self, roles: Mapping[str, object]) -> bool:
+        """Whether an element is chosen. What its roles do not say is taken as right."""
+        for role, test in self._elements.items():
+            value = roles.get(role)
+            if value is None and role == TOPIC and "topic_id" in roles:
+                value = named(roles["topic_id"], TOPIC, self._topics)
+            if value is not None and not test(value):
+                return False
+        return True
+
+
+def _tests(match: Match) -> list[Test]:
+    tests: list[Test] = []
+    if match.versions is not None:
+        versions = schema.Versions.parse(match.versions)
+        tests.append(lambda context: context.version in versions)
+    if match.client_id is not None:
+        client_id = _text(match.client_id)
+        tests.append(lambda context: client_id(context.client_id or ""))
+    if match.principal is not None:
+        principal = _text(match.principal)
+        tests.append(lambda context: principal(context.principal))
+    if match.listener is not None:
+        listener = _text(match.listener)
+        tests.append(lambda context: listener(context.listener))
+    if match.node is not None:
+        node = match.node
+        tests.append(lambda context: context.node_id == node)
+    return tests
+
+
+def _wanted(values: Mapping[str, str | int | None]) -> Wanted:
+    return {
+        role: _text(value) if isinstance(value, str) else value.__eq__
+        for role, value in values.items()
+        if value is not None
+    }
+
+
+def _text(pattern: str) -> Callable[[object], bool]:
+    """Returns a test for a pattern."""
+    if not any(one in pattern for one in "*?["):
+        return partial(str.__eq__, pattern)
+    like = re.compile(translate(pattern)).match
+    return lru_cache(VALUES_KEPT)(lambda value: like(str(value)) is not None)

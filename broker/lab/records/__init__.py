@@ -1,0 +1,1 @@
+"""Records: read by offset, time or key, decoded where a topic is internal, and written."""

@@ -1,0 +1,1 @@
+"""Scenario files: steps that ask the routes of the lab, in YAML."""

@@ -1,0 +1,184 @@
+"""The verdict on clients: examines the clients of the broker, by the rules of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict, cast
+
+from ....verdict.badge import badge
+from ....verdict.html_report import POLICY, html
+from ....verdict.report import ClientReport
+from ....verdict.rule import Examination
+from ..faults.rules import Faults
+from ..faults.rules import Rule as FaultRule
+from ..lab import Lab
+from ..routes import Nothing, Page, Refused, route
+from ..shapes import Invalid
+from .live import Live
+from .provocations import provocations
+
+
+class Verdicts:
+    """The verdict of a server, while one is asked for."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._live: Live | None = None
+        self.provoked: list[tuple[str, FaultRule]] = []
+        """What the examination provokes, with the rule of faults."""
+
+    def start(self, examination: Examination | None, seed: int | None) -> Live:
+        """Begins a verdict. `seed`: of what the examination provokes; None provokes nothing. Raises OverflowError if
+        there is one, or if there are too many faults.
+        """
+        if self._live is not None:
+            raise OverflowError("the broker examines its clients already")
+        self._live = Live(examination, self._lab.broker, self._lab.server.machine)
+        self._lab.server.intercept(self._live)
+        self.provoked = []
+        try:
+            if examination is not None and seed is not None:
+                faults = self._lab.part(Faults)
+                for one in provocations(examination, seed):
+                    self.provoked.append((one.what, faults.add(one.fault)))
+        except OverflowError:
+            self.stop()
+            raise
+        return self._live
+
+    def get(self) -> Live:
+        """Raises LookupError if there is none."""
+        if self._live is None:
+            raise LookupError("the broker does not examine its clients: POST /v1/verdict begins it")
+        return self._live
+
+    def stop(self) -> Live:
+        """Ends it; the report stays as it is. Raises LookupError."""
+        live = self.get()
+        self._lab.server.release(live)
+        for _, rule in self.provoked:
+            with suppress(LookupError):  # somebody has removed it
+                self._lab.part(Faults).remove(rule.number)
+        self._live = None
+        return live
+
+    def reset(self) -> None:
+        if self._live is not None:
+            self.stop()
+
+
+@dataclass(frozen=True)
+class VerdictAsked:
+    """Which rules."""
+
+    examination: Annotated[Examination | None, "Only the rules of this examination; all without it."] = None
+    provokes: Annotated[bool, "Whether the faults of the examination provoke what does not occur by itself."] = False
+    seed: Annotated[int, "Moves the occasions of these faults by a few requests; 0 leaves them."] = 0
+
+    def __post_init__(self) -> None:
+        if self.provokes and self.examination is None:
+            raise Invalid("provokes", "needs an examination, whose faults it means")
+
+
+@dataclass(frozen=True)
+class VerdictWanted:
+    """Which report."""
+
+    client_id: Annotated[str | None, "Only the clients with this client id."] = None
+    format: Annotated[
+        Literal["json", "html", "svg"] | None,
+        "`html`: a page. `svg`: a badge. Without it the header Accept chooses; JSON if it names none of the three.",
+    ] = None
+
+
+class ProvokedView(TypedDict):
+    """A fault of the examination. `fault`: its number; `nth`: which of the requests of the API meets it; `applied`:
+    whether it did.
+    """
+
+    what: str
+    fault: int
+    api: str
+    nth: int
+    does: str
+    matched: int
+    applied: bool
+
+
+class VerdictView(TypedDict):
+    """What is known of each client so far. `provoked`: the faults of the examination; `events`: requests, replies and
+    others that were examined; `unexamined`: requests of clients beyond the first 1,000.
+    """
+
+    examination: Examination | None
+    provoked: list[ProvokedView]
+    events: int
+    unexamined: int
+    clients: Iterable[ClientReport]
+
+
+def _view(lab: Lab, live: Live, client_id: str | None = None) -> VerdictView:
+    return VerdictView(
+        examination=live.examination,
+        provoked=[_provoked(what, rule) for what, rule in lab.part(Verdicts).provoked],
+        events=live.events,
+        unexamined=live.examiner.unexamined,
+        clients=(one for one in live.examiner.report() if client_id in (None, one["client_id"])),
+    )
+
+
+def _provoked(what: str, rule: FaultRule) -> ProvokedView:
+    return ProvokedView(
+        what=what,
+        fault=rule.number,
+        api=rule.fault.api or "",
+        nth=rule.fault.nth or 0,
+        does=rule.action.text,
+        matched=rule.matched,
+        applied=bool(rule.applied),
+    )
+
+
+def _html(reply: object) -> Iterator[str]:
+    return html(cast(VerdictView, reply)["clients"])
+
+
+def _badge(reply: object) -> Iterator[str]:
+    return badge(cast(VerdictView, reply)["clients"])
+
+
+@route(
+    "POST /v1/verdict",
+    example=VerdictAsked("basic", provokes=True, seed=1),
+    errors={409: "the broker examines its clients already"},
+)
+def start_verdict(lab: Lab, asked: VerdictAsked) -> VerdictView:
+    """Examines the clients from now on. One that is connected already is judged by what it does from now on. With
+    `provokes` faults bring about what does not occur by itself.
+    """
+    try:
+        return _view(lab, lab.part(Verdicts).start(asked.examination, asked.seed if asked.provokes else None))
+    except OverflowError as error:
+        raise Refused(409, str(error)) from None
+
+
+@route(
+    "GET /v1/verdict",
+    example=VerdictWanted(),
+    errors={404: "the broker does not examine its clients"},
+    pages={
+        "html": Page("text/html; charset=utf-8", _html, POLICY),
+        "svg": Page("image/svg+xml; charset=utf-8", _badge, POLICY),
+    },
+)
+def verdict(lab: Lab, asked: VerdictWanted) -> VerdictView:
+    """Shows which rules each client has passed, failed, and not exercised."""
+    return _view(lab, lab.part(Verdicts).get(), asked.client_id)
+
+
+@route("DELETE /v1/verdict", example=Nothing(), errors={404: "the broker does not examine its clients"})
+def stop_verdict(lab: Lab, asked: Nothing) -> VerdictView:
+    """Ends the examination, and shows its report."""
+    return _view(lab, lab.part(Verdicts).stop())

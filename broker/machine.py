@@ -1,0 +1,132 @@
+"""The machine's own time, timers and threads, which no clock of the lab changes.
+
+Two things in a broker tell the time. What Kafka's clients can see obeys the broker's `Schedule` (`clock.py`): sessions,
+deadlines, quotas, retention. What concerns the machine, the network or the lab itself obeys `MachineTime`: the lag of
+the loop, TLS handshakes, the lab's connections, files of logs. The two have different methods, so that the types show
+which of them a part obeys, and neither can be passed for the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from .program import Program
+
+T = TypeVar("T")
+Done = Callable[[T | None, BaseException | None], None]
+
+LONG_LIVED_MAX = 250  # partitions that the collector looks at: some thirty objects each
+END_THREADS = 16  # that sync at shutdown, when nothing else is served
+
+
+class Handle(Protocol):
+    """A timer of the machine."""
+
+    def cancel(self) -> object: ...
+
+
+class MachineTime(Protocol):
+    """The time, timers and threads of the machine."""
+
+    def wall_ms(self) -> int: ...
+
+    def uptime_ms(self) -> int:
+        """Returns monotonic time."""
+
+    def exact_uptime_ms(self) -> float: ...
+
+    def work_ns(self) -> int: ...
+
+    def after(self, delay_ms: float, call: Callable[[], None]) -> Handle: ...
+
+    def at_end_of_turn(self, call: Callable[[], None]) -> object:
+        """Calls at the end of this turn of the loop, before it waits."""
+
+    def run_in_thread(self, work: Callable[[], T], done: Done[T]) -> None:
+        """Runs `work` in a thread, and then `done` on the loop with its result or its exception."""
+
+    def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
+        """Runs everything in `work` in threads, several at a time, and waits; returns the exception of each."""
+
+    def note_long_lived(self, count: int) -> None:
+        """Notes that `count` partitions were made, which stay: the garbage collector need not examine them again."""
+
+    def start_program(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Program:
+        """Starts a program that works beside the broker (`program.py`), with files that are open. Raises OSError."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _uptime_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _exact_uptime_ms() -> float:
+    return time.monotonic_ns() / 1_000_000
+
+
+class Machine:
+    """The running event loop, and two threads for calls that release the interpreter lock."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla-file")
+        self._long_lived = 0
+        self._closed = False
+        # functions and not methods: the broker reads the time several times per request
+        self.wall_ms = _wall_ms
+        self.uptime_ms = _uptime_ms
+        self.exact_uptime_ms = _exact_uptime_ms
+        self.work_ns = time.perf_counter_ns
+        self.at_end_of_turn: Callable[[Callable[[], None]], object] = self._loop.call_soon
+
+    def after(self, delay_ms: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(delay_ms / 1000, call)
+
+    def run_in_thread(self, work: Callable[[], T], done: Done[T]) -> None:
+        if self._closed:
+            return
+
+        def back(future: Future[T]) -> None:
+            if self._closed:
+                return
+            error = future.exception()
+            result = None if error else future.result()
+            self._loop.call_soon_threadsafe(done, result, error)
+
+        try:
+            self._threads.submit(work).add_done_callback(back)
+        except RuntimeError as error:  # no more threads can be started
+            self._loop.call_soon(done, None, error)
+
+    def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
+        with ThreadPoolExecutor(END_THREADS, thread_name_prefix="ottla-end") as threads:
+            return [future.exception() for future in [threads.submit(one) for one in work]]
+
+    def note_long_lived(self, count: int) -> None:
+        self._long_lived += count
+        if self._long_lived >= LONG_LIVED_MAX and gc.isenabled():
+            self._long_lived = 0
+            gc.freeze()
+
+    def start_program(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Program:
+        from .program import Child  # what starts processes is seldom needed
+
+        return Child(module, arguments, descriptors)
+
+    def close(self) -> None:
+        """Waits for the threads. What waits for their results is not called any more, and no work begins.
+
+        The loop runs a few turns more before it ends. What a timer or the end of a thread would begin in them concerns
+        logs that are closed.
+        """
+        self._closed = True
+        self._threads.shutdown(wait=True)

@@ -1,0 +1,405 @@
+"""A client's connection: splits bytes into frames, serves one request at a time,
+sends replies in order, with bounded memory.
+
+Idle connections read into one shared buffer. If a frame's length is above the limit of its API, the connection is
+closed as soon as the API key is read. An incomplete frame moves to a private buffer that grows with the bytes received,
+never with the announced length. While a request is parked, the connection reads up to 64 KiB of following requests, so
+that a closed peer is noticed; then it stops reading. Records of a reply are read from files a megabyte at a time, as
+the peer accepts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol, cast
+
+from ...protocol.errors import MalformedMessage
+from ...protocol.frames import PREFIX, api_key, frame_size
+from .. import bugs
+from ..broker import Broker
+from ..clock import Cancellable
+from ..connection_rates import Verdict
+from ..later import Later
+from ..peer import Peer, SecurityProtocol
+from ..replies import Reply
+from .dispatch import Dispatcher, Refused
+from .sending import SegmentTooShort, Sending
+
+logger = logging.getLogger("ottla")
+SHARED_BYTES = 256 << 10
+AHEAD_BYTES = 64 << 10
+FRAMES_AT_ONCE = 128  # requests of one connection that are served in one turn of the loop
+CHUNK_BYTES = 512 << 10
+HIGH_WATER = 512 << 10
+PRIVATE_BYTES = 4 << 10
+TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
+
+
+class SharedBuffer:
+    """The buffer into which the idle connections of a loop read."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(SHARED_BYTES)
+        self.view = memoryview(self.data)
+
+
+class Listening(Protocol):
+    """What connections need of their server."""
+
+    broker: Broker
+    dispatcher: Dispatcher
+    shared: SharedBuffer
+
+    def connected(self, connection: Connection) -> bool: ...
+
+    def gate(self, connection: Connection) -> Dispatcher:
+        """Returns what serves a new connection: the dispatcher, or first the exchange that its listener asks for."""
+
+    def admit(self, connection: Connection) -> None: ...
+
+    def disconnected(self, connection: Connection) -> None: ...
+
+    def held(self, connection: Connection, more: int) -> None:
+        """A connection holds `more` bytes than before; closes the one that holds the most if that is too much."""
+
+    def again(self, connection: Connection) -> None:
+        """Serves what was buffered, in a later turn of the loop."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One connection of a server."""
+
+    __slots__ = (
+        "_busy",
+        "_closing",
+        "_filled",
+        "_frame_end",
+        "_listener",
+        "_muted",
+        "_out",
+        "_paused_reading",
+        "_paused_writing",
+        "_private",
+        "_security_protocol",
+        "_server",
+        "_serving",
+        "_start",
+        "_waiting",
+        "chunk_bytes",
+        "dispatcher",
+        "held_bytes",
+        "last_active_ms",
+        "peer",
+        "transport",
+    )
+
+    def __init__(self, server: Listening, listener: str, security_protocol: SecurityProtocol) -> None:
+        self._server = server
+        self._listener = listener
+        self._security_protocol = security_protocol
+        self.dispatcher: Dispatcher = server.dispatcher
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.peer: Peer = cast(Peer, None)
+        self._private: bytearray | None = None
+        self._start = self._filled = self._frame_end = 0
+        self._busy = self._closing = self._serving = self._paused_reading = self._paused_writing = False
+        self._waiting: Later[Any] | None = None
+        self._muted: Cancellable | None = None
+        self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
+        self._out: Sending | None = None
+        self.last_active_ms = self.held_bytes = 0
+
+    # the life of a connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
+        address = transport.get_extra_info("peername")
+        at = f"{address[0]}:{address[1]}" if address else "unknown"
+        self.peer = Peer(self._listener, at, self._security_protocol)
+        self.last_active_ms = self._server.broker.schedule.monotonic_ms()
+        self.dispatcher = self._server.gate(self)
+        if not self._server.connected(self):
+            self.transport.abort()
+            return
+        self._busy = True  # until it is admitted
+        self._server.admit(self)
+
+    def admitted(self, verdict: Verdict) -> None:
+        """Serves the client's requests from now on, or closes the connection in a while."""
+        if self._closing:
+            return
+        if verdict.is_served:
+            return self._next()
+        self._muted = self._server.broker.schedule.later(verdict.after_ms, self.close)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        if self._muted is not None:
+            self._muted.cancel()
+        if self._out is not None:
+            self._out.release()
+            self._out = None
+        self._private, self._paused_writing = None, False
+        self._count_held()
+        self._server.disconnected(self)
+        broker = self._server.broker
+        broker.turn.event(self.peer.lost)
+
+    def serve_by(self, dispatcher: Dispatcher) -> None:
+        """Serves the next requests by another dispatcher."""
+        self.dispatcher = dispatcher
+
+    def eof_received(self) -> bool:
+        return False
+
+    def close(self, reason: str = "") -> None:
+        if not self._closing:
+            self._closing = True
+            if reason:
+                logger.debug("closing the connection from %s: %s", self.peer.address, reason)
+            self.transport.close()
+
+    def drop(self) -> None:
+        """Closes the connection and frees what it holds, replies that the peer does not read too."""
+        self._closing, self._paused_writing, self._private = True, False, None
+        self._count_held()
+        self.transport.abort()
+
+    def _count_held(self) -> None:
+        """Reports the bytes of the private buffer, and of replies that the peer does not read."""
+        held = len(self._private or b"")
+        if self._paused_writing:
+            held += self.transport.get_write_buffer_size()
+        if held != self.held_bytes:
+            more, self.held_bytes = held - self.held_bytes, held
+            self._server.held(self, more)
+
+    # reading
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._private is None:
+            return self._server.shared.view
+        return memoryview(self._private)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        server = self._server
+        server.broker.metrics.bytes_in += nbytes
+        if self._private is None:
+            self._start, self._filled = 0, nbytes
+            view = server.shared.view
+        else:
+            self._filled += nbytes
+            view = memoryview(self._private)
+        self._serve(view)
+        if not self._closing:
+            self._keep_rest(view)
+
+    def _serve(self, view: memoryview) -> None:
+        """Serves the complete frames in the buffer until one has to wait."""
+        self._serving = True
+        try:
+            self._serve_frames(view)
+        finally:
+            self._serving = False
+
+    def _serve_frames(self, view: memoryview) -> None:
+        server, left = self._server, FRAMES_AT_ONCE
+        while self._start < self._filled and not self._busy and not self._closing:
+            if not left:  # others have their turn
+                self._busy = True
+                self._muted = server.broker.schedule.later(0, self._unmute)
+                return
+            left -= 1
+            try:
+                size = frame_size(view, self._start, self._filled, self.dispatcher.request_bytes_max)
+            except MalformedMessage as error:
+                self._complain_of_tls(view)
+                return self.close(str(error))
+            if size < 0:
+                return
+            if self._filled - self._start - PREFIX < size:
+                return self._check_announced(view, size)
+            start = self._start + PREFIX
+            self._start = self._frame_end = start + size
+            self._busy = True
+            self.last_active_ms = server.broker.schedule.monotonic_ms()
+            try:
+                self._waiting = self.dispatcher.handle(self.peer, view[start : start + size], self._send)
+            except Refused as error:
+                if self.dispatcher.seam is not None:
+                    self.dispatcher.seam.refused(self.peer, view[start : start + size], str(error))
+                return self._refuse(error)
+            except Exception as error:
+                bugs.report("taking a request", error)
+                return self.close("a request could not be taken")
+            server.broker.turn.settle_soon()
+
+    def _complain_of_tls(self, view: memoryview) -> None:
+        """Says that a client speaks TLS to a listener without it, if the bytes look so."""
+        if bytes(view[self._start : self._start + 2]) == TLS_HANDSHAKE and not self._security_protocol.has_tls:
+            self._server.broker.sparsely.warning(
+                "tls", "%s speaks TLS to the listener %s, which has no TLS", self.peer.address, self._listener
+            )
+
+    def _check_announced(self, view: memoryview, size: int) -> None:
+        """Closes the connection if an incomplete frame announces more bytes than its API allows."""
+        key = api_key(view, self._start, self._filled)
+        if key is not None:
+            try:
+                self.dispatcher.check_size(key, size)
+            except Refused as error:
+                self._refuse(error)
+
+    def _refuse(self, error: Refused) -> None:
+        if error.limit is not None:
+            self._server.broker.limits.reached(error.limit, f"{self.peer.address}: {error}")
+        self.close(str(error))
+
+    def _keep_rest(self, view: memoryview) -> None:
+        """Moves unserved bytes to the private buffer, which is only as large as needed now."""
+        left = self._filled - self._start
+        if left == 0:
+            if self._private is not None and self._frame_end >= 0 and len(self._private) <= 2 * AHEAD_BYTES:
+                self._private = None
+                self._count_held()
+            self._start = self._filled = 0
+            return
+        wanted = self._wanted(view, left)
+        private = self._private
+        if private is None or len(private) < wanted or (len(private) > 4 * wanted and left * 4 < len(private)):
+            fresh = bytearray(max(wanted, PRIVATE_BYTES))
+            fresh[:left] = view[self._start : self._filled]
+            self._private = fresh
+            self._start, self._filled = 0, left
+            self._count_held()
+            if self._closing:  # it held the most of all connections
+                return
+        elif self._start:
+            private[:left] = bytes(view[self._start : self._filled])
+            self._start, self._filled = 0, left
+        if self._busy and left >= AHEAD_BYTES and not self._paused_reading:
+            self._paused_reading = True
+            self.transport.pause_reading()
+
+    def _wanted(self, view: memoryview, left: int) -> int:
+        """Returns the size of the private buffer: the whole frame, but at most four times the bytes received."""
+        size = -1
+        if left >= PREFIX:
+            size = int.from_bytes(view[self._start : self._start + PREFIX], "big")
+        if self._busy:
+            return left + AHEAD_BYTES
+        return max(left + 1, min(size + PREFIX, max(4 * left, AHEAD_BYTES)))
+
+    # writing
+
+    def _send(self, reply: Reply | None, end: bool) -> None:
+        """Accepts the reply to the current request."""
+        self._waiting = None
+        if self._closing:
+            for _, part in reply.parts if reply else ():
+                part.release()
+            return
+        if reply is not None:
+            self._server.broker.metrics.bytes_out += reply.size
+            if not reply.parts:
+                self.transport.write(reply.head)
+            else:
+                self._out = Sending(reply)
+                self._pump()
+        if end:
+            self.close()
+            return
+        if self._out is None and not self._paused_writing:
+            self._next()
+
+    def _pump(self) -> None:
+        """Writes as much of the reply to the transport as it accepts without buffering too much."""
+        out = self._out
+        while out and not self._paused_writing and not self._closing:
+            try:
+                pieces = out.read(self.chunk_bytes)
+            except SegmentTooShort as error:
+                return self.close(str(error))
+            except Exception as error:  # the rest of the reply cannot be made
+                if isinstance(error, OSError):
+                    self._server.broker.log_directories.storage_error(error)
+                else:
+                    bugs.report("reading a reply's records", error)
+                return self.close(f"a segment cannot be read: {error}")
+            self.transport.writelines(pieces)
+        if not out:
+            self._out = None
+
+    def _next(self) -> None:
+        """Continues with the next frame after the reply was sent; later, if the client is throttled."""
+        if self.peer.throttle_ms:
+            return self._mute()
+        self._busy = False
+        if self._serving:
+            return
+        if self._private is not None and self._filled > self._start:
+            self._server.again(self)
+        elif self._paused_reading:
+            self._resume_reading()
+
+    def _mute(self) -> None:
+        """Serves no frames for the throttle time of the last reply."""
+        throttle_ms, self.peer.throttle_ms = self.peer.throttle_ms, 0
+        self._muted = self._server.broker.schedule.later(throttle_ms, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        if not self._closing:
+            self._next()
+
+    def serve_again(self) -> None:
+        """Serves what was buffered while a request was parked."""
+        if self._closing or self._busy or self._private is None:
+            return
+        view = memoryview(self._private)
+        self._serve(view)
+        if not self._closing:
+            self._keep_rest(view)
+            if not self._busy or self._filled - self._start < AHEAD_BYTES:
+                self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if self._paused_reading and not self._closing:
+            self._paused_reading = False
+            self.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._paused_writing = True
+        self._count_held()
+
+    def resume_writing(self) -> None:
+        self._paused_writing = False
+        self._count_held()
+        if self._out is not None:
+            self._pump()
+        if (
+            self._out is None
+            and self._busy
+            and self._waiting is None
+            and self._muted is None
+            and not self._paused_writing
+        ):
+            self._next()
+
+    def is_waiting(self) -> bool:
+        return self._busy
+
+    def shrink(self) -> None:
+        """Frees an empty private buffer."""
+        if self._private is not None and self._filled == self._start and not self._busy:
+            self._private = None
+            self._start = self._filled = 0
+            self._count_held()
+
+    def buffered_bytes(self) -> int:
+        return len(self._private or b"") + (self.transport.get_write_buffer_size() if not self._closing else 0)

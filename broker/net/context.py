@@ -1,0 +1,79 @@
+"""The context of a request: the client, its connection, and the version."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...coordinator.metadata import topics
+from ...coordinator.security.authorizer import Authorizer
+from ..broker import Broker
+from ..client_quotas import Usage
+from ..peer import Peer
+from ..security.authorization import Audit
+from ..turn import Turn
+from .api import Api
+
+
+class Context:
+    """One request. `peer` is the handlers' view of the connection: an identity that ends with it."""
+
+    __slots__ = ("api", "broker", "client_id", "correlation_id", "peer", "version")
+
+    def __init__(
+        self, broker: Broker, api: Api, version: int, correlation_id: int, client_id: str | None, peer: Peer
+    ) -> None:
+        self.broker = broker
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.peer = peer
+
+    @property
+    def principal(self) -> str:
+        return self.peer.principal
+
+    @property
+    def client_host(self) -> str:
+        return self.peer.host_address
+
+    @property
+    def client_address(self) -> str:
+        return self.peer.address
+
+    @property
+    def listener(self) -> str:
+        return self.peer.listener
+
+    @property
+    def node_id(self) -> int:
+        return self.broker.config.node_id
+
+    @property
+    def usage(self) -> Usage | None:
+        """What counts for the client's quotas; None if there are no quotas."""
+        return self.peer.usage
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        return self.broker.authorizer
+
+    @property
+    def audit(self) -> Audit | None:
+        return self.broker.audit
+
+    @property
+    def api_name(self) -> str:
+        return self.api.name
+
+    @property
+    def turn(self) -> Turn:
+        return self.broker.turn
+
+    def mutations(self, strict_since: int) -> topics.Mutate:
+        """Returns what counts partitions for the client's quota. From the version `strict_since` on it refuses what is
+        beyond the quota; before that the client is only throttled (KIP-599).
+        """
+        if self.usage is None:
+            return topics.unlimited
+        return partial(self.usage.mutate, is_strict=self.version >= strict_since)

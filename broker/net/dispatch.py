@@ -1,0 +1,373 @@
+"""From a frame to a reply: decodes header and message, calls the handler, encodes the reply.
+
+A handler returns a message, a `Later` of one, a coroutine that awaits `Later`s, or a mark: NO_REPLY (a Produce with
+acks=0) or CLOSE. An ApiError of a handler becomes the reply that the API's `failed` makes of it, or the error in all
+places that the API declares for errors of a whole request.
+
+A large request is decoded, handled and answered in three turns of the loop, so that each is short enough for others to
+wait for it; a small one is served at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from collections.abc import Mapping
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...protocol import codec, headers, messages
+from ...protocol.errors import ApiError, Errors, MalformedMessage, StringTooLong, TooManyElements
+from ...protocol.structs import Struct
+from .. import bugs
+from ..broker import Broker
+from ..client_quotas import Usage
+from ..error_replies import reply_with_error
+from ..later import Later, after, drive
+from ..limits import REPLY_BYTES, REQUEST_BYTES, REQUEST_ELEMENTS, Limit
+from ..metrics import ApiTimes
+from ..peer import Peer
+from ..replies import CLOSE, NO_REPLY, Reply, Send, Silence
+from ..security.authorization import Complete, check_request
+from . import error_counts
+from .answers import ReplyTooLarge
+from .api import Api
+from .context import Context
+
+if TYPE_CHECKING:
+    from .request_log import RequestLog
+
+logger = logging.getLogger("ottla")
+_START = struct.Struct(">hhi")
+_LENGTH = struct.Struct(">i")
+Pending = Later[Any]  # of whatever type
+# Handling an element costs more than decoding the ten or more bytes that most of them have: it is the number of
+# elements that takes time. A frame with records has few.
+LARGE_BYTES = 8 << 10
+
+
+class Refused(Exception):
+    """A frame that closes the connection, as in Kafka. `limit`: the limit beyond which it is."""
+
+    def __init__(self, reason: str, limit: Limit | None = None) -> None:
+        super().__init__(reason)
+        self.limit = limit
+
+
+class Seam(Protocol):
+    """Looks at requests before they are handled, and at replies before they are sent: `intercepting.Seam`."""
+
+    def serve(
+        self,
+        dispatcher: Dispatcher,
+        context: Context,
+        request: Struct,
+        frame: memoryview,
+        send: Send,
+        times: ApiTimes,
+    ) -> Pending | None:
+        """Serves a request in place of the dispatcher, or by it, and calls `send` once. Returns what is pending."""
+
+    def refused(self, peer: Peer, frame: memoryview, reason: str) -> None:
+        """A frame closes its connection."""
+
+
+class Dispatcher:
+    """Serves frames. `apis`: the APIs that are served, by key. `log`: the request log, if there is one. `seam`: what
+    intercepts requests, while anything does.
+    """
+
+    has_quotas = True  # whether requests count for the quotas of clients
+
+    def __init__(self, broker: Broker, apis: Mapping[int, Api], log: RequestLog | None = None) -> None:
+        self.broker = broker
+        self.apis = apis
+        self.log = log
+        self.seam: Seam | None = None
+        self.request_bytes_max = broker.config["socket.request.max.bytes"]
+        self.frame_bytes_max = broker.config["ottla.frame.max.bytes"]
+        self.reply_bytes_max = broker.config["ottla.reply.max.bytes"]
+
+    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
+        """Serves one frame and calls `send` once, now or later.
+        Returns the pending `Later`, so that it can be cancelled.
+
+        Raises Refused for a frame after which Kafka closes the connection.
+        """
+        started = time.perf_counter_ns()
+        if len(frame) < 8:
+            raise Refused(f"a request of {len(frame)} bytes")
+        key, version, correlation_id = _START.unpack_from(frame)
+        api = self.apis.get(key)
+        if api is None:
+            raise Refused(f"API key {key} is not served")
+        if not api.low <= version <= api.high:
+            if key == headers.API_VERSIONS:
+                self._answer_unsupported(api, frame, correlation_id, send)
+                return None
+            raise Refused(f"{api.name} has no version {version}")
+        if len(frame) > self.frame_bytes_max:
+            self.check_size(key, len(frame))
+        context, request = self._parse(api, version, correlation_id, frame, peer)
+        quotas = self.broker.quotas
+        if quotas.is_used and self.has_quotas:
+            peer.usage = Usage(quotas, peer.principal, context.client_id, len(frame))
+        times = self.broker.metrics.apis[key, version]
+        times.count += 1
+        parsed = time.perf_counter_ns()
+        times.parse_ns += parsed - started
+        if self.log is not None:
+            self.log.request(context, request)
+        if peer.activity is not None:
+            peer.activity.note(key, version, context.client_id, request)
+        if self.seam is not None:
+            return self.seam.serve(self, context, request, frame, send, times)
+        return self.serve(context, request, len(frame), send, times)
+
+    def serve(self, context: Context, request: Struct, size: int, send: Send, times: ApiTimes) -> Pending | None:
+        """Handles a request that came in a frame of `size` bytes, and calls `send` once. Returns what is pending."""
+        api = context.api
+        if size > LARGE_BYTES and not api.has_records:
+            outcome: object = drive(self.in_turns(api, context, request))
+        else:
+            began = time.perf_counter_ns()
+            outcome = self.call(api, context, request)
+            times.handle_ns += time.perf_counter_ns() - began
+        if isinstance(outcome, Later):
+            if not outcome.done:
+                return self._park(api, context, request, outcome, send, times)
+            outcome = self.outcome_of(api, context, request, outcome)
+        self.finish(api, context, request, outcome, send, times)
+        return None
+
+    def check_size(self, key: int, size: int) -> None:
+        """Raises Refused if a frame of `size` bytes is larger than requests of its API may be."""
+        if size > self.frame_bytes_max:
+            api = self.apis.get(key)
+            if api is None or not api.has_records:
+                name = f"API key {key}" if api is None else api.name
+                raise Refused(f"a request of {size} bytes for {name}", REQUEST_BYTES)
+
+    def _parse(
+        self, api: Api, version: int, correlation_id: int, frame: memoryview, peer: Peer
+    ) -> tuple[Context, Struct]:
+        try:
+            client_id, start = headers.client_id_of(headers.request_header_version(api.request, version), frame)
+            request = codec.parse(
+                api.request, version, frame if api.has_records else bytes(frame), start, api.elements_max
+            )
+        except MalformedMessage as error:
+            self.broker.metrics.malformed += 1
+            limit = REQUEST_ELEMENTS if isinstance(error, TooManyElements) else None
+            raise Refused(f"{api.name} v{version}: {error}", limit) from None
+        return Context(self.broker, api, version, correlation_id, client_id, peer), request
+
+    def call(self, api: Api, context: Context, request: Struct) -> object:
+        try:
+            handle = api.handle
+            if self.broker.authorizer is not None:
+                check_request(context, api.name, api.authorization, request)
+                if api.narrowed is not None:
+                    return self._narrowed(api, context, request, drive(api.narrowed(context, request)))
+            outcome = handle(context, request)
+            return drive(outcome) if type(outcome) is CoroutineType else outcome
+        except ApiError as error:
+            return self.error_reply(api, context, request, error)
+        except MalformedMessage as error:
+            raise Refused(f"{api.name}: {error}") from None
+        except Exception as error:
+            return self.error_reply(api, context, request, self._unexpected(api, context, error))
+
+    async def in_turns(self, api: Api, context: Context, request: Struct) -> object:
+        """Handles a large request in a turn of its own; what it returns is encoded in another one."""
+        turn, usage = self.broker.turn, context.usage
+        if usage is not None:
+            usage.pause()
+        await turn.next()
+        if usage is not None:
+            usage.resume()
+        began = time.perf_counter_ns()
+        outcome = self.call(api, context, request)
+        self.broker.metrics.apis[api.key, context.version].handle_ns += time.perf_counter_ns() - began
+        del request  # one that is not needed any more is freed while the reply waits
+        if isinstance(outcome, Later):
+            outcome = await outcome
+        await turn.next()
+        return outcome
+
+    def _narrowed(
+        self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]
+    ) -> object:
+        """Serves the parts of a request that the principal may use, once it is known which."""
+        if narrowing.done:
+            return self._served(api, context, request, narrowing.get())
+
+        async def later() -> object:
+            outcome = self._served(api, context, request, await narrowing)
+            return await outcome if isinstance(outcome, Later) else outcome
+
+        return drive(later())
+
+    def _served(self, api: Api, context: Context, request: messages.Struct, complete: Complete | None) -> object:
+        """Serves the parts of a request that the principal may use; `complete` adds the errors of the others."""
+        try:
+            outcome = api.handle(context, request)
+        except ApiError as error:
+            outcome = self.error_reply(api, context, request, error)
+        if type(outcome) is CoroutineType:
+            outcome = drive(outcome)
+        if complete is None:
+            return outcome
+
+        def completed(found: object) -> object:
+            return found if found is CLOSE else complete(found)
+
+        def when_done(later: Later[object]) -> object:
+            error = later.error
+            return completed(
+                self.error_reply(api, context, request, error) if isinstance(error, ApiError) else later.get()
+            )
+
+        return after(outcome, when_done) if isinstance(outcome, Later) else completed(outcome)
+
+    def _unexpected(self, api: Api, context: Context, error: BaseException) -> ApiError:
+        """Returns the error for a request whose handler raised an exception: a failed disk, or a bug."""
+        if isinstance(error, OSError):
+            return self.broker.log_directories.storage_error(error)
+        bugs.report(f"{api.name} v{context.version}", error)
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+    def _park(
+        self,
+        api: Api,
+        context: Context,
+        request: Struct,
+        later: Pending,
+        send: Send,
+        times: ApiTimes,
+    ) -> Pending:
+        since = time.perf_counter_ns()
+        if context.usage is not None:
+            context.usage.pause()
+        # a request that is not needed any more is freed while the reply waits
+        kept = request if api.needs_request and not api.has_records else None
+        times.parked += 1
+
+        def ended() -> None:
+            times.parked -= 1
+            times.park_ns += time.perf_counter_ns() - since
+
+        def done(finished: Pending) -> None:
+            ended()
+            if context.usage is not None:
+                context.usage.resume()
+            self.finish(api, context, kept, self.outcome_of(api, context, kept, finished), send, times)
+
+        later.when_done(done)
+        later.when_cancelled(ended)
+        return later
+
+    def outcome_of(self, api: Api, context: Context, request: Struct | None, finished: Later[object]) -> object:
+        """Returns what a handler returned later, or what its exception becomes."""
+        error = finished.error
+        if error is None:
+            return finished.result
+        if isinstance(error, ReplyTooLarge):
+            return self._too_large(context)
+        if isinstance(error, Refused):
+            logger.debug("closing the connection from %s: %s", context.client_address, error)
+            return CLOSE
+        if not isinstance(error, ApiError):
+            error = self._unexpected(api, context, error)
+        return self.error_reply(api, context, request, error)
+
+    def finish(
+        self, api: Api, context: Context, request: Struct | None, outcome: Any, send: Send, times: ApiTimes
+    ) -> None:
+        if context.peer.usage is not None:
+            _throttle(context, context.peer.usage, outcome)
+        if outcome is NO_REPLY or outcome is CLOSE:
+            send(None, outcome is CLOSE)
+            return
+        began = time.perf_counter_ns()
+        try:
+            reply = self._reply(api, context, outcome)
+        except ReplyTooLarge:
+            return send(None, self._too_large(context) is CLOSE)
+        except Exception as error:
+            if not isinstance(error, StringTooLong):  # such a string comes from the client
+                bugs.report(f"the reply of {api.name} v{context.version}", error)
+            instead = self._unencodable(api, context, request)
+            if instead is None:
+                return send(None, True)
+            reply = instead
+        send(reply, False)
+        times.send_ns += time.perf_counter_ns() - began
+
+    def _reply(self, api: Api, context: Context, outcome: Struct) -> Reply:
+        if self.log is not None:
+            self.log.reply(context, outcome)
+        error_counts.count(outcome, error_counts.plan_of(api.response), api.key, self.broker.metrics.errors)
+        head = headers.start_response(api.response, context.version, context.correlation_id)
+        reply = Reply(head, codec.build_parts(api.response, context.version, outcome, head))
+        if len(head) > self.reply_bytes_max:
+            raise ReplyTooLarge
+        _LENGTH.pack_into(head, 0, reply.size - 4)
+        return reply
+
+    def _unencodable(self, api: Api, context: Context, request: Struct | None) -> Reply | None:
+        """Returns the reply in place of one that cannot be encoded, for example because it has a string that is too
+        long: UNKNOWN_SERVER_ERROR, as in Kafka; None if that cannot be encoded either.
+        """
+        outcome = self.error_reply(api, context, request, ApiError(Errors.UNKNOWN_SERVER_ERROR))
+        if isinstance(outcome, Silence):
+            return None
+        try:
+            return self._reply(api, context, outcome)
+        except Exception as error:
+            bugs.report(f"the error of {api.name} v{context.version}", error)
+            return None
+
+    def _too_large(self, context: Context) -> Silence:
+        """Closes the connection of a peer whose reply would exceed the size limit."""
+        self.broker.limits.reached(REPLY_BYTES, f"{context.api.name} of {context.client_address}")
+        return CLOSE
+
+    def _answer_unsupported(self, api: Api, frame: memoryview, correlation_id: int, send: Send) -> None:
+        """Replies to an unknown version of ApiVersions with version 0, which lists only this key."""
+        try:
+            headers.parse_request_header(headers.request_header_version(api.request, api.high), frame)
+        except MalformedMessage as error:
+            raise Refused(f"{api.name}: {error}") from None
+        r = messages.ApiVersionsResponse
+        own = [r.ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)]
+        head = headers.start_response(api.response, 0, correlation_id)
+        codec.build(api.response, 0, r(error_code=Errors.UNSUPPORTED_VERSION, api_keys=own), head)
+        _LENGTH.pack_into(head, 0, len(head) - 4)
+        send(Reply(head, []), False)
+
+    def error_reply(self, api: Api, context: Context, request: Struct | None, error: ApiError) -> Struct | Silence:
+        """Returns the reply for an error of the whole request; closes the connection if the request is not there any
+        more and its elements had to be answered.
+        """
+        if request is None and api.needs_request:
+            return CLOSE
+        try:
+            if api.failed is None:
+                return reply_with_error(api, context.version, request, error)
+            reply: Struct | Silence = api.failed(context, request, error)
+            return reply
+        except Exception as bug:
+            bugs.report(f"{api.name} v{context.version} with an error of its whole", bug)
+            return CLOSE
+
+
+def _throttle(context: Context, usage: Usage, outcome: object) -> None:
+    """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time
+    (KIP-219).
+    """
+    context.peer.usage = None
+    throttle_ms = context.peer.throttle_ms = usage.finish(context.api.key, outcome is not NO_REPLY)
+    if throttle_ms and hasattr(outcome, "throttle_time_ms"):
+        outcome.throttle_time_ms = throttle_ms

@@ -1,0 +1,444 @@
+"""The server: listeners, connection limits, idle connections, signals, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...storage.files import OsFiles
+from .. import bugs
+from ..broker import Broker
+from ..broker_schedule import BrokerSchedule
+from ..client_activity import ClientActivity
+from ..config.config import Config, ConfigError, ScenarioError, SeedError
+from ..config.lab_clock import MACHINE
+from ..config.listener_values import Listener
+from ..later import drive
+from ..limits import BUFFERED_BYTES
+from ..machine import Machine
+from ..tls.listeners import LAB
+from . import descriptors, warming
+from .api import Api
+from .chances import chances
+from .connection import Connection, SharedBuffer
+from .connection_counts import ConnectionCounts
+from .dispatch import Dispatcher
+from .logs import Logs
+
+if TYPE_CHECKING:
+    from ..lab.clock.clock import LabClock
+    from ..lab.http import HttpConnection
+    from ..lab.scenario.file import Scenario
+    from ..lab.seam import Attached
+    from ..lab.server import LabServer
+    from ..seed import SeedTopic
+    from .intercepting import Seam
+    from .tls import Share
+
+logger = logging.getLogger("ottla")
+BACKLOG = 1024
+SWEEP_MS = 1000
+WARM_AFTER_SECONDS = 0.1
+WARM_STEP_SECONDS = 0.01
+
+EXIT_OK = 0
+EXIT_BAD_CONFIG = 2
+EXIT_PORT_TAKEN = 3
+EXIT_LOCKED = 4
+EXIT_DIRECTORY = 5
+EXIT_FAILED = 6
+
+
+class PortTaken(Exception):
+    """The address of a listener is in use or not available."""
+
+
+class Server:
+    """A broker and its sockets. `apis`: the APIs that it serves, by key."""
+
+    def __init__(self, config: Config, apis: Mapping[int, Api]) -> None:
+        self.config = config
+        self.machine = Machine()
+        self.schedule = BrokerSchedule(self.machine, repeatable=config["ottla.lab.seed"] is not None)
+        self._clock: LabClock | None = None
+        if config.clock != MACHINE:
+            self.clock()
+        self.files = OsFiles(descriptors.RESERVED)
+        self.chances = chances(config, self.files)
+        self.broker = Broker(config, self.schedule, self.files, self.chances.new_id)
+        self.broker.turn.fatal = self._fatal
+        self.logs = Logs(config, self.schedule, self.machine)
+        self.broker.audit = self.logs.audit
+        self.dispatcher = Dispatcher(self.broker, apis, self.logs.requests)
+        self.shared = SharedBuffer()
+        self.connections: dict[Connection, None] = {}
+        self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
+        self.counts = ConnectionCounts(self.broker, connections)
+        self.broker.metadata.watch(self.counts.metadata_changed)
+        self.buffered_bytes = 0
+        self.buffered_bytes_max: int = config["ottla.buffered.bytes.max"]
+        self.stopping = asyncio.Event()
+        self.failure: str | None = None
+        self._servers: list[asyncio.Server] = []
+        self.lab: LabServer | None = None
+        self._ends: list[Callable[[], None]] = []
+        self._seam: Seam | None = None  # made with the first interceptor
+        self._tls_share: Share | None = None  # over the listeners with TLS
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_unhandled)
+
+    def clock(self) -> LabClock:
+        """Returns the lab's clock; makes it when it is first asked for."""
+        if self._clock is None:
+            from ..lab.clock.clock import LabClock
+
+            self._clock = LabClock(self.schedule, self.config.clock)
+        return self._clock
+
+    # start and stop
+
+    async def start(self) -> None:
+        """Binds the listeners and the lab, opens the data and starts to serve.
+        Raises PortTaken, DirectoryError or OSError.
+        """
+        listeners = self.config.listeners
+        try:
+            for one in listeners:
+                await self._bind(one)
+            self._note_ports(listeners)
+            if self.config["ottla.lab.port"] >= 0:
+                await self._bind_lab()
+            if self.config["ottla.trace"]:
+                self._start_trace()
+            self.broker.start()
+        except BaseException:
+            self._close_listeners()
+            raise
+        self._start_tls()
+        self.counts.load()
+        for server in self._servers:
+            await server.start_serving()
+        if self.lab is not None:
+            await self.lab.serve()
+        self.broker.turn.every(lambda: SWEEP_MS, self._close_idle)
+        # the rest obeys the machine's time
+        self._loop.call_later(SWEEP_MS / 1000, self._sweep)
+        self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
+        self._loop.call_later(WARM_AFTER_SECONDS, self._warm, warming.steps(self.dispatcher.apis))
+
+    async def _bind(self, listener: Listener) -> None:
+        host = listener.host or "127.0.0.1"
+        try:
+            server = await self._loop.create_server(
+                self._accepting(listener),
+                host,
+                self.chances.port(listener),
+                backlog=BACKLOG,
+                start_serving=False,
+            )
+        except (OSError, UnicodeError) as error:
+            raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
+        self._servers.append(server)
+
+    def _accepting(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
+        """Returns a function that makes the protocol of a new connection."""
+        name, protocol, tls = listener.name, self.config.security_protocol(listener.name), self.broker.tls
+        if not protocol.has_tls:
+            return lambda: Connection(self, name, protocol)
+        from .tls import Share, TlsConnection
+
+        share = self._tls_share = self._tls_share or Share(self._loop)
+        return lambda: TlsConnection(self, share, tls[name], Connection(self, name, protocol))
+
+    async def _bind_lab(self) -> None:
+        from ..lab.server import LabServer
+
+        lab = LabServer(self)
+        try:
+            await lab.bind(self._around_http())
+        except OSError as error:
+            raise PortTaken(
+                f"the lab's port {self.config['ottla.lab.port']} (ottla.lab.port, --lab): {error.strerror or error}"
+            ) from None
+        self.lab = lab
+
+    def _around_http(self) -> Callable[[HttpConnection], asyncio.BaseProtocol] | None:
+        """Returns what puts TLS before a connection of the lab; None if the lab has no TLS."""
+        if LAB not in self.broker.tls:
+            return None
+        from .lab_tls import over_tls
+        from .tls import Share
+
+        share = self._tls_share = self._tls_share or Share(self._loop)
+        return partial(over_tls, self, share, self.broker.tls[LAB])
+
+    def _start_trace(self) -> None:
+        """Starts the trace that the configuration asks for. Raises ConfigError."""
+        from ..lab.lab import Lab
+        from ..lab.traces import at_start
+
+        at_start.start(self.lab.lab if self.lab is not None else Lab(self))
+
+    def _close_listeners(self) -> None:
+        for server in self._servers:
+            server.close()
+        if self.lab is not None:
+            self.lab.stop()
+
+    def _note_ports(self, listeners: list[Listener]) -> None:
+        """Port 0 means any free port: the port that was bound is advertised."""
+        given = []
+        for listener, server in zip(listeners, self._servers, strict=True):
+            port = server.sockets[0].getsockname()[1]
+            given.append(f"{listener.name}://{listener.host or '127.0.0.1'}:{port}")
+        self.config.values["listeners"] = [*given, str(self.config.controller_listener)]
+        self.config.values["controller.listener.names"] = [self.config.controller_listener.name]
+
+    def _fatal(self, reason: str) -> None:
+        self.failure = reason
+        self.stopping.set()
+
+    async def stop(self) -> None:
+        """Closes listeners and connections, then the logs. An error of the logs becomes the failure, unless there is an
+        earlier one.
+        """
+        self._close_listeners()
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.sleep(0)
+        wrong = self.broker.stop()
+        if wrong is not None and self.failure is None:
+            self.failure = f"the shutdown was not clean: {wrong}; the next start recovers the logs"
+        self.schedule.close()
+        self.machine.close()
+        self.logs.close()
+        for end in self._ends:
+            end()
+
+    # connections
+
+    def gate(self, connection: Connection) -> Dispatcher:
+        """Returns the dispatcher that serves a new connection first."""
+        peer = connection.peer
+        if not peer.security_protocol.has_sasl:
+            return self.dispatcher
+        from .sasl_gate import SaslGate
+
+        return SaslGate(self.dispatcher, self.broker.sasl[peer.listener], peer, connection.serve_by)
+
+    def connected(self, connection: Connection) -> bool:
+        """Whether a new connection may stay: some descriptors are reserved for files."""
+        self.connections[connection] = None
+        address = connection.peer.address.rpartition(":")[0]
+        self.broker.metrics.connections_opened += 1
+        if self.lab is not None:
+            connection.peer.activity = ClientActivity(self.schedule.monotonic_ms())
+        if self._seam is not None:
+            self._seam.opened(connection)
+        limit = self.counts.opened(connection.peer.listener, address)
+        if limit is None:
+            return True
+        self.broker.metrics.connections_refused += 1
+        self.broker.limits.reached(limit, address)
+        return False
+
+    def admit(self, connection: Connection) -> None:
+        """Has the connection served, later or never if too many are opened."""
+        peer = connection.peer
+        self.broker.connection_rates.opened(peer.listener, peer.host_address, connection.admitted)
+
+    def disconnected(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if self._seam is not None:
+            self._seam.closed(connection)
+        self.broker.connection_rates.closed(connection.peer.listener, connection.admitted)
+        self.counts.closed(connection.peer.listener, connection.peer.address.rpartition(":")[0])
+        self.broker.metrics.connections_closed += 1
+
+    def held(self, connection: Connection, more: int) -> None:
+        self.buffered_bytes += more
+        while more > 0 and self.buffered_bytes > self.buffered_bytes_max:
+            most = max(self.connections, key=lambda one: one.held_bytes)
+            if most.held_bytes == 0:
+                return
+            self.broker.limits.reached(BUFFERED_BYTES, f"{most.peer.address} with {most.held_bytes} bytes")
+            most.drop()
+
+    def intercept(self, one: Attached) -> None:
+        """Shows the requests and replies of all connections to an interceptor or a watcher from now on."""
+        if self._seam is None:
+            from .intercepting import Seam
+
+            self._seam = Seam(self)
+        self._seam.add(one)
+
+    def release(self, one: Attached) -> None:
+        """Removes an interceptor or a watcher."""
+        if self._seam is not None:
+            self._seam.remove(one)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Calls when the server has ended and no thread works any more."""
+        self._ends.append(call)
+
+    def api_keys(self) -> Collection[int]:
+        return self.dispatcher.apis
+
+    def api_name(self, key: int) -> str:
+        return self.dispatcher.apis[key].name
+
+    def dropped_lines(self) -> int:
+        return self.logs.dropped_lines()
+
+    def again(self, connection: Connection) -> None:
+        self.schedule.soon(connection.serve_again)
+
+    def _start_tls(self) -> None:
+        """Takes over what the metadata says of TLS."""
+        if self.broker.tls:
+            from . import tls
+
+            tls.start(self.broker)
+
+    def _follow_tls(self) -> None:
+        if self.broker.tls:
+            from . import tls
+
+            tls.follow(self.broker)
+
+    def _sweep(self) -> None:
+        """Frees what is not used at the moment, and looks for new keys of TLS."""
+        self.files.refill()
+        self._follow_tls()
+        for connection in self.connections:
+            connection.shrink()
+        self._loop.call_later(SWEEP_MS / 1000, self._sweep)
+
+    def _close_idle(self) -> None:
+        """Closes connections that are idle for too long."""
+        limit = self.config["connections.max.idle.ms"]
+        now = self.schedule.monotonic_ms()
+        for connection in list(self.connections):
+            if limit >= 0 and now - connection.last_active_ms > limit and not connection.is_waiting():
+                connection.close("idle for longer than connections.max.idle.ms")
+
+    def _watch_lag(self, expected: float) -> None:
+        late_ms = (self._loop.time() - expected) * 1000
+        metrics = self.broker.metrics
+        metrics.loop_lag_ms_max = max(metrics.loop_lag_ms_max * 0.99, late_ms)
+        self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
+
+    def _warm(self, steps: Iterator[None]) -> None:
+        """Imports modules that the start did not need, between other events."""
+        try:
+            next(steps)
+        except StopIteration:
+            return warming.freeze()
+        self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps)
+
+
+def _unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handles an exception that reached the event loop."""
+    bugs.report(context["message"], context.get("exception") or RuntimeError("without an exception"))
+
+
+def install_loop() -> Callable[..., Any]:
+    """Returns uvloop's runner if it is installed, else asyncio's; also asyncio's if OTTLA_LOOP=asyncio."""
+    if os.environ.get("OTTLA_LOOP") != "asyncio":
+        try:
+            import uvloop
+        except ImportError:
+            logger.info("uvloop is not installed; using the event loop of asyncio")
+        else:
+            runner: Callable[..., Any] = uvloop.run
+            return runner
+    return asyncio.run
+
+
+async def serve(config: Config, apis: Mapping[int, Api], announce: Callable[[Server], None]) -> int:
+    """Runs a server of `apis` until it receives a signal to stop or fails; returns the exit code."""
+    from ..replica.directories import DirectoryError, DirectoryLocked
+
+    descriptors.raise_limit()
+    try:
+        seed_topics = _seeded(config)
+        scenario = _scenario(config)
+        server = Server(config, apis)
+    except (ConfigError, SeedError, ScenarioError) as error:
+        print(f"ottla: {error}", file=sys.stderr)
+        return EXIT_BAD_CONFIG
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, server.stopping.set)
+    try:
+        await server.start()
+    except ConfigError as error:
+        return _refuse(server, EXIT_BAD_CONFIG, str(error))
+    except PortTaken as error:
+        return _refuse(server, EXIT_PORT_TAKEN, f"cannot listen on {error}")
+    except DirectoryLocked as error:
+        return _refuse(server, EXIT_LOCKED, str(error))
+    except (DirectoryError, OSError) as error:
+        where = f" in {', '.join(config.log_dirs)}" if isinstance(error, OSError) and error.filename is None else ""
+        return _refuse(server, EXIT_DIRECTORY, f"cannot use the data directory: {error}{where}")
+    try:
+        if config.users or seed_topics:
+            from .. import seed
+
+            await seed.settled(drive(seed.plant_users(server.broker)))
+            await seed.settled(drive(seed.plant(server.broker, seed_topics)))
+    except SeedError as error:
+        await server.stop()
+        return _refuse(server, EXIT_BAD_CONFIG, f"{config['ottla.seed.file']}: {error}")
+    if scenario is not None:
+        await _begin(server, scenario)
+    announce(server)
+    await server.stopping.wait()
+    await server.stop()
+    if server.failure is not None:
+        print(f"ottla: {server.failure}", file=sys.stderr)
+    return EXIT_FAILED if server.failure is not None else EXIT_OK
+
+
+def _seeded(config: Config) -> list[SeedTopic]:
+    """Adds the users of the seed file, if there is one, to the configuration; returns its topics. Raises SeedError."""
+    path = config["ottla.seed.file"]
+    if not path:
+        return []
+    from .. import seed
+
+    planted = seed.load(path)
+    config.users |= {user.name: user for user in planted.users}
+    return planted.topics
+
+
+def _scenario(config: Config) -> Scenario | None:
+    """Raises ScenarioError."""
+    if not config["ottla.lab.scenario"]:
+        return None
+    from ..lab.scenario.file import read
+
+    return read(config["ottla.lab.scenario"])
+
+
+async def _begin(server: Server, scenario: Scenario) -> None:
+    """Runs a scenario beside the clients; returns when it waits for the first time, or at its end."""
+    from .. import seed
+    from ..lab.scenario.at_start import AtStart
+    from ..lab.server import LabServer
+
+    running = AtStart(server.lab or LabServer(server), scenario)
+    running.start()
+    await seed.settled(running.begun)
+
+
+def _refuse(server: Server, code: int, reason: str) -> int:
+    print(f"ottla: {reason}", file=sys.stderr)
+    server.machine.close()
+    return code

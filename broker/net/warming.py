@@ -1,0 +1,91 @@
+"""Imports and compiles, soon after the start and one thing at a time, what first requests need but the start does not.
+
+The start is faster without it. A client that needs a module earlier causes its import, and other clients wait: up to a
+tenth of a second for a coordinator. The first request of a group compiles some twenty classes, readers and writers, and
+opens a log; so these are compiled before. What other requests compile takes some milliseconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+
+from ... import coordinator
+from ...protocol import codec
+from .api import Api
+
+GC_THRESHOLDS = (10_000, 2, 80)
+"""A collection of the middle generation looks at 40,000 new objects, which takes some milliseconds; of 140,000 it took
+56, while thousands of topics were created."""
+MODULES_FIRST = (  # modules that others import, so that each step imports little
+    "re2",
+    "uuid",
+    "xxhash",
+    *(
+        f"{coordinator.__name__}.group.{name}"
+        for name in (
+            "assignors.registry",
+            "classic.group",
+            "state",
+            "consumer.records",
+            "classic.rebalance",
+            "consumer.membership",
+            "consumer.heartbeat",
+        )
+    ),
+)
+COORDINATED = frozenset((*range(8, 17), 22, *range(24, 29), 68, 69, *range(76, 80), *range(83, 88)))
+"""The keys of APIs that coordinators serve."""
+
+
+def steps(apis: Mapping[int, Api]) -> Iterator[None]:
+    """Yields after each thing that is imported or compiled."""
+    yield from imports(apis)
+    yield from codecs(apis)
+
+
+def imports(apis: Mapping[int, Api]) -> Iterator[None]:
+    """Imports one module per step: those of the coordinators, then those of the APIs."""
+    for name in MODULES_FIRST:
+        importlib.import_module(name)
+        yield
+    for info in pkgutil.walk_packages(coordinator.__path__, f"{coordinator.__name__}."):
+        importlib.import_module(info.name)
+        yield
+    for api in apis.values():
+        _ = api.handle
+        yield
+
+
+def codecs(apis: Mapping[int, Api]) -> Iterator[None]:
+    """Compiles one reader or writer per step: of the newest versions of the coordinators' APIs,
+    and of their records.
+    """
+    from ...coordinator.format import group_key_names, share_key_names, transaction_key_names
+    from ...coordinator.group.format import WRITTEN_VERSIONS
+
+    for key, api in apis.items():
+        if key in COORDINATED:
+            codec.reader(api.request, api.high)
+            yield
+            codec.writer(api.response, api.high)
+            yield
+    for name in (*group_key_names().values(), *share_key_names().values(), *transaction_key_names().values()):
+        value = name.removesuffix("Key") + "Value"
+        codec.writer(name, 0)
+        codec.writer(value, WRITTEN_VERSIONS.get(value, 0))
+        yield
+
+
+def freeze() -> None:
+    """Excludes all present objects from garbage collection, which was disabled during the start.
+
+    Does not collect cycles first, because that would block the loop for as long as a hundred requests; a start leaves
+    some hundreds of cycles. Collections are rarer afterwards: a request makes some dozens of objects,
+    and hardly any cycles.
+    """
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()

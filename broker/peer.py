@@ -1,0 +1,89 @@
+"""The other end of a connection, as everything above sockets sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from ipaddress import IPv6Address
+from typing import Final
+
+from . import bugs
+from .client_activity import ClientActivity
+from .client_quotas import Usage
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+
+class SecurityProtocol(IntEnum):
+    """How clients of a listener connect; the values are Kafka's ids."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+class Peer:
+    """A client's connection: its listener with the security protocol, its address, who the client is, its software,
+    and what to cancel when it closes.
+
+    `activity`: what the client asked for, while the lab is on. `token_authenticated`: whether the client has shown a
+    delegation token. `usage`: what the current request uses, if there are quotas. `throttle_ms`: for how long no
+    request is served after the reply.
+    """
+
+    __slots__ = (
+        "activity",
+        "address",
+        "host",
+        "host_address",
+        "listener",
+        "on_lost",
+        "principal",
+        "security_protocol",
+        "software",
+        "throttle_ms",
+        "token_authenticated",
+        "usage",
+    )
+
+    def __init__(
+        self, listener: str, address: str, security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    ) -> None:
+        self.listener = listener
+        self.security_protocol = security_protocol
+        self.address = address
+        self.host_address = in_java(address.rpartition(":")[0].strip("[]"))
+        self.host = "/" + self.host_address
+        self.principal = ANONYMOUS
+        self.token_authenticated = False
+        self.software: tuple[str, str] = ("unknown", "unknown")
+        self.throttle_ms = 0
+        self.usage: Usage | None = None
+        self.activity: ClientActivity | None = None
+        self.on_lost: list[Callable[[], object]] = []
+
+    def lost(self) -> None:
+        calls, self.on_lost = self.on_lost, []
+        for call in calls:
+            bugs.guarded("what ends with a connection", call)
+
+
+def in_java(host: str) -> str:
+    """Returns an address as Java writes it: without abbreviation, and an IPv4 address even if it came over IPv6."""
+    if ":" not in host:
+        return host
+    plain, _, scope = host.partition("%")
+    address = IPv6Address(plain)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    parts = ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+    return f"{parts}%{scope}" if scope else parts

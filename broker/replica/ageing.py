@@ -1,0 +1,100 @@
+"""Retention: takes segments out of the logs, and removes their files after `file.delete.delay.ms`.
+
+Both are rounds over all logs in steps. Files are removed in a thread, one segment after the other: a file system may
+take long for a large file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+
+from ...storage import retention
+from ...storage.files import Files
+from ...storage.log import Log
+from ...storage.segment import Segment
+from .. import bugs
+from ..settings import Settings
+from ..steps import in_steps, off_loop
+from ..turn import Turn
+from .partition import Partition
+from .partitions import Partitions
+
+SEGMENTS_STEP = 8  # segments that a log loses at a time
+ROUND_STEP = 1024  # logs that are checked per turn of the loop
+
+
+def remove_all(files: Files, paths: list[str]) -> None:
+    """Removes files; some may be gone already. Raises OSError."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            files.remove(path)
+
+
+class Ageing:
+    """The rounds of retention."""
+
+    def __init__(self, turn: Turn, settings: Settings, partitions: Partitions) -> None:
+        self.turn = turn
+        self.settings = settings
+        self.partitions = partitions
+        self._removes = False
+
+    def apply_retention(self) -> None:
+        """Begins a round that takes out the segments that retention releases."""
+        self.turn.background(in_steps(self.turn, self._apply_retention()))
+
+    def _apply_retention(self) -> Iterator[None]:
+        """Each part is a log, or a segment that was taken out."""
+        for partition, log in self.partitions.open_logs():
+            try:
+                yield from self._retain(partition, log)
+            except Exception as error:
+                bugs.report(f"retention of {partition.name}", error)
+            yield
+
+    def _retain(self, partition: Partition, log: Log) -> Iterator[None]:
+        now = self.turn.schedule.now_ms()
+        try:
+            while gone := retention.due(log, partition.high_watermark, now)[:SEGMENTS_STEP]:
+                log.remove_segments(gone, now)
+                for _ in gone:
+                    yield
+                if partition.log is not log or log.segments[0] is gone[0]:
+                    return
+        except OSError as error:
+            if self.partitions.io_failed(partition, error):
+                return
+        log.producers.expire(now, self.settings.value("producer.id.expiration.ms"))
+        if partition.high_watermark < log.start_offset:
+            partition.advance(log.start_offset)
+
+    def remove_files(self) -> None:
+        """Begins a round that removes the files of segments whose delay is over, unless the one before still runs."""
+        if not self._removes:
+            self._removes = True
+            self.turn.background(self._remove_files())
+
+    async def _remove_files(self) -> None:
+        try:
+            found: list[tuple[Partition, Log, Segment]] = []
+            await in_steps(self.turn, self._find_removable(found), ROUND_STEP)
+            for partition, log, segment in found:
+                if self.turn.stopped:
+                    return
+                paths = segment.close_for_removal()
+                try:
+                    await off_loop(self.turn, partial(remove_all, log.files, paths))
+                except OSError as error:
+                    self.partitions.io_failed(partition, error)  # again in the next round
+                else:
+                    log.forget(segment)
+        finally:
+            self._removes = False
+
+    def _find_removable(self, found: list[tuple[Partition, Log, Segment]]) -> Iterator[None]:
+        now = self.turn.schedule.now_ms()
+        for partition, log in self.partitions.open_logs():
+            found += [(partition, log, segment) for segment in log.removable(now)]
+            yield

@@ -1,0 +1,83 @@
+"""Writes the offset checkpoints of the log directories: the offsets are collected in steps, the files written in a
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..steps import in_steps, off_loop
+from ..turn import Turn
+from . import directories
+from .directories import LogDirectories, LogDirectory
+from .partitions import Partitions
+
+ROUND_STEP = 1024  # logs whose offsets are collected per turn of the loop
+
+
+class Checkpoints:
+    """The rounds of checkpoints, one at a time."""
+
+    def __init__(self, turn: Turn, log_directories: LogDirectories, partitions: Partitions) -> None:
+        self.turn = turn
+        self.log_directories = log_directories
+        self.partitions = partitions
+        self._busy = self._again = False
+
+    def begin_round(self) -> None:
+        """Begins a round; after the one that runs, if there is one."""
+        self._again = True
+        if not self._busy:
+            self._busy = True
+            self.turn.background(self._rounds())
+
+    async def _rounds(self) -> None:
+        try:
+            while self._again and not self.turn.stopped:
+                self._again = False
+                for directory in self.log_directories.online:
+                    await self._save(directory)
+        finally:
+            self._busy = False
+
+    async def _save(self, directory: LogDirectory) -> None:
+        await in_steps(self.turn, self._collect(directory), ROUND_STEP)
+        if directory.failed or self.turn.stopped:
+            return
+        job = directories.checkpoint_job(directory)
+        try:
+            await off_loop(self.turn, partial(directories.store, self.log_directories.files, directory, job))
+        except OSError as error:
+            self.log_directories.io_failed(directory, error)
+
+    def save_now(self) -> None:
+        """Writes the checkpoints of all directories before it returns."""
+        for directory in self.log_directories.online:
+            for _ in self._collect(directory):
+                continue
+            try:
+                directories.store(self.log_directories.files, directory, directories.checkpoint_job(directory))
+            except OSError as error:
+                self.log_directories.io_failed(directory, error)
+
+    def _collect(self, directory: LogDirectory) -> Iterator[None]:
+        """Notes recovery point, log start offset and high watermark of each log in the directory."""
+        for partition, log in self.partitions.open_logs():
+            if self.partitions.directory_of.get(partition) is directory:
+                key = (partition.topic, partition.index)
+                directory.recovery_points[key] = log.recovery_point
+                directory.log_starts[key] = log.start_offset
+                directory.high_watermarks[key] = partition.high_watermark
+                if log.settings.is_compacted:
+                    directory.cleaner_offsets[key] = log.first_dirty_offset
+            yield
+        present = self.partitions.by_name
+        for offsets in (
+            directory.recovery_points,
+            directory.log_starts,
+            directory.high_watermarks,
+            directory.cleaner_offsets,
+        ):
+            for key in [k for k in offsets if k not in present]:
+                del offsets[key]

@@ -1,0 +1,342 @@
+"""The log directories: created and formatted if new, locked while the broker runs, with Kafka's checkpoints."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...protocol.errors import ApiError, Errors
+from ...storage import checkpoints
+from ...storage.failures import is_disk_failure, is_passing
+from ...storage.files import Files, HandlePool
+from ...storage.layout import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG_STARTS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    parse_partition_directory,
+)
+from .. import bugs
+from ..config.config import Config
+from ..metrics import Metrics
+from ..sparse_log import SparseLog
+from ..turn import Turn
+
+logger = logging.getLogger("ottla")
+
+OWN_FILE = "ottla.json"
+OWN_FORMAT = 1
+UNKNOWN_ID = bytes(16)  # of a directory whose `meta.properties` cannot be read
+META_VERSION = "1"
+
+Offsets = dict[tuple[str, int], int]
+
+
+class DirectoryError(Exception):
+    """A log directory with which the broker cannot start."""
+
+
+class DirectoryLocked(DirectoryError):
+    """Another process uses the directory."""
+
+
+@dataclass(slots=True)
+class LogDirectory:
+    """One of `log.dirs`."""
+
+    path: str
+    id: bytes
+    clean: bool  # the last shutdown was clean
+    recovery_points: Offsets = field(default_factory=dict)
+    log_starts: Offsets = field(default_factory=dict)
+    high_watermarks: Offsets = field(default_factory=dict)
+    cleaner_offsets: Offsets = field(default_factory=dict)
+    lock: int | None = None
+    failed: bool = False
+    created: bool = False
+    partitions: int = 0  # the number of its partitions
+    jobs: int = 0  # checkpoint jobs that were made
+    written: dict[str, int] = field(default_factory=dict)  # the job that wrote each checkpoint last
+    writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def has_saved(self, topic: str, index: int) -> bool:
+        """Whether the checkpoints may have offsets of a partition."""
+        key = topic, index
+        return bool(self.log_starts.get(key) or self.high_watermarks.get(key))
+
+
+def open_directories(
+    files: Files,
+    paths: list[str],
+    node_id: int,
+    cluster_id: str | None,
+    new_id: Callable[[], bytes],
+    salvage: bool = False,
+) -> tuple[list[LogDirectory], str]:
+    """Opens or formats the directories; returns them and the id of their cluster.
+
+    The first holds the metadata, and must be usable; another one that the disk keeps from being opened is offline, as
+    in Kafka. `salvage`: a directory that has lost its `meta.properties` gets another one. DirectoryError,
+    DirectoryLocked, OSError.
+    """
+    found: list[LogDirectory] = []
+    by_real_path: dict[str, str] = {}
+    for path in paths:
+        same = by_real_path.setdefault(files.real(path), path)
+        if same == path and any(one.path == path for one in found):
+            logger.warning("log.dirs: %s is listed twice; the second entry is ignored", path)
+            continue
+        if same != path:
+            raise DirectoryError(f"log.dirs: {path} and {same} are the same directory")
+        try:
+            directory, cluster_id = _open_directory(files, path, node_id, cluster_id, new_id, salvage)
+        except OSError as error:
+            if not found or is_passing(error):
+                raise
+            logger.error("log directory %s failed: %s; its partitions are offline", path, error)
+            directory = LogDirectory(path, UNKNOWN_ID, clean=False, failed=True)
+        for other in found:
+            if other.id == directory.id != UNKNOWN_ID:
+                raise DirectoryError(
+                    f"log.dirs: {path} and {other.path} have the same directory.id in {META_PROPERTIES}; remove the "
+                    "one that is a copy of the other"
+                )
+        found.append(directory)
+    return found, cluster_id or ""
+
+
+def _open_directory(
+    files: Files, path: str, node_id: int, cluster_id: str | None, new_id: Callable[[], bytes], salvage: bool
+) -> tuple[LogDirectory, str]:
+    _make_durable_directory(files, path)
+    lock = None
+    if hasattr(files, "lock"):
+        try:
+            lock = files.lock(f"{path}/{LOCK}")
+        except BlockingIOError:
+            raise DirectoryLocked(f"{path} is in use by another process") from None
+    names = files.names(path)  # also shows whether the directory can be listed
+    meta = f"{path}/{META_PROPERTIES}"
+    created = not files.exists(meta)
+    if created:
+        _check_is_new(names, path, salvage)
+        cluster = cluster_id or checkpoints.uuid_to_text(new_id())
+        directory_id = new_id()
+        _write_meta(files, meta, node_id, cluster, directory_id)
+    else:
+        cluster, directory_id = _read_meta(files, meta, node_id, cluster_id)
+    _check_own_file(files, path)
+    clean = files.exists(f"{path}/{CLEAN_SHUTDOWN}")
+    directory = LogDirectory(path, directory_id, clean, lock=lock, created=created)
+    directory.recovery_points = checkpoints.read_offsets(files, f"{path}/{RECOVERY_POINTS}")
+    directory.log_starts = checkpoints.read_offsets(files, f"{path}/{LOG_STARTS}")
+    directory.high_watermarks = checkpoints.read_offsets(files, f"{path}/{HIGH_WATERMARKS}")
+    directory.cleaner_offsets = checkpoints.read_offsets(files, f"{path}/{CLEANER_OFFSETS}")
+    if clean:
+        files.remove(f"{path}/{CLEAN_SHUTDOWN}")
+        files.sync_directory(path)
+    return directory, cluster
+
+
+def _make_durable_directory(files: Files, path: str) -> None:
+    """Makes a directory with those above it that are missing, and makes their names durable. Raises OSError."""
+    above = path = files.absolute(path)
+    changed = []
+    while not files.exists(above):
+        above = above.rpartition("/")[0] or "/"
+        changed.append(above)
+    files.make_directory(path)
+    for directory in changed:
+        with suppress(PermissionError):  # who may write into a directory may not always read it, as a sync does
+            files.sync_directory(directory)
+
+
+def _check_is_new(names: list[str], path: str, salvage: bool) -> None:
+    """Raises DirectoryError if a directory without `meta.properties` has partitions: it is not new,
+    but has lost the file.
+    """
+    held = [name for name in names if parse_partition_directory(name)]
+    if not held:
+        return
+    lost = f"{path}/{META_PROPERTIES} is missing, but the directory holds {len(held)} partitions, for example {held[0]}"
+    if not salvage:
+        raise DirectoryError(f"{lost}; restore the file, or start with ottla.recovery=salvage to create a new one")
+    logger.error("%s; creating a new one (ottla.recovery=salvage)", lost)
+
+
+def _write_meta(files: Files, path: str, node_id: int, cluster: str, directory_id: bytes) -> None:
+    values = {
+        "node.id": str(node_id),
+        "directory.id": checkpoints.uuid_to_text(directory_id),
+        "version": META_VERSION,
+        "cluster.id": cluster,
+    }
+    files.replace(path, checkpoints.encode_properties(values))
+
+
+def _read_meta(files: Files, path: str, node_id: int, cluster_id: str | None) -> tuple[str, bytes]:
+    try:
+        values = checkpoints.decode_properties(files.read(path))
+        if values["version"] != META_VERSION:
+            raise DirectoryError(
+                f"{path}: unsupported version {values['version']}; only version {META_VERSION} is supported"
+            )
+        found_node, cluster = int(values["node.id"]), values["cluster.id"]
+        directory_id = checkpoints.uuid_from_text(values["directory.id"])
+    except KeyError as error:
+        raise DirectoryError(f"{path}: the property {error.args[0]} is missing") from None
+    except ValueError as error:
+        raise DirectoryError(f"{path}: {error}") from None
+    if found_node != node_id:
+        raise DirectoryError(f"{path}: the directory belongs to node {found_node}, but node.id is {node_id}")
+    if cluster_id and cluster != cluster_id:
+        raise DirectoryError(
+            f"{path}: the directory belongs to cluster {cluster}, but the configured cluster id is {cluster_id}"
+        )
+    return cluster, directory_id
+
+
+def _check_own_file(files: Files, path: str) -> None:
+    """Checks the file of ottla's own format; refuses a newer format."""
+    own = f"{path}/{OWN_FILE}"
+    if not files.exists(own):
+        files.replace(own, json.dumps({"format": OWN_FORMAT}).encode())
+        return
+    try:
+        found = int(json.loads(files.read(own))["format"])
+    except (ValueError, KeyError, TypeError):
+        raise DirectoryError(f'{own} is damaged; it should contain {{"format": {OWN_FORMAT}}}') from None
+    if found > OWN_FORMAT:
+        raise DirectoryError(f"{own} has format {found}; this version of ottla supports formats up to {OWN_FORMAT}")
+
+
+class CheckpointJob(NamedTuple):
+    """Offsets to write, by the name of their file, as they were when the job was made."""
+
+    number: int
+    offsets: dict[str, Offsets]
+
+
+def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
+    """Copies the offsets for the named checkpoints, by default for all."""
+    directory.jobs += 1
+    tables = {
+        RECOVERY_POINTS: directory.recovery_points,
+        LOG_STARTS: directory.log_starts,
+        HIGH_WATERMARKS: directory.high_watermarks,
+        CLEANER_OFFSETS: directory.cleaner_offsets,
+    }
+    return CheckpointJob(directory.jobs, {name: dict(tables[name]) for name in names or tables})
+
+
+def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
+    """Writes checkpoints; may run in a thread. Leaves out a file for which a later job has run. Raises OSError."""
+    with directory.writing:
+        for name, offsets in job.offsets.items():
+            if directory.written.get(name, 0) > job.number:
+                continue
+            kept = {key: offset for key, offset in offsets.items() if offset > 0} if name == LOG_STARTS else offsets
+            files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
+            directory.written[name] = job.number
+
+
+def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    files.replace(f"{directory.path}/{CLEAN_SHUTDOWN}", content.encode())
+
+
+def may_exist(files: Files, path: str) -> bool:
+    """Whether there is a file or directory, or it cannot be determined."""
+    try:
+        return files.exists(path)
+    except OSError:
+        return True
+
+
+class LogDirectories:
+    """All log directories, the files in them, and the handling of their I/O errors. `offline` takes the partitions of a
+    failed directory offline.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        config: Config,
+        files: Files,
+        new_id: Callable[[], bytes],
+        metrics: Metrics,
+        sparsely: SparseLog,
+    ) -> None:
+        self.turn = turn
+        self.config = config
+        self.files = files
+        self.new_id = new_id
+        self.metrics = metrics
+        self.sparsely = sparsely
+        self.pool = HandlePool(files)
+        self.all: list[LogDirectory] = []
+        self.offline: Callable[[LogDirectory], None] = lambda directory: None
+        turn.io_error = self.storage_error
+
+    def open(self) -> str:
+        """Opens or formats the directories; returns their cluster id.
+        Raises DirectoryError, DirectoryLocked or OSError.
+        """
+        config = self.config
+        paths = [path.rstrip("/") or "/" for path in config.log_dirs]
+        wanted = config["ottla.cluster.id"] or None
+        salvage = config["ottla.recovery"] == "salvage"
+        self.all, cluster_id = open_directories(self.files, paths, config.node_id, wanted, self.new_id, salvage)
+        return cluster_id
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """The log directories that have not failed."""
+        return [directory for directory in self.all if not directory.failed]
+
+    def storage_error(self, error: OSError, home: LogDirectory | None = None) -> ApiError:
+        """Handles an I/O error; returns KAFKA_STORAGE_ERROR for the reply. `home`: the directory of the partition that
+        was used; if it is not known, the path in the error decides which directory is affected.
+        """
+        path = str(error.filename or "")
+        for directory in self.all if home is None else (home,):
+            if directory is home or path == directory.path or path.startswith(f"{directory.path}/"):
+                self.io_failed(directory, error)
+                return ApiError(Errors.KAFKA_STORAGE_ERROR)
+        bugs.report("an operation on a file outside the log directories", error)
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+    def _is_there(self, directory: LogDirectory) -> bool:
+        try:
+            return self.files.exists(f"{directory.path}/{META_PROPERTIES}")
+        except OSError:
+            return False
+
+    def io_failed(self, directory: LogDirectory, error: OSError) -> bool:
+        """Handles an I/O error in a log directory; returns whether the directory is offline.
+
+        A failed disk takes its partitions offline, and the last one takes the broker down, as in Kafka. Another error
+        (`storage.failures`) fails only its operation, unless the directory itself is gone.
+        """
+        if directory.failed:
+            return True
+        if not is_disk_failure(error) and self._is_there(directory):
+            self.metrics.io_errors += 1
+            self.sparsely.warning("io", "log directory %s: %s", directory.path, error)
+            return False
+        directory.failed = True
+        logger.error("log directory %s failed: %s", directory.path, error)
+        self.offline(directory)
+        if directory is self.all[0] and len(self.all) > 1:
+            self.turn.fatal(f"the log directory of the metadata log failed, {directory.path}: {error}")
+        elif all(d.failed for d in self.all):
+            self.turn.fatal(f"all log directories failed; the last one was {directory.path}: {error}")
+        return True

@@ -1,0 +1,127 @@
+"""Syncs logs to disk: after an append that makes a flush due, in rounds, and at shutdown.
+
+`flush.messages` delays replies: the high watermark waits for the flushed offset. `flush.ms` does not, as in Kafka,
+where a background task uses it (`LogManager.flushDirtyLogs`): a round looks for logs whose oldest unflushed record has
+waited that long.
+
+A failed sync is never retried, because it is unknown which data reached the disk; the directory goes offline. A failure
+before any sync that is not the disk's is retried soon (`storage.failures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...storage.flush import FlushJob
+from ...storage.log import Log
+from .. import bugs
+from ..config.config import Config
+from ..metrics import Metrics
+from ..turn import Turn
+from .partition import Partition
+from .partitions import Partitions
+
+RETRY_MS = 1000
+ROUND_MS_MAX = 1000
+Done = Callable[[int | None, BaseException | None], None]
+RunJob = Callable[[Partition, FlushJob, Done], None]
+
+
+class Flusher:
+    """Syncs the logs of all partitions."""
+
+    def __init__(self, turn: Turn, config: Config, partitions: Partitions, metrics: Metrics) -> None:
+        self.turn = turn
+        self.config = config
+        self.partitions = partitions
+        self.metrics = metrics
+        self.run: RunJob = self.run_in_thread  # the lab may delay the jobs
+
+    def run_in_thread(self, partition: Partition, job: FlushJob, done: Done) -> None:
+        self.turn.in_thread(job.run, done)
+
+    def round_ms(self) -> int:
+        """How often `flush_due` runs: every `log.flush.scheduler.interval.ms`, and at least every second."""
+        configured: int = self.config["log.flush.scheduler.interval.ms"]
+        return min(ROUND_MS_MAX, configured)
+
+    def flush(self, partition: Partition) -> None:
+        """Syncs a partition's log in a thread; appends that wait for it share the sync."""
+        log = partition.log
+        if partition.flushing or log is None:
+            return
+        partition.flushing = True
+        try:
+            job = log.flush_job()
+        # the reply of the append that requested the flush must be parked before the directory fails
+        except Exception as error:
+            failure = error
+            return self.turn.soon(lambda: self._failed(partition, log, failure, is_sure=True))
+
+        def done(took_ns: int | None, error: BaseException | None) -> None:
+            if error is not None:
+                return self._failed(partition, log, error, is_sure=False)
+            try:
+                log.flushed(job, self.turn.schedule.monotonic_ms())
+            except Exception as failure:  # everything is synced; a second sync does no harm
+                return self._failed(partition, log, failure, is_sure=True)
+            partition.flushing = False
+            self.metrics.fsyncs += 1
+            self.metrics.fsync_ns += took_ns or 0
+            if partition.log is log:
+                self.turn.moved(partition)
+
+        self.run(partition, job, done)
+
+    def _failed(self, partition: Partition, log: Log, error: BaseException, is_sure: bool) -> None:
+        """`is_sure`: whether it is certain which data is durable: all of it, or none was synced."""
+        if partition.log is not log:
+            partition.flushing = False
+            return
+        if not isinstance(error, OSError):
+            bugs.report(f"flushing {partition.name}", error)
+        if isinstance(error, OSError) or not is_sure:
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+            if self.partitions.io_failed(partition, failure):
+                partition.flushing = False
+                return
+
+        def again() -> None:
+            partition.flushing = False
+            self.flush(partition)
+
+        self.turn.later(RETRY_MS, again)
+
+    def flush_due(self) -> Iterator[None]:
+        """Flushes the logs whose oldest unflushed record has waited for `flush.ms`; work in steps."""
+        now = self.turn.schedule.now_ms()
+        for partition, log in self.partitions.open_logs():
+            since = log.unflushed_since_ms
+            if since is not None and log.end_offset > log.recovery_point and now - since >= log.settings.flush_ms:
+                self.flush(partition)
+            yield
+
+    def close_all(self) -> Iterator[tuple[Partition, BaseException]]:
+        """Closes every open log, several at a time; unchanged logs have nothing to sync. Yields the failures."""
+        jobs: list[tuple[Partition, Log, FlushJob]] = []
+        for partition, log in self.partitions.open_logs():
+            try:
+                jobs.append((partition, log, log.close_job()))
+            except Exception as error:
+                yield partition, _reported(partition, error)
+        left = [one for one in jobs if not one[2].is_empty]
+        errors = self.turn.schedule.run_all([job.run for _, _, job in left])
+        failed = {partition: error for (partition, _, _), error in zip(left, errors, strict=True) if error is not None}
+        for partition, log, job in jobs:
+            failure = failed.get(partition)
+            if failure is None:
+                log.flushed(job, 0)
+            else:
+                yield partition, _reported(partition, failure)
+            log.close_files()
+
+
+def _reported(partition: Partition, error: BaseException) -> BaseException:
+    if not isinstance(error, OSError):
+        bugs.report(f"closing {partition.name}", error)
+    return error

@@ -1,0 +1,273 @@
+"""A partition: its log, its high watermark, and the requests that wait for either.
+
+Appending calls nothing back. An advance of the high watermark is queued with the broker and carried out after the input
+event (`Partition.advance`): then parked replies are sent and waiting fetches are notified.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ...protocol.buffers import WritableData
+from ...protocol.control import Marker
+from ...protocol.errors import ApiError, Errors
+from ...protocol.records import BatchAt
+from ...storage.file_slice import FileSlice
+from ...storage.log import Appended, Log
+from ...storage.segment import IndexDamaged, Segment
+from .. import bugs
+from ..later import Later
+from ..watermark_policies import IMMEDIATE, Policy
+
+READ_COMMITTED = 1
+
+
+class Waiter(Protocol):
+    """Is notified when the readable end of a partition moves."""
+
+    def progressed(self, partition: Partition, readable_bytes: int, stable_bytes: int) -> None:
+        """`stable_bytes`: the bytes below the last stable offset."""
+
+    def disturbed(self, partition: Partition) -> None:
+        """The partition was removed or moved, or its log was truncated: waiting requests must read it again."""
+
+
+class Follower:
+    """The state of a partition's policy: appends on their way to the simulated followers."""
+
+    __slots__ = ("policy", "replicated", "waiting")
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.replicated = 0  # the followers have everything below it, whatever the policy says
+        self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
+
+
+def _distance(before: tuple[Segment, int] | None, after: tuple[Segment, int]) -> int:
+    """Returns the bytes between two positions of a log, if they are in the same segment."""
+    return after[1] - before[1] if before and before[0] is after[0] else after[1]
+
+
+class Partition:
+    """A partition on its leader. `log` is None while it is being opened or after its directory failed."""
+
+    def __init__(self, topic: str, index: int, topic_id: bytes, leader_epoch: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.leader_epoch = leader_epoch
+        self.log: Log | None = None
+        self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
+        self.offline = False
+        self.high_watermark = 0
+        self.hw_position: tuple[Segment, int] | None = None
+        self.lso_position: tuple[int, tuple[Segment, int]] | None = None
+        self.follower = Follower(IMMEDIATE)
+        self.isr_size = self.replica_count = 1
+        self.min_insync_replicas = 1
+        self.flushing = False
+        self.parked: deque[tuple[int, Later[None]]] = deque()
+        self._cancelled = 0  # how many of them were cancelled
+        self.waiters: dict[Waiter, None] = {}
+        self.on_committed: Callable[[int], None] | None = None  # the coordinator on this partition
+        self.told_to = 0  # the last high watermark that `on_committed` got
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index}, {self.high_watermark}..{self.end_offset})"
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def open_log(self) -> Log:
+        """Returns the log. Raises ApiError if it is not open."""
+        if self.log is None and self.opening is not None:
+            self.opening()
+        if self.log is None:
+            raise ApiError(Errors.KAFKA_STORAGE_ERROR if self.offline else Errors.NOT_LEADER_OR_FOLLOWER)
+        return self.log
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.start_offset if self.log else 0
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset if self.log else 0
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The high watermark, or the first offset of a transaction that is open or
+        whose marker is not below the high watermark.
+        """
+        log = self.log
+        unstable = log.producers.first_unstable_offset(self.high_watermark) if log else None
+        if log is None or unstable is None:
+            return self.high_watermark
+        return max(min(unstable, self.high_watermark), log.start_offset)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Raises ApiError if the client's leader epoch is older or newer than ours."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            older = current_leader_epoch < self.leader_epoch
+            raise ApiError(Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH)
+
+    # the end
+
+    def append(self, data: WritableData, batches: list[BatchAt], now_ms: int, marker: Marker | None = None) -> Appended:
+        """Appends validated batches. Raises OSError."""
+        return self.open_log().append(data, batches, self.leader_epoch, now_ms, marker=marker)
+
+    def wait_for(self, offset: int) -> Later[None]:
+        """Completes when the high watermark reaches `offset`.
+        Raises ApiError(KAFKA_STORAGE_ERROR) if the directory has failed.
+        """
+        later: Later[None] = Later()
+        if self.high_watermark >= offset:
+            later.finish(None)
+        elif self.offline:
+            later.fail(ApiError(Errors.KAFKA_STORAGE_ERROR))
+        else:
+            later.on_cancel = self._forget_cancelled
+            self.parked.append((offset, later))
+        return later
+
+    def _forget_cancelled(self) -> None:
+        """Removes cancelled requests from `parked` once they are more than half of it."""
+        self._cancelled += 1
+        if self._cancelled * 2 > len(self.parked):
+            self.parked = deque(one for one in self.parked if not one[1].done)
+            self._cancelled = 0
+
+    def leader_bound(self) -> int:
+        """The leader's bound of the high watermark: the flushed offset if a flush is due, else the log end."""
+        log = self.open_log()
+        due = log.settings.flush_messages
+        return log.recovery_point if log.end_offset - log.recovery_point >= due else log.end_offset
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the leader's bound of the high watermark waits for a flush."""
+        return self.log is not None and self.log.end_offset > self.leader_bound()
+
+    def advance(self, high_watermark: int) -> None:
+        """Sets the high watermark; parked requests up to it continue. Can be called again after an exception."""
+        log = self.log
+        if log is None:
+            return
+        if high_watermark > self.high_watermark:
+            self._move(log, high_watermark)
+        if self.on_committed is not None and self.told_to < self.high_watermark:
+            self.on_committed(self.high_watermark)
+        self.told_to = self.high_watermark
+
+    def _move(self, log: Log, high_watermark: int) -> None:
+        try:
+            gained, stable_gained = self._passed(log, high_watermark)
+        except IndexDamaged:  # the waiters read again, and get the error of this partition
+            self.high_watermark = high_watermark
+            self.forget_positions()
+            self.disturb()
+        else:
+            for waiter in list(self.waiters):
+                try:
+                    waiter.progressed(self, gained, stable_gained)
+                except Exception as error:  # its failure must not affect other waiters and replies
+                    bugs.report(f"a waiter of {self.name}", error)
+        parked = self.parked
+        if parked:
+            released = [later for offset, later in parked if offset <= high_watermark]
+            self.parked = deque(p for p in parked if p[0] > high_watermark and not p[1].done)
+            self._cancelled = 0
+            for later in released:
+                later.finish(None)
+
+    def _passed(self, log: Log, high_watermark: int) -> tuple[int, int]:
+        """Sets the high watermark; returns how many bytes more can be read, also below the last stable offset."""
+        position = log.position_of(high_watermark)
+        before = self.hw_position
+        unstable = bool(self.waiters) and log.producers.first_unstable_offset(self.high_watermark) is not None
+        stable_before = self.read_limit(READ_COMMITTED) if unstable else None
+        self.high_watermark, self.hw_position = high_watermark, position
+        if not self.waiters:
+            return 0, 0
+        gained = stable_gained = _distance(before, position)
+        if stable_before is not None:
+            stable, stable_position = self.read_limit(READ_COMMITTED)
+            stable_gained = _distance(stable_before[1], stable_position) if stable > stable_before[0] else 0
+        return gained, stable_gained
+
+    def disturb(self) -> None:
+        for waiter in list(self.waiters):
+            bugs.guarded(f"a waiter of {self.name}", waiter.disturbed, self)
+
+    def fail_parked(self, error: ApiError) -> None:
+        parked, self.parked = self.parked, deque()
+        for _, later in parked:
+            later.fail(error)
+
+    def reset_high_watermark(self, high_watermark: int) -> None:
+        """Sets the high watermark after opening and truncation, without notifying waiters."""
+        log = self.open_log()
+        self.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+        self.told_to = self.high_watermark
+        self.forget_positions()
+        self.follower.replicated = self.high_watermark
+
+    def forget_positions(self) -> None:
+        """Forgets cached positions, because the files of the log changed."""
+        self.hw_position = self.lso_position = None
+
+    def offset_before_last_bytes(self, count: int) -> int:
+        """Returns the largest batch boundary with at least `count` bytes of log after it, or what is replicated."""
+        active, best = self.open_log().active, self.follower.replicated
+        last = active.size - count
+        try:
+            start = active.batch_before(last)
+        except IndexDamaged:  # asked again when it is rebuilt
+            return best
+        for batch in active.scan(start):
+            if batch.position > last:
+                break
+            best = max(best, batch.base_offset if batch.position + batch.size > last else batch.last_offset + 1)
+        return best
+
+    def next_batch_end(self) -> int | None:
+        """Returns the end of the first batch above the high watermark, to which a step advances it."""
+        log = self.open_log()
+        for _, batch in log.batches_from(self.high_watermark):
+            if batch.last_offset >= self.high_watermark:
+                return batch.last_offset + 1
+        return None
+
+    # reading
+
+    def read_limit(self, isolation_level: int) -> tuple[int, tuple[Segment, int]]:
+        """Returns the offset and the position beyond which a consumer may not read."""
+        log = self.open_log()
+        if self.hw_position is None:
+            self.hw_position = log.position_of(self.high_watermark)
+        if isolation_level == READ_COMMITTED:
+            stable = self.last_stable_offset
+            if stable < self.high_watermark:
+                return stable, self._position_of_stable(log, stable)
+        return self.high_watermark, self.hw_position
+
+    def _position_of_stable(self, log: Log, stable: int) -> tuple[Segment, int]:
+        """Cached, because a transaction may be open for long."""
+        known = self.lso_position
+        if known is None or known[0] != stable:
+            known = self.lso_position = (stable, log.position_of(stable))
+        return known[1]
+
+    def read(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> FileSlice | None:
+        """Returns the records for a consumer from `offset` on. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log."""
+        log = self.open_log()
+        if not log.start_offset <= offset <= log.end_offset:
+            raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
+        end, limit = self.read_limit(isolation_level)
+        if offset >= end:
+            return None
+        return log.read(offset, max_bytes, limit, at_least_one)

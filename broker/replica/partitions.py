@@ -1,0 +1,77 @@
+"""The partitions of this broker: by name, by topic id, and by log directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...coordinator.metadata.state import MetadataState
+from ...protocol.errors import ApiError, Errors
+from ...storage.layout import RECOVERY_POINTS
+from ...storage.log import Log
+from . import directories
+from .directories import LogDirectories, LogDirectory
+from .partition import Partition
+
+
+class Partitions:
+    """The table of partitions; `ReplicaManager` adds and removes them. `image`: the committed metadata."""
+
+    def __init__(self, image: MetadataState, log_directories: LogDirectories) -> None:
+        self.image = image
+        self.log_directories = log_directories
+        self.node_id = log_directories.config.node_id
+        self.by_name: dict[tuple[str, int], Partition] = {}
+        self.by_id: dict[tuple[bytes, int], Partition] = {}
+        self.directory_of: dict[Partition, LogDirectory] = {}
+
+    def get(self, topic: str, index: int) -> Partition:
+        """Returns a partition. Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION) if it does not exist, or if its topic was
+        deleted and the partition could not be removed yet.
+        """
+        found = self.by_name.get((topic, index))
+        if found is None or found.topic_id not in self.image.topic_names:
+            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    def add(self, partition: Partition, directory: LogDirectory) -> None:
+        self.by_name[partition.topic, partition.index] = partition
+        self.by_id[partition.topic_id, partition.index] = partition
+        self.directory_of[partition] = directory
+        directory.partitions += 1
+
+    def remove(self, partition: Partition) -> None:
+        del self.by_name[partition.topic, partition.index]
+        del self.by_id[partition.topic_id, partition.index]
+        self.directory_of.pop(partition).partitions -= 1
+
+    def home(self, topic: str, index: int) -> LogDirectory | None:
+        """Returns the log directory of a partition; None if the partition does not exist."""
+        partition = self.by_name.get((topic, index))
+        return None if partition is None else self.directory_of[partition]
+
+    def of_topic(self, name: str) -> Iterator[Partition]:
+        """Yields the partitions of a topic on this broker, in order."""
+        topic = self.image.topics.get(name)
+        for index in range(self.image.partition_counts[topic.id]) if topic is not None else ():
+            partition = self.by_name.get((name, index))
+            if partition is not None:
+                yield partition
+
+    def open_logs(self) -> Iterator[tuple[Partition, Log]]:
+        """Yields the partitions with open logs, and these logs."""
+        for partition in list(self.by_name.values()):
+            if partition.log is not None:
+                yield partition, partition.log
+
+    # log directories
+
+    def io_failed(self, partition: Partition, error: OSError) -> bool:
+        """Handles an I/O error of a partition; returns whether its log directory is offline."""
+        return self.log_directories.io_failed(self.directory_of[partition], error)
+
+    def save_recovery_point(self, partition: Partition) -> None:
+        """Writes the recovery point of a partition to its checkpoint. Raises OSError."""
+        directory = self.directory_of[partition]
+        directory.recovery_points[partition.topic, partition.index] = partition.open_log().recovery_point
+        job = directories.checkpoint_job(directory, RECOVERY_POINTS)
+        directories.store(self.log_directories.files, directory, job)

@@ -1,0 +1,130 @@
+"""The settings in force: the static configuration, overridden by the metadata's configurations of brokers,
+topics and groups.
+
+Values are parsed on first use, and dropped when a metadata commit changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..coordinator.metadata.configs import group_bounds
+from ..coordinator.metadata.delta import MetadataDelta
+from ..coordinator.metadata.state import BROKER, GROUP, TOPIC, MetadataState
+from ..protocol.config_def import ConfigInvalid, keys, topic_synonyms
+from ..storage.settings import LogSettings
+from .config.config import Config
+from .config.listener_values import ListenerValues
+
+
+class Settings:
+    """Values of broker keys, topic keys and group keys. `config`: the static configuration."""
+
+    def __init__(self, config: Config, image: MetadataState) -> None:
+        self.config = config
+        self.image = image
+        self._topic_defaults = config.topic_defaults()
+        self._values: dict[str, Any] = {}  # of broker keys
+        self._dynamic_defaults: dict[str, str] | None = None
+        self._of_topics: dict[str, tuple[LogSettings, dict[str, Any]]] = {}
+        self._of_groups: dict[tuple[str, str], Any] = {}
+
+    def value(self, name: str) -> Any:
+        """Returns the value of a broker key in force: the dynamic one, if there is one."""
+        if name not in self._values:
+            text = self._dynamic_configs().get(name)
+            self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
+        return self._values[name]
+
+    def of_listener(self, listener: str, changes: Mapping[str, str | None] | None = None) -> ListenerValues:
+        """Returns the values of broker keys in force for one listener. `changes`: values that this broker would have
+        instead, None for none.
+        """
+        own = {**self.image.config_of(BROKER, str(self.config.node_id)), **(changes or {})}
+        dynamic = {name: text for name, text in own.items() if text is not None}
+        return ListenerValues(
+            listener, {**self.config.given, **self.image.config_of(BROKER, ""), **dynamic}, self.value
+        )
+
+    def _dynamic_configs(self) -> dict[str, str]:
+        """Returns the dynamic configs of this broker, over those of all brokers."""
+        return {**self.image.config_of(BROKER, ""), **self.image.config_of(BROKER, str(self.config.node_id))}
+
+    # topics
+
+    def of_topic(self, name: str) -> dict[str, Any]:
+        """Returns the parsed values of all keys of a topic."""
+        return self._parsed(name)[1]
+
+    def of_log(self, topic: str) -> LogSettings:
+        """Returns the settings of the logs of a topic's partitions."""
+        return self._parsed(topic)[0]
+
+    def _parsed(self, name: str) -> tuple[LogSettings, dict[str, Any]]:
+        cached = self._of_topics.get(name)
+        if cached is not None:
+            return cached
+        own = self.image.config_of(TOPIC, name)
+        if not own and name:
+            made = self._of_topics[name] = self._parsed("")  # topics without their own configuration share these values
+            return made
+        values = {}
+        dynamic = self.dynamic_topic_defaults()
+        for key in keys("topic").values():
+            text = own.get(key.name, dynamic.get(key.name, self._topic_defaults.get(key.name, key.default)))
+            values[key.name] = key.parse(text)
+        if values["internal.segment.bytes"] is not None:
+            values["segment.bytes"] = values["internal.segment.bytes"]
+        values["cleanup.policy"] = tuple(values["cleanup.policy"])
+        made = self._of_topics[name] = (LogSettings.of(values), values)
+        return made
+
+    def dynamic_topic_defaults(self) -> dict[str, str]:
+        """Returns the topic defaults set by dynamic broker configs."""
+        if self._dynamic_defaults is None:
+            dynamic = self._dynamic_configs()
+            self._dynamic_defaults = {
+                key: dynamic[name] for key, names in topic_synonyms().items() for name in names if name in dynamic
+            }
+        return self._dynamic_defaults
+
+    # groups
+
+    def of_group(self, group_id: str, name: str) -> Any:
+        """Returns a group's own value within the broker's bounds, or the broker's value (KIP-1240)."""
+        found = self._of_groups.get((group_id, name))
+        if found is None:
+            found = self._of_groups[group_id, name] = self._group_value(group_id, name)
+        return found
+
+    def _group_value(self, group_id: str, name: str) -> Any:
+        own, broker_key = keys("group")[name], f"group.{name}"
+        general = self.value(broker_key) if broker_key in keys("broker") else own.parse(own.default)
+        text = self.image.config_of(GROUP, group_id).get(name)
+        if text is None:
+            return general
+        try:
+            value = own.parse(text)
+        except ConfigInvalid:
+            return general
+        bounds = group_bounds(name)
+        if bounds is not None:
+            value = min(max(value, self.value(bounds[0])), self.value(bounds[1]))
+        return value
+
+    # changes
+
+    def metadata_changed(self, delta: MetadataDelta) -> None:
+        """Drops the settings that depend on changed configurations."""
+        if delta.changes_all_topics:
+            self._of_topics.clear()
+            self._values.clear()
+            self._dynamic_defaults = None
+        if delta.has_config_of(GROUP) or delta.has_config_of(BROKER):
+            self._of_groups.clear()
+        for kind, name in delta.configs:
+            if kind == TOPIC:
+                self._of_topics.pop(name, None)
+        for topic in delta.removed:
+            self._of_topics.pop(topic.name, None)

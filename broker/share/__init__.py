@@ -1,0 +1,3 @@
+"""Share groups on a broker: share-partitions over their logs, sessions, fetches, dead letters, and the share
+coordinators' shards.
+"""

@@ -1,0 +1,1 @@
+"""Transactions on a broker: the transaction coordinators' shards, markers to partitions, verification of producers."""

@@ -1,0 +1,251 @@
+"""The transaction coordinators: the shards of `__transaction_state`, and the markers that carry out their decisions.
+
+The end of a transaction is decided by a record. When the record is committed, the client gets its reply, and markers
+are written to every partition of the transaction (`Completion`). The transaction is complete when the high watermark of
+each partition has passed its marker. A loaded shard continues with the ends that were decided before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...coordinator.shard import RecordFormat, Result
+from ...coordinator.timeline import Timeline
+from ...coordinator.timers import Timers
+from ...protocol.errors import ApiError, Errors
+from .. import bugs
+from ..controller.producer_ids import ProducerIds
+from ..group.coordinators import GroupCoordinators
+from ..later import Later
+from ..limits import TRANSACTIONAL_IDS
+from ..metrics import Summary
+from ..shards.hosts import Services, ShardHost, ShardHosts
+from .markers import MarkerWriter, TransactionEnd
+
+if TYPE_CHECKING:
+    from ...coordinator.transaction.shard import TransactionShard
+    from ...coordinator.transaction.state import TopicPartition, Transaction
+
+R = TypeVar("R")
+T = TypeVar("T")
+logger = logging.getLogger("ottla")
+TOPIC_NAME = "__transaction_state"
+RETRY_MS = 100
+# Kafka retries these errors; any other error stops the attempt until the coordinator is loaded again
+RETRIABLE = frozenset(
+    (
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.KAFKA_STORAGE_ERROR,
+        Errors.UNKNOWN_SERVER_ERROR,  # not in Kafka, where a leader never returns it; here it stands for any exception
+    )
+)
+TransactionHost = ShardHost["TransactionShard"]
+
+
+class Completion:
+    """The markers of one transaction that are not written yet."""
+
+    def __init__(
+        self,
+        owner: TransactionCoordinators,
+        host: TransactionHost,
+        transactional_id: str,
+        offset: int,
+        decided: Transaction,
+    ) -> None:
+        self.owner = owner
+        self.host = host
+        self.transactional_id = transactional_id
+        self.offset = offset
+        self.remaining: set[TopicPartition] = set(decided.partitions)
+        self.end = TransactionEnd(
+            decided.producer_id,
+            decided.epoch,
+            host.runtime.epoch,
+            committed=decided.commits,
+            version=decided.client_version,
+        )
+        self.given_up: ApiError | None = None
+        self._open = 0  # markers that are being written
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the shard that decided this is still active."""
+        return self.owner.hosts.get(self.host.partition.index) is self.host and self.given_up is None
+
+    def write_markers(self) -> None:
+        """Writes the missing markers, in the order of their partitions;
+        retries later if that fails with any exception.
+        """
+        if not bugs.guarded(f"writing the markers of {self.transactional_id}", self._write_markers):
+            self.owner.turn.later(RETRY_MS, self.write_markers)
+
+    def _write_markers(self) -> None:
+        if not self.is_current:
+            return
+        if not self.remaining:
+            return self._complete()
+        owner = self.owner
+        partitions, batch = owner.partitions.by_name, self.end.batch(owner.now_ms())
+        waiting = []
+        for key in sorted(self.remaining):
+            partition = partitions.get(key)
+            if partition is None:  # the partition was deleted: there is nothing to end
+                self.remaining.discard(key)
+            else:
+                waiting.append((key, owner.markers.write(partition, batch)))
+        self._open = len(waiting)
+        if not waiting:
+            return self._complete()
+        for key, later in waiting:
+            later.when_done(lambda done, key=key: self._written(key, done.error))  # type: ignore[misc]
+
+    def _written(self, key: TopicPartition, error: BaseException | None) -> None:
+        self._open -= 1
+        if error is None:
+            self.remaining.discard(key)
+        elif not isinstance(error, ApiError) or error.code not in RETRIABLE:
+            self.given_up = error if isinstance(error, ApiError) else ApiError(Errors.UNKNOWN_SERVER_ERROR)
+            logger.warning(
+                "the transaction marker of %s cannot be written to %s-%d: %s", self.transactional_id, *key, error
+            )
+        if self._open == 0:
+            if self.remaining:
+                self.owner.turn.later(RETRY_MS, self.write_markers)
+            else:
+                self._complete()
+
+    def _complete(self) -> None:
+        if not self.is_current:
+            return
+        transactional_id, offset, owner, host = self.transactional_id, self.offset, self.owner, self.host
+
+        def done(_: object, error: ApiError | None) -> None:
+            if error is None or error.code == Errors.NOT_COORDINATOR:
+                if owner.completions.get(transactional_id) is self:
+                    del owner.completions[transactional_id]
+            elif self.is_current:  # the completion record could not be appended
+                owner.completion_retries += 1
+                owner.turn.later(RETRY_MS, self._complete)
+
+        now = owner.monotonic_ms()
+        host.runtime.write("complete-transaction", lambda: host.shard.complete(transactional_id, offset), done, now)
+        owner.turn.wrote(host)
+
+
+class TransactionCoordinators(ShardHosts["TransactionShard"]):
+    """All shards of transactional ids on this broker,
+    and their environment (`coordinator.transaction.shard.Environment`).
+    """
+
+    topic_name = TOPIC_NAME
+    timeout_key = "request.timeout.ms"  # a transaction's own timeout takes precedence
+    codec_key = None
+    partitions_key = "transaction.state.log.num.partitions"
+    replication_key = "transaction.state.log.replication.factor"
+
+    def __init__(self, services: Services, producer_ids: ProducerIds, groups: GroupCoordinators) -> None:
+        super().__init__(services)
+        self.producer_ids = producer_ids
+        self.markers = MarkerWriter(services.turn, services.appender, groups)
+        self.completions: dict[str, Completion] = {}  # by transactional id
+        self.completion_retries = 0
+        self.verification_ms = Summary()
+        self.verification_failures = 0
+        self._decided: dict[TransactionHost, None] = {}
+
+    # the shards
+
+    def make_shard(self, host: TransactionHost, timeline: Timeline, timers: Timers) -> TransactionShard:
+        from ...coordinator.transaction.shard import TransactionShard
+
+        shard = TransactionShard(timeline, timers, self)
+        shard.write = host.write_later
+        return shard
+
+    def format(self) -> RecordFormat:
+        from ...coordinator.transaction.format import TransactionFormat
+
+        return TransactionFormat(lambda: min(1, self.transaction_version()))
+
+    def topic_configs(self) -> dict[str, str]:
+        config = self.settings.config
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+            "segment.bytes": str(config["transaction.state.log.segment.bytes"]),
+            "min.insync.replicas": str(config["transaction.state.log.min.isr"]),
+        }
+
+    @property
+    def ids(self) -> int:
+        """How many transactional ids there are."""
+        return sum(len(host.shard.transactions) for host in self.hosts.values())
+
+    def check_room(self, shard: TransactionShard, transactional_id: str) -> None:
+        """Raises ApiError(POLICY_VIOLATION): for a new transactional id, if there are too many."""
+        if transactional_id not in shard.transactions and self.ids >= self.config("ottla.transactional.ids.max"):
+            self.limits.reached(TRANSACTIONAL_IDS, f"transactional id {transactional_id}")
+            raise ApiError(Errors.POLICY_VIOLATION)
+
+    # the environment of the shards
+
+    def config(self, name: str) -> Any:
+        return self.settings.value(name)
+
+    def new_producer_id(self) -> int:
+        return self.producer_ids.take()
+
+    def transaction_version(self) -> int:
+        return int(self.metadata_image.features.get("transaction.version", 0))
+
+    # ends of transactions
+
+    def advanced(self, host: TransactionHost) -> None:
+        """Carries out committed ends, after the replies are sent."""
+        prepared = host.shard.newly_prepared
+        if prepared and prepared[0][0] < host.runtime.committed_offset and host not in self._decided:
+            self._decided[host] = None
+            self.turn.soon(lambda: self._carry_out(host))
+
+    def _carry_out(self, host: TransactionHost) -> None:
+        self._decided.pop(host, None)
+        if self.hosts.get(host.partition.index) is not host:
+            return
+        for transactional_id, offset, decided in host.shard.committed_ends(host.runtime.committed_offset):
+            completion = self.completions[transactional_id] = Completion(self, host, transactional_id, offset, decided)
+            completion.write_markers()
+
+    def remaining(self, transactional_id: str, decided: Transaction) -> frozenset[TopicPartition]:
+        """Returns the partitions of a transaction whose markers are not written yet."""
+        completion = self.completions.get(transactional_id)
+        return decided.partitions if completion is None else decided.partitions & completion.remaining
+
+    # requests
+
+    def write(
+        self,
+        transactional_id: str,
+        name: str,
+        handler: Callable[[TransactionShard], Result[R]],
+        timeout_ms: int | None = None,
+    ) -> Later[R]:
+        """Runs a handler as a write of the shard; its reply waits for at most the transaction timeout, or `timeout_ms`.
+        Fails with ApiError.
+        """
+        host = self.host(transactional_id)
+        if timeout_ms is None:
+            found = host.shard.transactions.get(transactional_id)
+            timeout_ms = None if found is None else found.timeout_ms
+        return self.write_at(host.partition.index, name, handler, timeout_ms)
+
+    def read(self, transactional_id: str, handler: Callable[[TransactionShard, int], T]) -> T:
+        """Runs a handler on the committed state. Raises ApiError."""
+        return self.host(transactional_id).read(handler)

@@ -1,0 +1,100 @@
+"""Writes of a shard that wait to be appended together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from ..protocol.errors import ApiError, Errors
+from ..protocol.records import HEADER_SIZE, Template
+from .shard import Encoded, Packed
+
+Reply = Callable[[Any, ApiError | None], None]
+"""Called once with the reply, or with the error."""
+Written = tuple[Encoded, object]
+"""A record in the form that is appended, and in the form that the handler returned."""
+
+RECORD_OVERHEAD = 21  # the most bytes of a record besides its key and value
+
+# errors of an append, and the errors that clients of the coordinator get for them
+APPEND_ERRORS: dict[int, int] = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.REQUEST_TIMED_OUT: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.INVALID_FETCH_SIZE: Errors.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Writer(Protocol):
+    """A partition to which the batches of a shard are appended."""
+
+    def now_ms(self) -> int:
+        """Returns the wall time, which batches have; the runtime's own times are monotonic."""
+
+    def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
+        """Appends one batch; returns its first offset and the offset after it. Raises ApiError."""
+
+    def max_batch_bytes(self) -> int: ...
+
+
+def size_of(record: Encoded) -> int:
+    """Returns the most bytes that a record takes in a batch."""
+    if isinstance(record, Packed):
+        return record.size
+    return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
+
+
+def parts_of(written: list[Written], limit: int) -> Iterator[list[Written]]:
+    """Yields records in parts of at most `limit` bytes. A larger record is a part of its own."""
+    part: list[Written] = []
+    size = 0
+    for one in written:
+        bytes_of_one = size_of(one[0])
+        if part and size + bytes_of_one > limit:
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += bytes_of_one
+    yield part
+
+
+class Parked:
+    """The reply to a write, and what happens when its records are committed or could not be appended."""
+
+    __slots__ = ("deadline_ms", "name", "offset", "on_committed", "on_done", "on_failed", "reply", "since_ms")
+
+    def __init__(
+        self,
+        name: str,
+        on_done: Reply,
+        on_committed: Callable[[ApiError | None], None] | None,
+        reply: object,
+        since_ms: int,
+        deadline_ms: int | None,
+        on_failed: Callable[[ApiError], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.on_done: Reply | None = on_done
+        self.on_committed = on_committed
+        self.on_failed = on_failed
+        self.reply = reply
+        self.since_ms = since_ms
+        self.deadline_ms = deadline_ms
+        self.offset = -1
+
+
+class Batch:
+    """Writes that wait to be appended together."""
+
+    __slots__ = ("count", "parked", "records", "size", "template")
+
+    def __init__(self, template: Template | None) -> None:
+        self.records: list[Encoded] = []
+        self.count = 0
+        self.size = HEADER_SIZE
+        self.parked: list[Parked] = []
+        self.template = template

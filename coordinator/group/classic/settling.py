@@ -1,0 +1,71 @@
+"""How a classic group settles without `group.initial.rebalance.delay.ms` (`ottla.group.settle`).
+
+Kafka's default of three seconds gives each member time to fetch the metadata of its topics. Without the delay two
+things differ for a group that has just started.
+
+Members that join one after the other would each cause a rebalance. So they are gathered for a few milliseconds.
+
+A leader may have to assign before it knows of any partition: kafka-python asks for metadata at most every 100 ms, and
+does not wait for the reply before it joins. Its assignment then gives nothing to anyone. Kafka takes such an
+assignment. The leader joins again as soon as it has the metadata, and the other members learn of that with a heartbeat,
+seconds later. kafka-python may even lose a rebalance that it starts for that reason: if `poll` returns between the
+leader's SyncGroup and the reply, the leader never looks at the reply, and stays without partitions. So the leader's
+SyncGroup waits here, and is then answered with REBALANCE_IN_PROGRESS: all members join again at once. After some
+attempts the empty assignment is taken, because the topics may not exist.
+"""
+
+from __future__ import annotations
+
+from ....protocol.errors import MalformedMessage
+from ..consumer_protocol import assignment, subscription
+from ..environment import Environment
+from .group import ClassicGroup
+
+GATHER_STEP_MS = 2
+GATHER_QUIET_MS = 15
+GATHER_MAX_MS = 200
+ATTEMPT_MS = (150, 600, 2400)  # how long each empty assignment in a row waits; all together as long as Kafka's delay
+STREAMS_PROTOCOL = "stream"
+NO_TOPICS = bytes(4)  # the length of an assignment's first array, which follows the version
+
+
+def is_gathering(env: Environment, group: ClassicGroup, waited_ms: int) -> bool:
+    """Without a delay, members that come within a few milliseconds are one rebalance.
+
+    Kafka Streams is better off without: its leader joins again with other metadata after the first generation, and a
+    thread that is in that generation learns of it with its next heartbeat, three seconds later.
+    """
+    if waited_ms >= GATHER_MAX_MS or not env.config("ottla.group.settle"):
+        return False
+    if {name for name, count in group.protocol_counts.items() if count} == {STREAMS_PROTOCOL}:
+        return False
+    return env.monotonic_ms() - group.last_join_ms < GATHER_QUIET_MS
+
+
+def attempt_ms(env: Environment, group: ClassicGroup, assignments: dict[str, bytes]) -> int | None:
+    """Returns how long a leader's assignment waits before the members join again; None if it is to be taken.
+
+    `assignments`: what the leader sent, by member id.
+    """
+    if not _is_without_partitions(group, assignments):
+        if group.empty_assignments:
+            group.empty_assignments = 0
+        return None
+    if group.empty_assignments >= len(ATTEMPT_MS) or not env.config("ottla.group.settle"):
+        return None
+    if env.config("group.initial.rebalance.delay.ms") > 0:
+        return None
+    return ATTEMPT_MS[group.empty_assignments]
+
+
+def _is_without_partitions(group: ClassicGroup, assignments: dict[str, bytes]) -> bool:
+    """Whether the members subscribe to topics and own nothing, and the leader's assignment gives them nothing."""
+    if not group.subscribed or not assignments:
+        return False
+    try:
+        for data in assignments.values():
+            if data[2:6] != NO_TOPICS or assignment(data).user_data:
+                return False
+        return not any(subscription(m.metadata(group.protocol)).owned_partitions for m in group.members.values())
+    except MalformedMessage:
+        return False

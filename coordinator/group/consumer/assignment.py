@@ -1,0 +1,61 @@
+"""The target assignment of a consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...format import CoordinatorRecord
+from ...shard import Result
+from .. import target_assignment
+from ..assignment_work import Candidate, Work
+from ..environment import Target
+from ..state import ShardState
+from .group import ConsumerGroup
+from .member import Member
+from .records import RECORDS
+
+
+def assign(
+    shard: ShardState,
+    group: ConsumerGroup,
+    epoch: int,
+    member: Member,
+    changed: Member,
+    records: list[CoordinatorRecord],
+) -> tuple[int, Target]:
+    """Returns the epoch of the target assignment and the member's part of it; computes the target again if that is due.
+    Raises ApiError.
+    """
+    if target_assignment.is_due(shard, group, epoch):
+        assignor = group.preferred_assignor(shard.assignors.default, member, changed)
+        work = _work(shard, group, epoch, _with(group, changed), assignor)
+        assignment = target_assignment.assign(shard, group, work, records)
+        if assignment is not None:
+            return epoch, assignment.get(changed.id, {})
+    return group.assignment_epoch, group.target_of(changed)
+
+
+def _work(shard: ShardState, group: ConsumerGroup, epoch: int, members: Iterable[Member], name: str) -> Work[Target]:
+    candidates = [
+        Candidate(m.id, m.instance_id, m.rack_id, group.subscription_of(m), group.target_of(m)) for m in members
+    ]
+    steps = shard.assignors.steps_of(name)
+    return Work(RECORDS, epoch, candidates, steps, shard.assignors.by_name(name) if steps is None else None)
+
+
+def work_for(shard: ShardState, group: ConsumerGroup) -> Work[Target]:
+    """Describes the assignment that the group needs now."""
+    return _work(shard, group, group.epoch, group.members.values(), group.preferred_assignor(shard.assignors.default))
+
+
+def _with(group: ConsumerGroup, changed: Member) -> list[Member]:
+    """Returns the members of the group with `changed` instead of its former self
+    or of the static member that it replaces.
+    """
+    replaced = group.static_members.get(changed.instance_id) if changed.instance_id is not None else None
+    return [m for m in group.members.values() if m.id not in (changed.id, replaced)] + [changed]
+
+
+def begin(shard: ShardState, group: ConsumerGroup) -> Result:
+    """The timer `assign` ended."""
+    return target_assignment.begin(shard, group, work_for)

@@ -1,0 +1,1 @@
+"""Committed offsets: where they are kept, and what requests do with them."""

@@ -1,0 +1,89 @@
+"""The end of committed offsets: deleted on request (OffsetDelete), with their topics or their group,
+or expired (KIP-211).
+"""
+
+from __future__ import annotations
+
+from ....protocol import messages
+from ....protocol.errors import Errors
+from ....protocol.schema import NO_UUID
+from ...format import CoordinatorRecord
+from ...shard import Result
+from ..format import COMMIT_MS, EXPIRE_MS, TOPIC_ID, Key, Stored
+from ..group import Group
+from ..state import ShardState
+from .store import tombstone
+
+
+def delete(shard: ShardState, request: messages.OffsetDeleteRequest) -> Result[messages.OffsetDeleteResponse]:
+    """OffsetDelete. Raises ApiError for a group whose offsets may not be deleted."""
+    group = shard.existing(request.group_id)
+    group.check_delete_offsets()
+    r = messages.OffsetDeleteResponse
+    response = r()
+    records: list[CoordinatorRecord] = []
+    found = shard.offsets.of(request.group_id)
+    for topic in request.topics:
+        out = r.OffsetDeleteResponseTopic(name=topic.name)
+        subscribed = group.is_subscribed_to(topic.name)
+        for p in topic.partitions:
+            code = int(Errors.GROUP_SUBSCRIBED_TO_TOPIC) if subscribed else 0
+            out.partitions.append(r.OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code))
+            key = (topic.name, p.partition_index)
+            if not subscribed and (key in found or shard.offsets.is_pending(request.group_id, key)):
+                records.append(tombstone(request.group_id, key))
+        response.topics.append(out)
+    shard.counts["offset_deletions"] += len(records)
+    return Result(records, response)
+
+
+def all_tombstones(shard: ShardState, group_id: str) -> list[CoordinatorRecord]:
+    """The records that end a group's offsets, pending ones too."""
+    keys = dict.fromkeys(shard.offsets.of(group_id))
+    keys |= {key: None for key, _ in shard.offsets.pending_of(group_id)}
+    return [tombstone(group_id, key) for key in keys]
+
+
+def of_deleted_topics(shard: ShardState, names: dict[bytes, str]) -> Result:
+    """Deletes the offsets of deleted topics, except for offsets of other topics of the same names.
+    `names`: by topic id.
+    """
+    gone = set(names.values())
+
+    def is_of_them(key: Key, committed: Stored) -> bool:
+        return key[0] in gone and (committed[TOPIC_ID] == NO_UUID or names.get(committed[TOPIC_ID]) == key[0])
+
+    records = []
+    for group_id, found in shard.offsets.by_group.items():
+        records += [tombstone(group_id, key) for key, committed in found.items() if is_of_them(key, committed)]
+    for group_id in shard.offsets.pending_producers:
+        records += [
+            tombstone(group_id, key)
+            for key, committed in shard.offsets.pending_of(group_id)
+            if is_of_them(key, committed)
+        ]
+    return Result(records, atomic=False)
+
+
+# expiry
+
+
+def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -> bool:
+    """Adds tombstones for expired offsets; returns whether the group has no offsets left."""
+    group_id = group.id
+    found = shard.offsets.by_group.get(group_id)
+    pending = shard.offsets.has_pending(group_id)
+    if found is None or not len(found):
+        return not pending
+    now, retention = shard.env.now_ms(), shard.env.config("offsets.retention.minutes") * 60_000
+    before, kept = len(records), False
+    for key, committed in found.items():
+        since = None if group.is_subscribed_to(key[0]) else group.offset_ages_from(committed[COMMIT_MS])
+        if since is None or shard.offsets.is_pending(group_id, key):
+            kept = True
+        elif now >= (committed[EXPIRE_MS] if committed[EXPIRE_MS] >= 0 else since + retention):
+            records.append(tombstone(group_id, key))
+        else:
+            kept = True
+    shard.counts["offset_expirations"] += len(records) - before
+    return not kept and not pending

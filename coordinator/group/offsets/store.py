@@ -1,0 +1,128 @@
+"""The committed offsets of a shard, and those of transactions that are not over yet.
+
+Offsets are kept for each group by topic name and partition. A commit in a transaction is pending until its marker
+comes; then the commit with the highest offset in the log wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from ....protocol import messages
+from ...format import CoordinatorRecord
+from ...timeline import Timeline, TimelineDict
+from ..format import Commit, Commits, Key, Stored, commit_of
+
+K = TypeVar("K")
+PendingOf = TimelineDict[tuple[str, Key], Stored]  # of a producer, by group, topic and partition
+ProducersOf = TimelineDict[Key, TimelineDict[int, None]]  # of a group: the producers by topic and partition
+_NOTHING: TimelineDict[Any, Any] = TimelineDict(Timeline())
+
+
+class Offsets:
+    """All committed offsets of a shard."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.by_group: dict[str, TimelineDict[Key, Stored]] = {}
+        self.pending: TimelineDict[int, PendingOf] = TimelineDict(timeline)  # by producer id
+        # by group: the pending offsets of transactions
+        self.pending_producers: TimelineDict[str, ProducersOf] = TimelineDict(timeline)
+        self.count = 0
+
+    def of(self, group_id: str) -> TimelineDict[Key, Stored]:
+        found = self.by_group.get(group_id)
+        if found is None:
+            found = self.by_group[group_id] = TimelineDict(self.timeline)
+        return found
+
+    def has_pending(self, group_id: str) -> bool:
+        return group_id in self.pending_producers
+
+    def is_pending(self, group_id: str, key: Key) -> bool:
+        found = self.pending_producers.get(group_id)
+        return found is not None and key in found
+
+    def pending_of(self, group_id: str) -> Iterator[tuple[Key, Stored]]:
+        """Yields the pending commits of open transactions for a group; a key is repeated for each of them."""
+        for key, producers in self.pending_producers.get(group_id, _NOTHING).items():
+            for producer_id in producers:
+                yield key, self.pending[producer_id][group_id, key]
+
+    # replay
+
+    def replay(
+        self,
+        offset: int,
+        producer_id: int,
+        key: messages.OffsetCommitKey,
+        value: messages.OffsetCommitValue | None,
+    ) -> None:
+        at = (key.topic, key.partition)
+        if value is None:
+            self.of(key.group).pop(at)
+            if self.is_pending(key.group, at):
+                for writer in list(self.pending_producers[key.group][at]):
+                    self.pending[writer].pop((key.group, at))
+                    self._forget_producer(writer, key.group, at)
+            return
+        self.put(offset, producer_id, commit_of(key, value))
+
+    def put(self, offset: int, producer_id: int, commit: Commit) -> None:
+        group_id, at = commit.group, (commit.topic, commit.partition)
+        if producer_id < 0:
+            found = self.by_group.get(group_id)
+            if found is None:
+                found = self.of(group_id)
+            before = found.get(at)
+            if before is None or before[0] < offset:  # a log's plain commits are replayed last, see `live_entries`
+                found[at] = commit.stored(offset)
+            return
+        self._put_pending(producer_id, group_id, at, commit.stored(offset))
+
+    def _put_pending(self, producer_id: int, group_id: str, at: Key, stored: Stored) -> None:
+        pending = self._within(self.pending, producer_id)
+        if (group_id, at) not in pending:
+            self._within(self._within(self.pending_producers, group_id), at)[producer_id] = None
+        pending[group_id, at] = stored
+
+    def _within(self, outer: TimelineDict[K, TimelineDict[Any, Any]], key: K) -> TimelineDict[Any, Any]:
+        found: TimelineDict[Any, Any] | None = outer.get(key)
+        if found is None:
+            found = outer[key] = TimelineDict(self.timeline)
+        return found
+
+    def _forget_producer(self, producer_id: int, group_id: str, at: Key) -> None:
+        """Removes a producer from those with pending offsets of a partition."""
+        of_group = self.pending_producers[group_id]
+        producers = of_group[at]
+        producers.pop(producer_id)
+        if not len(producers):
+            of_group.pop(at)
+        if not len(of_group):
+            self.pending_producers.pop(group_id)
+
+    def put_all(self, offset: int, producer_id: int, commits: Commits) -> None:
+        """Like `put`, for new commits instead of loaded ones, which cannot be older than the existing ones."""
+        stored = commits.stored(offset)
+        if producer_id < 0:
+            return self.of(commits.group).update(stored)
+        group_id, pending = commits.group, self._within(self.pending, producer_id)
+        changed = {(group_id, at): one for at, one in stored.items()}
+        for _, at in [key for key in changed if key not in pending]:
+            self._within(self._within(self.pending_producers, group_id), at)[producer_id] = None
+        pending.update(changed)
+
+    def replay_marker(self, producer_id: int, committed: bool) -> None:
+        for (group_id, at), found in self.pending.pop(producer_id, _NOTHING).items():
+            self._forget_producer(producer_id, group_id, at)
+            if committed:
+                offsets = self.of(group_id)
+                before = offsets.get(at)
+                if before is None or found[0] > before[0]:
+                    offsets[at] = found
+
+
+def tombstone(group_id: str, key: Key) -> CoordinatorRecord:
+    return messages.OffsetCommitKey(group=group_id, topic=key[0], partition=key[1]), None

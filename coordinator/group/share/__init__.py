@@ -1,0 +1,1 @@
+"""Share groups (KIP-932): the group and its members, ShareGroupHeartbeat, and the share-partitions of a group."""

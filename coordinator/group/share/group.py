@@ -1,0 +1,142 @@
+"""Share groups: members, targets, epochs, and the share-partitions that are initialized for them (KIP-932).
+
+Like consumer groups they are replayed state only. Unlike them, members do not own partitions exclusively, so no member
+waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from ....protocol import messages
+from ....protocol.errors import ApiError, Errors
+from ...format import CoordinatorRecord
+from ...timeline import Timeline, TimelineDict
+from ..environment import Target
+from ..modern import ModernGroup
+
+
+@dataclass(frozen=True, slots=True)
+class ShareMember:
+    """A member of a share group, as in its records."""
+
+    id: str
+    epoch: int = 0
+    previous_epoch: int = -1
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    assigned: Target = field(default_factory=dict)
+
+    def subscription(self) -> tuple[object, ...]:
+        """The fields of a member metadata record."""
+        return self.rack_id, self.client_id, self.client_host, self.topic_names
+
+
+class TopicState(NamedTuple):
+    """Partitions of a topic that are being initialized, or have been, for a share group."""
+
+    name: str
+    partitions: frozenset[int]
+    since_ms: int
+
+
+class Initialization(NamedTuple):
+    """The fields of a ShareGroupStatePartitionMetadataValue. Times are those of the replay, as in Kafka."""
+
+    initializing: Mapping[bytes, TopicState]
+    initialized: Mapping[bytes, TopicState]
+    deleting: frozenset[bytes]
+
+
+NOTHING = Initialization({}, {}, frozenset())
+
+
+def combined(first: Mapping[bytes, TopicState], second: Mapping[bytes, TopicState]) -> dict[bytes, TopicState]:
+    """Returns the partitions of both. Name and time are those of `second` if it has the topic."""
+    found = dict(first)
+    for topic_id, state in second.items():
+        before = found.get(topic_id)
+        found[topic_id] = state if before is None else state._replace(partitions=before.partitions | state.partitions)
+    return found
+
+
+def without(states: Mapping[bytes, TopicState], gone: Mapping[bytes, Iterable[int]]) -> dict[bytes, TopicState]:
+    """Returns the partitions of `states` that are not in `gone`."""
+    found = {}
+    for topic_id, state in states.items():
+        left = state.partitions - frozenset(gone.get(topic_id, ()))
+        if left:
+            found[topic_id] = state._replace(partitions=left)
+    return found
+
+
+class ShareGroup(ModernGroup[ShareMember, Target]):
+    """Members, target assignments and epochs of one group. Changed by replay only."""
+
+    kind: ClassVar[str] = "share"
+    may_expire: ClassVar[bool] = False
+    __slots__ = ("covered", "initialized", "initialized_as", "topics")
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        super().__init__(group_id, timeline)
+        # an assignment epoch whose targets have every partition that was initialized
+        self.covered: tuple[int, Initialization] | None = None
+        # the group's epoch, the metadata version and what was initialized when no share-partition had to be any more
+        self.initialized: tuple[int, int] | None = None
+        self.initialized_as: Initialization | None = None
+        self.topics: TimelineDict[str, int] = TimelineDict(timeline)  # how many members are subscribed to each
+
+    def set_member(self, member: ShareMember) -> None:
+        before: ShareMember | None = self.members.get(member.id)
+        self._count(before.topic_names if before else frozenset(), member.topic_names)
+        self.members[member.id] = member
+
+    def remove_member(self, member_id: str) -> None:
+        before = self.members.pop(member_id)
+        if before is not None:
+            self._count(before.topic_names, frozenset())
+
+    def _count(self, before: frozenset[str], after: frozenset[str]) -> None:
+        for names, change in ((before - after, -1), (after - before, 1)):
+            for name in sorted(names):
+                count = self.topics.get(name, 0) + change
+                if count:
+                    self.topics[name] = count
+                else:
+                    self.topics.pop(name)
+
+    def topics_after(self, gone: ShareMember | None, come: ShareMember | None) -> set[str]:
+        """Returns the subscribed topics after `come` has replaced `gone`, each of which may be None."""
+        counts: dict[str, int] = dict(self.topics.items())
+        for member, change in ((gone, -1), (come, 1)):
+            for name in member.topic_names if member else ():
+                counts[name] = counts.get(name, 0) + change
+        return {name for name, count in counts.items() if count > 0}
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.topics
+
+    def has_readable_offsets(self, member_id: str | None, epoch: int, as_of: int | None) -> bool:
+        return False
+
+    def check_delete_offsets(self) -> None:
+        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Group {self.id} is not a consumer group.")
+
+    def state_name(self, as_of: int | None = None) -> str:
+        return "Stable" if self.members.items(as_of) else "Empty"
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that end the group."""
+        m = messages
+        records: list[CoordinatorRecord] = []
+        records += [(m.ShareGroupCurrentMemberAssignmentKey(group_id=self.id, member_id=i), None) for i in self.members]
+        records += [(m.ShareGroupTargetAssignmentMemberKey(group_id=self.id, member_id=i), None) for i in self.members]
+        records.append((m.ShareGroupTargetAssignmentMetadataKey(group_id=self.id), None))
+        records += [(m.ShareGroupMemberMetadataKey(group_id=self.id, member_id=i), None) for i in self.members]
+        records.append((m.ShareGroupStatePartitionMetadataKey(group_id=self.id), None))
+        records.append((m.ShareGroupMetadataKey(group_id=self.id), None))
+        return records

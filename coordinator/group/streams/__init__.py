@@ -1,0 +1,1 @@
+"""Streams groups: the members are the threads of a Kafka Streams application, which get tasks (KIP-1071)."""

@@ -1,0 +1,66 @@
+"""Configurations of client metrics (KIP-714): what a subscription may say. What it does is in `telemetry`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...protocol.config_def import ConfigKey
+from ...protocol.errors import ApiError, Errors
+from ..hashing import java_order
+
+if TYPE_CHECKING:
+    from ..group.regex import Pattern
+
+_VALUES = "any values that are not empty"
+KEYS = {
+    key.name: key
+    for key in (
+        ConfigKey("interval.ms", "INT", "300000", None, True, False),
+        ConfigKey("match", "LIST", "", _VALUES, True, False),
+        ConfigKey("metrics", "LIST", "", _VALUES, True, False),
+    )
+}
+INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
+MATCHED = frozenset(
+    (
+        *("client_id", "client_instance_id", "client_software_name", "client_software_version"),
+        *("client_source_address", "client_source_port"),
+    )
+)
+
+
+def check_client_metrics(name: str, values: dict[str, str]) -> None:
+    """Validates a subscription (ClientMetricsConfigs). Raises ConfigInvalid, or ApiError with Kafka's message."""
+    if not name:
+        raise ApiError(Errors.INVALID_REQUEST, "Subscription name can't be empty")
+    unknown = next((key for key in java_order(values) if key not in KEYS), None)
+    if unknown is not None:
+        raise ApiError(Errors.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
+    parsed = {key: KEYS[key].parse(value) for key, value in values.items()}
+    interval = parsed.get("interval.ms", INTERVAL_MS_MIN)
+    if not INTERVAL_MS_MIN <= interval <= INTERVAL_MS_MAX:
+        text = f"Invalid value {interval} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
+        raise ApiError(Errors.INVALID_REQUEST, text)
+    patterns_of(values)
+
+
+def patterns_of(values: Mapping[str, str]) -> dict[str, Pattern]:
+    """Returns the patterns of a subscription by the attribute of clients that must match them in full. They are in the
+    syntax of RE2, which has neither look-ahead nor back references, so that no client id can make a match slow.
+
+    Raises ApiError(INVALID_CONFIG).
+    """
+    given_patterns = KEYS["match"].parse(values.get("match", ""))
+    if not given_patterns:
+        return {}
+    from ..group.regex import tried  # its library takes long to import
+
+    found: dict[str, Pattern] = {}
+    for given in given_patterns:
+        attribute, *expression = given.rstrip("=").split("=")  # Java leaves empty texts at the end out
+        pattern = tried(expression[0].strip()) if len(expression) == 1 and attribute.strip() in MATCHED else None
+        if pattern is None or isinstance(pattern, Exception):
+            raise ApiError(Errors.INVALID_CONFIG, f"Illegal client matching pattern: {given}")
+        found[attribute.strip()] = pattern
+    return found

@@ -1,0 +1,1 @@
+"""Who may do what: access control entries, and Kafka's StandardAuthorizer over them."""

@@ -1,0 +1,1 @@
+"""The proxy of `ottla compare`: two brokers get what a client sends, and their replies are compared."""

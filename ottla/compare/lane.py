@@ -1,0 +1,295 @@
+"""What goes to B for one client's connection: its requests in order, one at a time, with B's ids."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ..comparing.differences import Difference, differences, request_context
+from ..comparing.early import AGAIN, READING, SENT_AGAIN, is_early, is_refused
+from ..comparing.identities import NODE
+from ..protocol import messages as m
+from ..protocol.structs import Struct
+from . import fetches, produces
+from .addresses import Address, nodes
+from .exchange import WITHOUT_ORDER, Exchange
+from .silent import Silent
+from .upstream import GONE, Upstream
+
+if TYPE_CHECKING:
+    from .proxy import Proxy
+
+AGAIN_MAX: Final = 40  # how often a broker is asked again
+LATE_MAX: Final = 20  # the same, where replies differ in what they say and not by an error
+AGAIN_S: Final = (0.02, 0.05, 0.1, 0.2, 0.25)  # the pauses; the last is that of all further ones
+OFFSETS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))  # what they reply moves with each write
+SASL_KEYS: Final = (17, 36)
+NOT_READY: Final = "A was not ready: the client sends it again"
+ANSWERS, CLOSES, SILENT = "<a reply>", "<closed the connection>", "<no reply in time>"
+
+
+class Lane:
+    """B's side of a client's connection. `node_id`: of A, that the client speaks with; None for the first address."""
+
+    def __init__(self, proxy: Proxy, node_id: int | None, address_of_a: Address) -> None:
+        self._proxy = proxy
+        self._node_id = node_id
+        self._address_of_a = address_of_a
+        self._upstream: Upstream | None = None
+        self._reader_of_a: Upstream | None = None  # to read again; clients do not use it
+        self._sasl: list[Exchange] = []  # what has authenticated the client, for another connection
+        self._silent = Silent(proxy)
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Sends a request to B and compares the replies; does not raise for what B or A do."""
+        try:
+            for event in exchange.after:
+                await event.wait()
+            if exchange.api_key in SASL_KEYS and self._proxy.options.credentials is not None:
+                self._proxy.report.skip(exchange.api, exchange.version, "B has credentials of its own")
+                await exchange.answered.wait()
+                return
+            if not await self._is_refused(exchange):
+                await self._exchange(exchange)
+        finally:
+            self._proxy.finish(exchange)
+
+    async def _is_refused(self, exchange: Exchange) -> bool:
+        """Whether A has refused what B must not do then; waits for A's answer where it counts."""
+        if exchange.api not in SENT_AGAIN or not exchange.has_reply:
+            return False
+        await exchange.answered.wait()
+        a = exchange.reply(exchange.answer or b"")
+        if a is None:
+            return False
+        if isinstance(a, m.ProduceResponse):
+            taken = produces.taken(a, AGAIN)
+            exchange.only = None if len(taken) == len(list(produces.results(a))) else taken
+        if not is_refused(exchange.api, exchange.version, a):
+            return False
+        self._silent.accepted()
+        self._proxy.report.skip(exchange.api, exchange.version, NOT_READY)
+        return True
+
+    async def _exchange(self, exchange: Exchange) -> None:
+        theirs, lost = b"", ""
+        try:
+            theirs = await self._ask(exchange)
+        except TimeoutError:
+            lost = SILENT
+        except GONE as error:
+            lost = CLOSES if isinstance(error, EOFError | ConnectionError) else f"<{error}>"
+        if lost:
+            self.close()
+        if not exchange.has_reply:
+            await self._take_silent(exchange, theirs, lost)
+            return
+        await exchange.answered.wait()
+        mine = exchange.answer
+        if mine is None:
+            self._unanswered(exchange, lost)
+            return
+        self._silent.accepted()
+        if lost:
+            self._differ(exchange, ANSWERS, lost)
+            return
+        if exchange.api_key in SASL_KEYS:
+            self._sasl.append(exchange)
+        await self._compare(exchange, mine, theirs)
+
+    def _unanswered(self, exchange: Exchange, lost: str) -> None:
+        """A has not answered: because of this request or an earlier one without a reply, or because the client left."""
+        report = self._proxy.report
+        if exchange.is_left:
+            report.skip(exchange.api, exchange.version, "the client left before A answered")
+        elif lost == CLOSES:
+            self._silent.forget()
+        elif not self._silent.is_refused:
+            self._differ(exchange, CLOSES, lost or ANSWERS)
+
+    async def _take_silent(self, exchange: Exchange, theirs: bytes, lost: str) -> None:
+        reply = exchange.reply(theirs) if theirs else None
+        if not isinstance(reply, m.ProduceResponse):
+            self._differ(exchange, "<no reply>", lost or "<cannot be decoded>")
+            return
+        self._silent.take(exchange, await self._produced(exchange, m.ProduceResponse(), reply))
+
+    def _differ(self, exchange: Exchange, a: str, b: str) -> None:
+        if self._proxy.options.compares(exchange.api):
+            one = Difference("connection", a, b)
+            self._proxy.report.difference(exchange.api, exchange.version, one, exchange.request)
+
+    async def _ask(self, exchange: Exchange) -> bytes:
+        """B's reply."""
+        upstream = await self._connected()
+        await upstream.send(exchange.for_b(self._proxy.identities))
+        return await self._reply(upstream, exchange)
+
+    async def _reply(self, upstream: Upstream, exchange: Exchange) -> bytes:
+        """B has some seconds from A's reply on; a request that waits for records, and so at each broker by itself, has
+        the time that it asks for too.
+        """
+        limit_s = self._proxy.options.timeout_s + (exchange.time_ms / 1000 if exchange.api in WITHOUT_ORDER else 0)
+        reading, answered = asyncio.ensure_future(upstream.read()), asyncio.ensure_future(exchange.answered.wait())
+        try:
+            await asyncio.wait((reading, answered), return_when=asyncio.FIRST_COMPLETED)
+            return await asyncio.wait_for(reading, limit_s)
+        finally:
+            reading.cancel()
+            answered.cancel()
+
+    async def _connected(self) -> Upstream:
+        if self._upstream is None:
+            options = self._proxy.options
+            upstream = await Upstream.connect(self._address(), options.tls_b)
+            if options.credentials is not None:
+                await upstream.authenticate(options.credentials)
+            for one in self._sasl:
+                await upstream.send(one.for_b(self._proxy.identities))
+                await asyncio.wait_for(upstream.read(), options.timeout_s)
+            self._upstream = upstream
+        return self._upstream
+
+    def _address(self) -> Address:
+        proxy = self._proxy
+        if self._node_id is None:
+            return proxy.options.b
+        return proxy.nodes_of_b.get(proxy.identities.of_b(NODE, {}, self._node_id), proxy.options.b)
+
+    async def _compare(self, exchange: Exchange, mine: bytes, theirs: bytes) -> None:
+        a, b = exchange.reply(mine), exchange.reply(theirs)
+        if a is None or b is None:
+            reason = "unknown API or version" if exchange.request is None else "a reply cannot be decoded"
+            if (a is None) != (b is None):
+                self._differ(exchange, *("<cannot be decoded>" if one is None else ANSWERS for one in (a, b)))
+            self._proxy.report.skip(exchange.api, exchange.version, reason)
+            return
+        if isinstance(a, m.FetchResponse):
+            assert isinstance(b, m.FetchResponse)
+            found = await self._fetched(exchange, a, b)
+        else:
+            b = await self._settled(exchange, a, b)
+            if is_early(exchange.api, exchange.version, b, a):
+                self._proxy.report.skip(exchange.api, exchange.version, NOT_READY)
+                return
+            for node in nodes(b):
+                self._proxy.nodes_of_b[node.node_id] = node.address
+            found = await self._differences(exchange, a, b)
+        if self._proxy.options.compares(exchange.api):
+            self._proxy.report.take(exchange.api, exchange.version, found, exchange.request)
+        else:
+            self._proxy.report.skip(exchange.api, exchange.version, "left out by --only or --ignore")
+
+    async def _differences(self, exchange: Exchange, a: Struct, b: Struct) -> list[Difference]:
+        """The differences of two replies. Both brokers are asked again where nothing is changed by it: another
+        connection's request may have been done between their replies, and what a broker goes on doing by itself takes
+        each its time.
+        """
+        identities, context = self._proxy.identities, request_context(exchange.request)
+        found, written = differences(a, b, identities, context), self._proxy.writes
+        for number in range(LATE_MAX if exchange.api in READING else 0):
+            if not self._proxy.report.may_pass(exchange.api, found):
+                return found
+            again = await self._again(exchange, number)
+            if again is None:
+                return found
+            newer = await self._of_a(exchange)
+            found = differences(a if newer is None else newer, again, identities, context)
+        if exchange.api in OFFSETS and self._proxy.writes > written:
+            left = [one for one in found if not one.path.endswith("offset")]
+            if left != found:
+                self._proxy.report.skip(
+                    exchange.api, exchange.version, "offsets moved all the time; the rest is compared"
+                )
+            return left
+        return found
+
+    async def _again(self, exchange: Exchange, number: int, request: Struct | None = None) -> Struct | None:
+        """B's reply to the same request a little later, or to another one; None if there is none."""
+        await asyncio.sleep(AGAIN_S[min(number, len(AGAIN_S) - 1)])
+        self._proxy.report.asked_again[exchange.api] += 1
+        try:
+            if request is None:
+                return exchange.reply(await self._ask(exchange))
+            upstream = await self._connected()
+            await upstream.send(exchange.frame_of(request, self._proxy.identities))
+            return exchange.reply(await self._reply(upstream, exchange))
+        except GONE:
+            self.close()
+            return None
+
+    async def _of_a(self, exchange: Exchange) -> Struct | None:
+        """What A replies now to a request that changes nothing; None if it does not."""
+        options = self._proxy.options
+        try:
+            if self._reader_of_a is None:
+                self._reader_of_a = await Upstream.connect(self._address_of_a, options.tls_a)
+                for one in self._sasl:
+                    await self._reader_of_a.asked(one.frame, options.timeout_s)
+            return exchange.reply(await self._reader_of_a.asked(exchange.frame, options.timeout_s))
+        except GONE:
+            if self._reader_of_a is not None:
+                self._reader_of_a.close()
+                self._reader_of_a = None
+            return None
+
+    async def _settled(self, exchange: Exchange, a: Struct, b: Struct) -> Struct:
+        """B's reply, once B is as far as A was."""
+        if isinstance(a, m.ProduceResponse):
+            assert isinstance(b, m.ProduceResponse)
+            if exchange.only is not None:
+                produces.drop(a, exchange.only)
+            return await self._produced(exchange, a, b)
+        for number in range(AGAIN_MAX):
+            if not is_early(exchange.api, exchange.version, a, b):
+                break
+            again = await self._again(exchange, number)
+            if again is None:
+                break
+            b = again
+        return b
+
+    async def _produced(self, exchange: Exchange, a: m.ProduceResponse, b: m.ProduceResponse) -> m.ProduceResponse:
+        """B's reply, once B has taken the partitions that it was not ready for."""
+        for number in range(AGAIN_MAX):
+            places = produces.early(a, b, self._proxy.identities, AGAIN)
+            if not places:
+                break
+            request = exchange.message()
+            assert isinstance(request, m.ProduceRequest)
+            produces.leave(request, places)
+            again = await self._again(exchange, number, request)
+            if not isinstance(again, m.ProduceResponse):
+                break
+            produces.merge(b, again)
+        return b
+
+    async def _fetched(self, exchange: Exchange, a: m.FetchResponse, b: m.FetchResponse) -> list[Difference]:
+        request = exchange.request
+        assert isinstance(request, m.FetchRequest)
+
+        async def ask(number: int, other: m.FetchRequest) -> m.FetchResponse | None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._proxy.options.timeout_s):
+                    for event in exchange.beside:
+                        await event.wait()
+            found = await self._again(exchange, number, other)
+            return found if isinstance(found, m.FetchResponse) else None
+
+        def is_told(path: str) -> bool:
+            return self._proxy.report.has_told(exchange.api, path)
+
+        may_be_gone = exchange.is_beside_deletion
+        return await fetches.compare(request, a, b, self._proxy.identities, fetches.Asking(ask, is_told, may_be_gone))
+
+    def end(self, *, is_closed_by_a: bool) -> None:
+        """The client's connection is over, and B has had its requests."""
+        self._silent.end(is_closed_by_a=is_closed_by_a)
+
+    def close(self) -> None:
+        """Closes the connections; the next request makes new ones."""
+        for upstream in (self._upstream, self._reader_of_a):
+            if upstream is not None:
+                upstream.close()
+        self._upstream = self._reader_of_a = None

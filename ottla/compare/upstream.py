@@ -1,0 +1,116 @@
+"""A connection to a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from ..protocol import codec, headers, schema
+from ..protocol import messages as m
+from ..protocol.errors import MalformedMessage
+from ..protocol.frames import framed
+from ..protocol.structs import Struct
+from .addresses import Address
+
+FRAME_BYTES_MAX: Final = 104_857_600  # Kafka's socket.request.max.bytes
+CONNECT_S: Final = 10.0
+FEATURES_SINCE: Final = 3  # version of ApiVersions
+CLIENT_ID: Final = "ottla-compare"
+_LENGTH = struct.Struct(">i")
+GONE = (OSError, EOFError, MalformedMessage, asyncio.TimeoutError)  # IncompleteReadError is an EOFError
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """For PLAIN."""
+
+    user: str
+    password: str
+
+
+async def read_frame(reader: asyncio.StreamReader, limit: int) -> bytes:
+    """Returns a frame without its length. Raises EOFError at the end, MalformedMessage beyond the limit."""
+    (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    if size < 0 or size > limit:
+        raise MalformedMessage("frame", f"a length of {size}, the limit is {limit}")
+    return await reader.readexactly(size)
+
+
+class Upstream:
+    """One connection to a broker; its methods raise the exceptions of `GONE`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, address: Address, tls: ssl.SSLContext | None) -> Upstream:
+        opening = asyncio.open_connection(address.host, address.port, ssl=tls)
+        return cls(*await asyncio.wait_for(opening, CONNECT_S))
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def read(self) -> bytes:
+        return await read_frame(self._reader, 2**31 - 1)
+
+    async def asked(self, frame: bytes, timeout_s: float) -> bytes:
+        """The reply to a client's request. Nothing else may be on the way."""
+        await self.send(framed(frame))
+        return await asyncio.wait_for(self.read(), timeout_s)
+
+    async def ask(self, api: str, version: int, message: Struct, timeout_s: float = CONNECT_S) -> Struct:
+        """Sends a request of the proxy's own. Nothing else may be on the way."""
+        name, key = f"{api}Request", schema.load(f"{api}Request").api_key
+        header = m.RequestHeader(request_api_key=key or 0, request_api_version=version, client_id=CLIENT_ID)
+        out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
+        await self.send(framed(codec.build(name, version, message, out)))
+        frame = await asyncio.wait_for(self.read(), timeout_s)
+        response = f"{api}Response"
+        _, start = codec.parse_from("ResponseHeader", headers.response_header_version(response, version), frame)
+        found: Struct = codec.parse(response, version, frame, start)
+        return found
+
+    async def authenticate(self, credentials: Credentials) -> None:
+        """Raises MalformedMessage if the broker refuses."""
+        token = f"\0{credentials.user}\0{credentials.password}".encode()
+        shaken = await self.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism="PLAIN"))
+        assert isinstance(shaken, m.SaslHandshakeResponse)
+        code = int(shaken.error_code)
+        if not code:
+            found = await self.ask("SaslAuthenticate", 1, m.SaslAuthenticateRequest(auth_bytes=token))
+            assert isinstance(found, m.SaslAuthenticateResponse)
+            code = int(found.error_code)
+        if code:
+            raise MalformedMessage("SaslAuthenticate", f"B refused the credentials with error {code}")
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:
+    """The versions and features of a broker. Each is asked on a connection of its own: before a log-in, a broker
+    answers one ApiVersions only.
+    """
+    first = await _versions(address, tls, 0, m.ApiVersionsRequest())
+    highest = max((one.max_version for one in first.api_keys if one.api_key == headers.API_VERSIONS), default=0)
+    if highest < FEATURES_SINCE:
+        return first
+    request = m.ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
+    return await _versions(address, tls, FEATURES_SINCE, request)
+
+
+async def _versions(
+    address: Address, tls: ssl.SSLContext | None, version: int, request: m.ApiVersionsRequest
+) -> m.ApiVersionsResponse:
+    upstream = await Upstream.connect(address, tls)
+    try:
+        found = await upstream.ask("ApiVersions", version, request)
+    finally:
+        upstream.close()
+    assert isinstance(found, m.ApiVersionsResponse)
+    return found

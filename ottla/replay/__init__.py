@@ -1,0 +1,1 @@
+"""Sends what the clients of a trace sent to another broker, and tells what it answers differently."""

@@ -1,0 +1,139 @@
+"""The requests of a trace and their replies, in order."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+from ..broker.lab.traces.events import MASKS
+from ..comparing.identities import Identities, translate
+from ..protocol import codec, headers, messages, schema
+from ..protocol.frames import framed
+from ..protocol.json_text import JsonWriter, json_writer
+from ..protocol.schema import StructSchema
+from ..protocol.structs import Struct
+from ..traces.reading import number, text
+from ..verdict.trace_lines import Event
+from .plain import message_of
+
+SASL = frozenset((17, 36))  # SaslHandshake, SaslAuthenticate
+
+
+@dataclass
+class Exchange:
+    """A request of a trace. `reply`: what the trace has of its reply, None if it has none."""
+
+    event: Event
+    reply: Event | None = None
+    is_sent: bool = field(default=False, compare=False)
+
+    @property
+    def api(self) -> str:
+        return text(self.event, "api")
+
+    @property
+    def key(self) -> int:
+        return number(self.event, "key")
+
+    @property
+    def version(self) -> int:
+        return number(self.event, "version")
+
+    @property
+    def connection(self) -> int:
+        return number(self.event, "connection")
+
+    @property
+    def correlation_id(self) -> int:
+        return number(self.event, "correlation_id")
+
+    @property
+    def plain_request(self) -> dict[str, object]:
+        """The request as the trace shows it."""
+        plain = self.event.get("message")
+        return plain if isinstance(plain, dict) else {}
+
+    @property
+    def request_schema(self) -> StructSchema:
+        return schema.load(f"{self.api}Request").root
+
+    @property
+    def reply_schema(self) -> StructSchema:
+        return schema.load(f"{self.api}Response").root
+
+    @property
+    def has_reply(self) -> bool:
+        """Whether the trace has a reply with a message."""
+        return self.reply is not None and isinstance(self.reply.get("message"), dict)
+
+    def frame(self, identities: Identities) -> bytes:
+        """The request as it is sent now, with its length. Raises NotWhole."""
+        name, version = f"{self.api}Request", self.version
+        message = self._message(name, version)
+        translate(message, identities)
+        header = messages.RequestHeader(
+            request_api_key=self.key,
+            request_api_version=version,
+            correlation_id=self.correlation_id,
+            client_id=text(self.event, "client_id") if self.event.get("client_id") is not None else None,
+        )
+        out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
+        return framed(codec.build(name, version, message, out))
+
+    def _message(self, name: str, version: int) -> Struct:
+        raw = self.event.get("raw")
+        if isinstance(raw, str):
+            frame = base64.b64decode(raw)
+            _, start = headers.client_id_of(headers.request_header_version(name, version), frame)
+            message: Struct = codec.parse(name, version, frame, start)
+            return message
+        return message_of(name, self.plain_request)
+
+    def answer(self, frame: bytes) -> dict[str, object]:
+        """The plain form of a reply that came now, without its length. Raises MalformedMessage."""
+        name = f"{self.api}Response"
+        start = 4 + headers.response_header_version(name, self.version)
+        message = codec.parse(name, self.version, frame, start)
+        plain: dict[str, object] = json.loads(_writer(name, self.version)(message))
+        return plain
+
+
+@cache
+def _writer(name: str, version: int) -> JsonWriter:
+    return json_writer(name, version, MASKS)
+
+
+@dataclass
+class Step:
+    """What happened next in a trace: a request was sent, a reply came, or a connection was closed. `at_us`: since the
+    first.
+    """
+
+    kind: str
+    connection: int
+    at_us: int
+    exchange: Exchange | None = None
+
+
+def steps(events: Iterable[Event]) -> Iterator[Step]:
+    """Yields what happened in a trace, in order. Log-ins are left out: their secrets are not in it."""
+    asked: dict[tuple[int, int], Exchange] = {}
+    found = list(events)
+    began_us = next((number(one, "mono_us") for one in found if "connection" in one), 0)
+    for event in found:
+        kind, at_us = str(event["event"]), number(event, "mono_us") - began_us
+        if kind == "closed":
+            yield Step(kind, number(event, "connection"), at_us)
+        if kind not in ("request", "reply") or number(event, "key") in SASL:
+            continue
+        at = number(event, "connection"), number(event, "exchange")
+        if kind == "request":
+            asked[at] = Exchange(event)
+            yield Step(kind, at[0], at_us, asked[at])
+        elif at in asked:
+            exchange = asked.pop(at)
+            exchange.reply = event
+            yield Step(kind, at[0], at_us, exchange)

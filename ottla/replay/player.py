@@ -1,0 +1,153 @@
+"""Replays a trace: one connection for each of the trace, and everything in the order of the trace.
+
+A reply that the trace has is waited for before what came after it, because what a client asks depends on what it was
+told. An error that a broker gives while it is not ready yet, and the trace does not have, makes the request be sent
+again, as a client does.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..comparing.early import AGAIN
+from ..comparing.identities import Identities
+from ..comparing.rules import Rules
+from ..protocol.errors import MalformedMessage
+from ..traces.walking import errors
+from ..verdict.trace_lines import Event
+from .exchanges import Exchange, Step
+from .plain import NotWhole
+from .replies import Answered, compare
+from .target import Target, read_frame
+
+AGAIN_S: Final = 0.1
+
+
+@dataclass
+class Found:
+    """What a replay has found. `left_out`: requests that could not be sent, with the reason; `again`: those that were
+    sent more than once. `problems`: replies that did not come, or could not be read.
+    """
+
+    requests: int = 0
+    replies: int = 0
+    again: int = 0
+    left_out: list[tuple[Exchange, str]] = field(default_factory=list)
+    problems: list[tuple[Exchange, str]] = field(default_factory=list)
+    differences: list[tuple[Exchange, Answered]] = field(default_factory=list)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs but what the rules allow."""
+        return not self.problems and not self.left_out and all(one.why for _, one in self.differences)
+
+
+class Player:
+    """Replays onto a broker. `speed`: 0 sends as soon as it may, 1 at the times of the trace."""
+
+    def __init__(self, target: Target, rules: Rules, speed: float = 0.0, timeout_s: float = 30.0) -> None:
+        self._target = target
+        self._rules = rules
+        self._speed = speed
+        self._timeout_s = timeout_s
+        self._sockets: dict[int, socket.socket] = {}
+        self._flying: dict[int, set[int]] = {}  # correlation ids of requests without replies, by connection
+        self._identities = Identities()
+        self.found = Found()
+
+    def play(self, steps: Iterable[Step]) -> Found:
+        """Raises OSError if the broker cannot be reached."""
+        began = time.monotonic()
+        try:
+            for step in steps:
+                if self._speed and step.kind == "request":
+                    late_s = began + step.at_us / 1e6 / self._speed - time.monotonic()
+                    time.sleep(max(0.0, late_s))
+                self._step(step)
+        finally:
+            for one in self._sockets.values():
+                one.close()
+        return self.found
+
+    def _step(self, step: Step) -> None:
+        exchange = step.exchange
+        if exchange is None:
+            closed = self._sockets.pop(step.connection, None)
+            if closed is not None:
+                closed.close()
+        elif step.kind == "request":
+            self._send(exchange)
+        elif exchange.is_sent and exchange.has_reply:
+            self._receive(exchange)
+        else:
+            self._flying.get(step.connection, set()).discard(exchange.correlation_id)
+
+    def _socket(self, connection: int) -> socket.socket:
+        found = self._sockets.get(connection)
+        if found is None:
+            found = self._sockets[connection] = self._target.connect(self._timeout_s)
+        return found
+
+    def _send(self, exchange: Exchange) -> None:
+        try:
+            frame = exchange.frame(self._identities)
+        except (NotWhole, MalformedMessage) as error:
+            self.found.left_out.append((exchange, str(error)))
+            return
+        connected = self._socket(exchange.connection)
+        try:
+            connected.sendall(frame)
+        except ConnectionError as error:
+            self._lost(exchange, f"the connection was closed before it: {error}")
+            return
+        exchange.is_sent = True
+        self._flying.setdefault(exchange.connection, set()).add(exchange.correlation_id)
+        self.found.requests += 1
+
+    def _lost(self, exchange: Exchange, problem: str) -> None:
+        """The connection cannot be used any more; what follows in the trace has another."""
+        self.found.problems.append((exchange, problem))
+        self._flying.pop(exchange.connection, None)
+        lost = self._sockets.pop(exchange.connection, None)
+        if lost is not None:
+            lost.close()
+
+    def _receive(self, exchange: Exchange) -> None:
+        said = exchange.reply
+        assert said is not None
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                frame = read_frame(self._socket(exchange.connection))
+                now = exchange.answer(frame)
+            except TimeoutError:
+                return self._lost(exchange, f"no reply within {self._timeout_s:g} s")
+            except (ConnectionError, MalformedMessage) as error:
+                return self._lost(exchange, str(error))
+            is_alone = len(self._flying[exchange.connection]) <= 1
+            if time.monotonic() > until or not is_alone or not _is_early(said, now):
+                break
+            self.found.again += 1
+            time.sleep(AGAIN_S)
+            self._send(exchange)
+        self._flying[exchange.connection].discard(exchange.correlation_id)
+        self._compare(exchange, said, now, frame)
+
+    def _compare(self, exchange: Exchange, said: Event, now: dict[str, object], frame: bytes) -> None:
+        self.found.replies += 1
+        if int.from_bytes(frame[:4], "big", signed=True) != exchange.correlation_id:
+            self.found.problems.append((exchange, "the reply has another correlation id"))
+        message = said["message"]
+        assert isinstance(message, dict)
+        for one in compare(exchange, message, now, self._identities, self._rules):
+            self.found.differences.append((exchange, one))
+
+
+def _is_early(said: Event, now: dict[str, object]) -> bool:
+    """Whether a reply has an error that the broker gives while it is not ready, and that the trace does not have."""
+    found = {code for _, code in errors({**said, "message": now})}
+    return bool((found & AGAIN) - {code for _, code in errors(said)})

@@ -1,0 +1,90 @@
+"""The broker on which a trace is replayed, and how its connections begin: with TLS and with PLAIN if it wants them.
+
+The log-ins of the trace are not in it, so every connection has the same credentials.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+from ..protocol import codec, headers, messages, schema
+from ..protocol.errors import MalformedMessage
+from ..protocol.frames import framed
+from ..protocol.structs import Struct
+
+CLIENT_ID: Final = "ottla-replay"
+
+
+@dataclass(frozen=True)
+class Target:
+    """`user`: authenticates with PLAIN; empty for none."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    user: str = ""
+    password: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def connect(self, timeout_s: float) -> socket.socket:
+        """A connection that requests can be sent on. Raises OSError."""
+        found = socket.create_connection((self.host, self.port), timeout_s)
+        try:
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls is not None:
+                found = self.tls.wrap_socket(found, server_hostname=self.host)
+            if self.user:
+                self._authenticate(found)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _authenticate(self, connected: socket.socket) -> None:
+        handshake = messages.SaslHandshakeRequest(mechanism="PLAIN")
+        token = f"\0{self.user}\0{self.password}".encode()
+        for api, request in (
+            ("SaslHandshake", handshake),
+            ("SaslAuthenticate", messages.SaslAuthenticateRequest(auth_bytes=token)),
+        ):
+            code = _ask(connected, api, 1, request)
+            if code:
+                raise ConnectionRefusedError(f"{api} as {self.user}: error {code}")
+
+
+def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> int:
+    """Sends a request of the replay's own; returns the error code of the reply."""
+    name = f"{api}Request"
+    header = messages.RequestHeader(
+        request_api_key=schema.load(name).api_key or 0, request_api_version=version, client_id=CLIENT_ID
+    )
+    out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
+    connected.sendall(framed(codec.build(name, version, request, out)))
+    response = f"{api}Response"
+    try:
+        reply = codec.parse(
+            response, version, read_frame(connected), 4 + headers.response_header_version(response, version)
+        )
+    except MalformedMessage as error:
+        raise ConnectionRefusedError(f"{api}: {error}") from None
+    return int(reply.error_code)
+
+
+def read_frame(connected: socket.socket) -> bytes:
+    """A frame without its length. Raises ConnectionError, TimeoutError."""
+    return _exactly(connected, int.from_bytes(_exactly(connected, 4), "big"))
+
+
+def _exactly(connected: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        chunk = connected.recv(min(1 << 20, count - len(data)))
+        if not chunk:
+            raise ConnectionError("the broker closed the connection")
+        data += chunk
+    return bytes(data)

@@ -1,0 +1,142 @@
+"""`ottla replay`: sends what the clients of a trace sent to a broker, and tells what it answers differently."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from .compare.addresses import Address
+from .compare_command import AddressType
+from .comparing import rules
+from .protocol.codec import as_plain
+from .protocol.text import printable
+from .replay.exchanges import Exchange, steps
+from .replay.player import Found, Player
+from .replay.target import Target
+from .traces import reading
+from .traces.reading import filters
+from .verdict.trace_lines import Event, TraceError
+
+EXIT_DIFFERENT, EXIT_UNREACHABLE = 1, 3
+SHOWN_MAX = 200  # characters of a value
+
+
+@click.command()
+@click.option("--to", "address", type=AddressType(), required=True, help="The broker.")
+@click.option("--ca", type=click.Path(dir_okay=False), help="It has TLS; its certificate is signed by this authority.")
+@click.option("--user", envvar="OTTLA_REPLAY_USER", default="", help="Authenticate with PLAIN.")
+@click.option("--password", envvar="OTTLA_REPLAY_PASSWORD", default="", help="Give it in OTTLA_REPLAY_PASSWORD.")
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(path_type=Path), help="Rules of what may differ.")
+@click.option("--time", "with_time", is_flag=True, help="Keep the times of the trace, not only its order.")
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a reply.")
+@click.option("-v", "--verbose", is_flag=True, help="Show differences too that the rules allow.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("trace", type=click.Path(exists=True, dir_okay=False))
+def replay(
+    trace: str,
+    address: Address,
+    ca: str | None,
+    user: str,
+    password: str,
+    rule_files: tuple[Path, ...],
+    with_time: bool,
+    timeout: float,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Send what the clients of TRACE sent to another broker, in the same order and with one connection for each, and
+    compare the replies. Ids that brokers choose are translated. Produce needs a trace with raw frames
+    (ottla.trace.raw=frames).
+
+    Exit codes: 0 nothing differs but what the rules allow, 1 something does, 2 wrong usage, 3 no broker answers.
+    """
+    try:
+        found_rules = rules.read(*rule_files, rules.REPLAY)
+        tls = ssl.create_default_context(cafile=ca) if ca else None
+    except (OSError, rules.RulesError) as error:
+        raise click.UsageError(str(error)) from None
+    target = Target(*address, tls, user, password)
+    player = Player(target, found_rules, 1.0 if with_time else 0.0, timeout)
+    try:
+        found = player.play(steps(_noting_filters(reading.read(Path(trace)), trace)))
+    except TraceError as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        click.echo(printable(f"ottla: cannot reach {target}: {error}"), err=True)
+        sys.exit(EXIT_UNREACHABLE)
+    if as_json:
+        click.echo(json.dumps(_value(found), indent=2))
+    else:
+        for line in _lines(found, verbose):
+            click.echo(printable(line))
+    sys.exit(0 if found.is_same else EXIT_DIFFERENT)
+
+
+def _noting_filters(events: Iterable[Event], trace: str) -> Iterator[Event]:
+    """Warns if a trace does not have all requests."""
+    noted = ""
+    for event in events:
+        shown = filters(event)
+        if shown and shown != noted:
+            noted = shown
+            words = "requests on which others depend may be missing, and replies may differ for that"
+            click.echo(printable(f"ottla: {trace}: the trace was filtered ({shown}): {words}"), err=True)
+        yield event
+
+
+def _where(exchange: Exchange) -> dict[str, object]:
+    names = ("connection", "exchange", "api", "version", "correlation_id", "client_id")
+    return {name: exchange.event.get(name) for name in names}
+
+
+def _value(found: Found) -> dict[str, object]:
+    return {
+        "requests": found.requests,
+        "replies": found.replies,
+        "sent_again": found.again,
+        "same": found.is_same,
+        "left_out": [{**_where(one), "why": why} for one, why in found.left_out],
+        "problems": [{**_where(one), "problem": problem} for one, problem in found.problems],
+        "differences": [
+            {
+                **_where(one),
+                "path": each.difference.path,
+                "trace": as_plain(each.difference.a),
+                "now": as_plain(each.difference.b),
+                "allowed": each.why or None,
+            }
+            for one, each in found.differences
+        ],
+    }
+
+
+def _lines(found: Found, verbose: bool) -> Iterator[str]:
+    for one, why in found.left_out:
+        yield f"{_name(one)}: not sent: {why}"
+    for one, problem in found.problems:
+        yield f"{_name(one)}: {problem}"
+    for one, each in found.differences:
+        if verbose or not each.why:
+            why = f"  ({each.why})" if each.why else ""
+            said, now = _shown(each.difference.a), _shown(each.difference.b)
+            yield f"{_name(one)}: {each.difference.path}: {said} in the trace, {now} now{why}"
+    wrong = sum(1 for _, each in found.differences if not each.why)
+    allowed = len(found.differences) - wrong
+    yield (
+        f"{found.requests} requests, {found.replies} replies: {wrong} differences, {allowed} that rules allow, "
+        f"{len(found.problems)} problems, {len(found.left_out)} not sent"
+    )
+
+
+def _name(exchange: Exchange) -> str:
+    return f"#{exchange.connection} {exchange.api} v{exchange.version} id={exchange.correlation_id}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(as_plain(value))
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."

@@ -1,0 +1,99 @@
+"""`ottla trace`: shows traces, and writes them as captures for Wireshark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from .lab_output import errors_as_exit_codes
+from .protocol.text import printable
+from .traces import packets, reading
+from .traces.filters import Chosen, Filter
+from .traces.lines import detailed, line
+from .traces.walking import Topics
+from .verdict.trace_lines import Event, TraceError
+
+
+@click.group()
+def trace() -> None:
+    """Traces of requests and replies (ottla.trace, or `ottla lab call start_trace`)."""
+
+
+class Time(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """A time: `2026-01-31T12:00:00`, `12:00:00` of today, or milliseconds since 1970."""
+
+    name = "TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        given = str(value)
+        if given.isdecimal():
+            return int(given)
+        try:
+            whole = given if "T" in given or " " in given else f"{datetime.now():%Y-%m-%d}T{given}"
+            return int(datetime.fromisoformat(whole).timestamp() * 1000)
+        except ValueError:
+            self.fail(f"{given!r} is not a time: {self.__doc__}", param, ctx)
+
+
+@trace.command()
+@click.option("-a", "--api", help="Only these APIs: `Produce,Fetch`.")
+@click.option("-c", "--client", "client_id", help="Only client ids like this: `shop-*`.")
+@click.option("-n", "--connection", type=int, help="Only the connection with this number.")
+@click.option("-t", "--topic", help="Only requests that name such a topic, and their replies.")
+@click.option("-g", "--group", help="Only requests that name such a group, and their replies.")
+@click.option("-i", "--correlation", "correlation_id", type=int, help="Only this correlation id.")
+@click.option("-e", "--errors", "errors_only", is_flag=True, help="Only replies with errors, and refused frames.")
+@click.option("--since", "since_ms", type=Time(), help="Only from this time on.")
+@click.option("--until", "until_ms", type=Time(), help="Only up to this time.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Wait for more, until Ctrl-C.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all fields of the messages.")
+@click.option("--json", "as_json", is_flag=True, help="Print the lines of the trace as they are.")
+@click.argument("source", metavar="FILE|URL")
+def show(source: str, api: str | None, following: bool, verbose: bool, as_json: bool, **chosen: object) -> None:
+    """Show the events of a trace: of FILE, after the files that were full before it, or the last ones of the broker
+    whose lab has URL.
+    """
+    apis = frozenset(one.strip().lower() for one in (api or "").split(",") if one.strip())
+    topics = Topics()
+    takes = Filter(Chosen(apis, **chosen), topics).takes  # type: ignore[arg-type]  # click has made them
+    with errors_as_exit_codes(), suppress(KeyboardInterrupt):
+        for event in _failing(_events(source, following)):
+            if takes(event):
+                if as_json:
+                    click.echo(json.dumps(event, separators=(",", ":")))
+                else:
+                    click.echo("\n".join(detailed(event, topics)) if verbose else line(event, topics))
+
+
+def _events(source: str, following: bool) -> Iterator[Event]:
+    if reading.is_url(source):
+        return reading.ask(*reading.at_url(source), following)
+    return reading.follow(Path(source)) if following else reading.read(Path(source))
+
+
+def _failing(events: Iterable[Event]) -> Iterator[Event]:
+    """Ends the program where a trace cannot be read."""
+    try:
+        yield from events
+    except (TraceError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        click.echo(printable(f"ottla: {error}"), err=True)
+        sys.exit(1)
+
+
+@trace.command()
+@click.option("--port", default=packets.PORT, show_default=True, help="The broker's port in the capture.")
+@click.argument("source", metavar="FILE|URL")
+@click.argument("out", type=click.File("wb"))
+def pcap(source: str, out: object, port: int) -> None:
+    """Write a trace with raw frames (ottla.trace.raw=frames) as a capture (pcapng) that Wireshark reads; `-` is
+    standard output.
+    """
+    with errors_as_exit_codes():
+        for block in packets.capture(_failing(_events(source, False)), port):
+            out.write(block)  # type: ignore[attr-defined]

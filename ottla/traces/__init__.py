@@ -1,0 +1,1 @@
+"""Traces, read: shown, filtered, and written as captures of packets."""

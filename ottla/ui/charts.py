@@ -1,0 +1,55 @@
+"""Charts, in colours that can be read on light and on dark."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nicegui import ui
+
+
+class Colors(NamedTuple):
+    text: str = "#7d8794"
+    line: str = "rgba(128, 140, 155, 0.25)"
+    accent: str = "#3b82f6"
+    good: str = "#2f9e6e"
+    bad: str = "#d9534f"
+
+
+colors = Colors()
+PALETTE = ("#3b82f6", "#2f9e6e", "#d97706", "#a855f7", "#d9534f", "#0891b2", "#84804a", "#db2777", "#64748b", "#65a30d")
+
+
+def chart(name: str, height: int) -> ui.echart:
+    """An empty chart."""
+    made = ui.echart({"animation": False, "series": []}, renderer="svg").classes("chart")
+    made.style(f"height: {height}px").props(f'role="img" aria-label="{name}"')
+    return made
+
+
+def lines(series: dict[str, list[list[float]]]) -> dict[str, object]:
+    """Options of a chart of lines over time. Names stand in values only: keys of options may be code."""
+    return {
+        "animation": False,
+        "color": list(PALETTE),
+        "grid": {"left": 8, "right": 12, "top": 26, "bottom": 4, "containLabel": True},
+        "legend": {
+            "type": "scroll",
+            "show": len(series) > 1,
+            "top": 0,
+            "left": 0,
+            "itemHeight": 8,
+            "textStyle": {"color": colors.text, "fontSize": 11},
+        },
+        "tooltip": {"trigger": "axis", "renderMode": "richText"},
+        "xAxis": {"type": "time", "axisLabel": {"color": colors.text, "hideOverlap": True, "fontSize": 10}},
+        "yAxis": {
+            "type": "value",
+            "min": 0,
+            "axisLabel": {"color": colors.text, "fontSize": 10},
+            "splitLine": {"lineStyle": {"color": colors.line}},
+        },
+        "series": [
+            {"type": "line", "name": name, "data": data, "showSymbol": False, "lineStyle": {"width": 1.5}}
+            for name, data in series.items()
+        ],
+    }

@@ -1,0 +1,67 @@
+"""What a page shows is asked for again and again while somebody looks at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from nicegui import ui
+
+from ..lab_client import LabRefused, LabUnreachable
+from .health import Health
+
+T = TypeVar("T")
+EVERY_S = 0.2
+SHARE = 4  # a slow answer is asked for again after so many times the time that it took
+
+
+class Live(Generic[T]):
+    """Shows what `fetch` returns whenever it differs from what was shown before.
+
+    `absent`: shows the words of a refusal that there is no such thing, 404; other refusals are the page's.
+    """
+
+    def __init__(
+        self,
+        health: Health,
+        fetch: Callable[[], Awaitable[T]],
+        show: Callable[[T], None],
+        *,
+        every_s: float = EVERY_S,
+        absent: Callable[[str], None] | None = None,
+    ) -> None:
+        self._health = health
+        self._fetch = fetch
+        self._show = show
+        self._absent = absent
+        self._every_s = every_s
+        self._last: object = None
+        self._timer = ui.timer(every_s, self._round)
+
+    async def _round(self) -> None:
+        if not self._health.is_looked_at:
+            return
+        began = time.monotonic()
+        await self.now()
+        self._timer.interval = max(self._every_s, SHARE * (time.monotonic() - began))
+
+    async def now(self) -> None:
+        """Asks at once, as after a change of the user's."""
+        try:
+            found = await self._fetch()
+        except LabUnreachable as error:
+            self._health.is_gone(str(error))
+            return
+        except LabRefused as error:
+            if error.status == 404 and self._absent is not None:
+                self._health.is_there()
+                self._last = None
+                self._absent(str(error))
+            else:
+                self._health.is_refused(error)
+            return
+        self._health.is_there()
+        if found != self._last:
+            self._last = found
+            self._show(found)

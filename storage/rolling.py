@@ -1,0 +1,38 @@
+"""When a log closes its active segment and begins a new one."""
+
+from __future__ import annotations
+
+from crc32c import crc32c
+
+from .segment import MAX_RELATIVE_OFFSET, Segment
+from .settings import LogSettings
+
+
+def is_due(
+    active: Segment, settings: LogSettings, jitter_ms: int, size: int, timestamp: int, last_offset: int, now_ms: int
+) -> bool:
+    """Whether an append of `size` bytes up to `last_offset` needs a new segment.
+
+    `timestamp`: the largest of its records. `jitter_ms`: by how much `segment.ms` is shorter for this segment.
+    """
+    if active.size == 0 and active.rolling_timestamp is None:
+        return last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+    if active.rolling_timestamp is not None and timestamp >= 0:
+        waited = timestamp - active.rolling_timestamp
+    else:
+        waited = now_ms - active.created_ms
+    return (
+        active.size > settings.segment_bytes - size
+        or (active.size > 0 and waited > settings.segment_ms - jitter_ms)
+        or active.index.is_full(settings.segment_index_bytes)
+        or active.times.is_full(settings.segment_index_bytes)
+        or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+    )
+
+
+def jitter_ms_of(topic_id: bytes | None, partition: int, active: Segment, settings: LogSettings) -> int:
+    """Returns a part of `segment.jitter.ms`, which is not 0; always the same for a segment, so that simulations can be
+    repeated.
+    """
+    seed = b"%s-%d-%d" % (topic_id or b"", partition, active.base_offset)
+    return crc32c(seed) % settings.segment_jitter_ms

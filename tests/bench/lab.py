@@ -1,0 +1,258 @@
+"""What the lab costs those who use it: tracing, rules that do not match, a live verdict. `make bench ARGS="lab"`; and
+how long it takes to show very many groups and members, `ARGS="lab-groups"`.
+
+One broker serves the same requests in short rounds, with a part of the lab and without it in turn, so that both meet
+the same load of the machine. Figures are the ratio of what is got through per second and of the processor time of the
+broker's loop, both to the rounds without the lab, and the processor time that a request takes more.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ottla.protocol import messages as m
+
+from ottla.testing import Broker
+
+from ..support.poll import until
+from ..support.wire import Wire, request_frame
+from .servers import RECORD_1K, RECORD_100, Figures, fetch_request, produce_request, topic, warm_memory
+
+ROUNDS = 21
+WARM = 20
+MANY = 10_000
+FLYING = 5
+OTHER_API = {"api": "DeleteTopics"}
+Part = Callable[[Broker], Callable[[], object]]
+"""Begins a part of the lab; returns what ends it."""
+
+
+class Load(NamedTuple):
+    """The same request again and again. `requests`: in a round."""
+
+    name: str
+    frame: bytes
+    requests: int
+
+
+class Round(NamedTuple):
+    """What a request took: seconds of the clock, and of the processor in the broker's loop."""
+
+    clock: float
+    loop: float
+
+
+def _traced(**asked: str) -> Part:
+    def begin(broker: Broker) -> Callable[[], object]:
+        directory = Path(str(broker.settings["ottla.trace.directory"]))
+        number = broker.lab.post("traces", file="trace.jsonl", **asked)["number"]
+        with Wire(broker.bootstrap_servers) as wire:
+            for _ in range(WARM):
+                wire.ask("ApiVersions", 3, m.ApiVersionsRequest())
+        until(lambda: (directory / "trace.jsonl").stat().st_size > 0, "the writer has started")
+
+        def end() -> None:
+            broker.lab.delete(f"traces/{number}")
+            for file in directory.iterdir():
+                file.unlink()
+
+        return end
+
+    return begin
+
+
+def _rules(*matches: Mapping[str, object]) -> Part:
+    def begin(broker: Broker) -> Callable[[], object]:
+        for match in matches:
+            broker.lab.post("faults", {"action": {"kind": "error", "error": "UNKNOWN_SERVER_ERROR"}, **match})
+        return lambda: broker.lab.delete("faults")
+
+    return begin
+
+
+def _examined(broker: Broker) -> Callable[[], object]:
+    broker.lab.post("verdict")
+    return lambda: broker.lab.delete("verdict")
+
+
+def _nothing(broker: Broker) -> Callable[[], object]:
+    return lambda: None
+
+
+PARTS: dict[str, Part] = {
+    "nothing": _nothing,
+    "trace": _traced(),
+    "trace with frames": _traced(raw="frames"),
+    "rule of another API": _rules({"api": "DeleteTopics"}),
+    "rule of another topic": _rules({"topic": "other"}),
+    "rule of another partition": _rules({"partition": 7}),
+    "rule of another group": _rules({"group": "other"}),
+    "100 rules of other topics": _rules(*({"topic": f"other-{one}"} for one in range(100))),
+    "verdict": _examined,
+}
+
+
+def loop_seconds(pid: int) -> float:
+    """The processor time of a process's first thread, which is that of the loop."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def _round(broker: Broker, load: Load, part: Part) -> Round:
+    end = part(broker)
+    try:
+        with Wire(broker.bootstrap_servers) as wire:
+            for _ in range(load.requests // 10 + 1):
+                wire.send(load.frame)
+                wire.read_frame()
+            began, used = time.perf_counter(), loop_seconds(broker.pid)
+            flying = 0
+            for _ in range(load.requests):
+                wire.send(load.frame)
+                flying += 1
+                if flying == FLYING:
+                    wire.read_frame()
+                    flying -= 1
+            for _ in range(flying):
+                wire.read_frame()
+            return Round(
+                (time.perf_counter() - began) / load.requests, (loop_seconds(broker.pid) - used) / load.requests
+            )
+    finally:
+        end()
+
+
+def loads(broker: Broker) -> Iterator[Load]:
+    """What clients ask most, small and large."""
+    yield Load("Produce of 100 B", produce_request("small", [RECORD_100]), 1500)
+    yield Load("Fetch of 100 B", request_frame("Fetch", 11, fetch_request("one", 0)), 1500)
+    yield Load("OffsetCommit", _commit("g"), 1500)
+    yield Load("Produce of 1 MB", produce_request("large", [RECORD_1K] * 900), 60)
+    yield Load("Fetch of 1 MB", request_frame("Fetch", 11, fetch_request("large", 0)), 60)
+
+
+def _is_committed(wire: Wire) -> bool:
+    wire.send(_commit("g"))
+    error: int = wire.reply("OffsetCommit", 8).topics[0].partitions[0].error_code
+    return error == 0
+
+
+@contextmanager
+def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker]:
+    directory = Path(tempfile.mkdtemp(prefix="bench-lab-"))
+    settings = {"ottla.trace.directory": str(directory / "traces"), "log.retention.bytes": 1 << 28, **more}
+    (directory / "traces").mkdir()
+    try:
+        with Broker(settings, directory=directory / "data") as server:
+            for name in ("small", "large", "one"):
+                topic(server, name)
+            with Wire(server.bootstrap_servers) as wire:
+                wire.send(produce_request("one", [RECORD_100]))
+                wire.read_frame()
+                wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
+                until(lambda: _is_committed(wire), "the coordinators are loaded")
+            yield server
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def figures(server: Broker, load: Load, parts: dict[str, Part], rounds: int = ROUNDS) -> Figures:
+    """Interleaved rounds; each part is compared with the rounds without any beside it."""
+    found: dict[str, list[Round]] = {name: [] for name in parts}
+    for _ in range(rounds):
+        for name, part in parts.items():
+            found[name].append(_round(server, load, part))
+    base = found.pop("nothing")
+    shown: Figures = {f"{load.name}, us of the loop": statistics.median(one.loop for one in base) * 1e6}
+    for name, taken in found.items():
+        pairs = list(zip(base, taken, strict=True))
+        shown |= {
+            f"{load.name}, {name}: rate": statistics.median(a.clock / b.clock for a, b in pairs),
+            f"{load.name}, {name}: loop": statistics.median(b.loop / a.loop for a, b in pairs),
+            f"{load.name}, {name}: more, us": statistics.median(b.loop - a.loop for a, b in pairs) * 1e6,
+        }
+    return shown
+
+
+def lab(side: str) -> Figures:
+    """All parts with all loads."""
+    if side != "ottla":
+        return {}
+    warm_memory()
+    found: Figures = {}
+    with broker() as server:
+        for load in loads(server):
+            found |= figures(server, load, PARTS)
+    return found
+
+
+def _commit(group: str) -> bytes:
+    t = m.OffsetCommitRequest.OffsetCommitRequestTopic
+    p = m.OffsetCommitRequest.OffsetCommitRequestPartition
+    topics = [t(name="small", partitions=[p(partition_index=0, committed_offset=1)])]
+    return request_frame("OffsetCommit", 8, m.OffsetCommitRequest(group_id=group, topics=topics))
+
+
+def _beat(member: int) -> bytes:
+    r = m.ConsumerGroupHeartbeatRequest
+    request = r(group_id="many", member_id=f"member-{member}", member_epoch=0, rebalance_timeout_ms=60_000)
+    request.subscribed_topic_names, request.topic_partitions = ["small"], []
+    return request_frame("ConsumerGroupHeartbeat", 1, request)
+
+
+def _while_pinged(server: Broker, ask: Callable[[], object]) -> tuple[float, float]:
+    """Milliseconds that a request to the lab takes, and the longest that another client waits meanwhile."""
+    ping = request_frame("ApiVersions", 3, m.ApiVersionsRequest(client_software_name="b", client_software_version="1"))
+    longest = 0.0
+    with Wire(server.bootstrap_servers) as wire, ThreadPoolExecutor(1) as thread:
+        began = time.perf_counter()
+        asked = thread.submit(ask)
+        while not asked.done():
+            sent = time.perf_counter()
+            wire.send(ping)
+            wire.read_frame()
+            longest = max(longest, time.perf_counter() - sent)
+            time.sleep(0.001)
+        return (time.perf_counter() - began) * 1e3, longest * 1e3
+
+
+def groups(side: str) -> Figures:
+    """10,000 groups in a list, whole and in a page, and a group with 10,000 members."""
+    if side != "ottla":
+        return {}
+    found: Figures = {}
+    settings = {
+        "group.consumer.max.size": MANY,
+        "group.consumer.assignment.interval.ms": 15_000,
+        "group.consumer.max.session.timeout.ms": 3_600_000,
+        "group.consumer.session.timeout.ms": 3_600_000,
+    }
+    with broker(settings) as server:
+        with Wire(server.bootstrap_servers) as wire:
+            for number in range(MANY):
+                for frame in (_commit(f"group-{number}"), _beat(number)):
+                    wire.send(frame)
+                    wire.read_frame()
+        assert len(server.lab.get("groups")["groups"]) > MANY
+        assert len(server.lab.get("groups/many")["members"]) == MANY
+        asked: dict[str, Callable[[], object]] = {
+            "10,000 groups": lambda: server.lab.get("groups"),
+            "a page of 1,000 groups": lambda: server.lab.get("groups", limit=1000),
+            "a group with 10,000 members": lambda: server.lab.get("groups/many"),
+        }
+        for name, ask in asked.items():
+            taken = [_while_pinged(server, ask) for _ in range(ROUNDS)]
+            found[f"{name}, ms"] = statistics.median(one for one, _ in taken)
+            found[f"{name}, longest wait of another, ms"] = statistics.median(one for _, one in taken)
+    return found
+
+
+SECTIONS: dict[str, Callable[[str], Figures]] = {"lab": lab, "lab-groups": groups}

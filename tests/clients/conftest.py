@@ -1,0 +1,64 @@
+"""Programs of clients in other languages, built once for all tests that run them."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+Run = Callable[..., str]
+"""Runs a program with arguments, and returns what it prints; `within`: the seconds it may take. AssertionError unless
+its last word is `ok`.
+"""
+
+
+def _run(command: list[str], cwd: Path | None, within: float) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=within, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program with franz-go and sarama."""
+    program = tmp_path_factory.mktemp("go") / "clients"
+    with Path(tempfile.gettempdir(), "ottla-go-build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the second of two lanes finds everything compiled
+        subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True, timeout=300)
+    return program
+
+
+@pytest.fixture(scope="session")
+def go_clients(go_program: Path) -> Run:
+    """Runs franz-go and sarama."""
+
+    def run(*arguments: str, within: float) -> str:
+        return _run([str(go_program), *arguments], None, within)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def node_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the programs with kafkajs."""
+    directory = shutil.copytree(HERE / "node", tmp_path_factory.mktemp("node") / "clients")
+    install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
+    subprocess.run(install, cwd=directory, check=True, capture_output=True, timeout=200)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def kafkajs(node_programs: Path) -> Run:
+    """Runs the programs with kafkajs; the first argument is the program's file."""
+
+    def run(*arguments: str, within: float) -> str:
+        return _run(["node", *arguments], node_programs, within)
+
+    return run

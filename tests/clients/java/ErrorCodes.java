@@ -1,0 +1,164 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.*;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.quota.*;
+import org.apache.kafka.common.resource.*;
+import org.apache.kafka.common.serialization.*;
+
+/**
+ * Kafka's own clients, which are told what to do: a line is an operation and a name that is new; the answer is `heard` and the error code that the
+ * client raises, 0 for none. `prepare NAME` makes a topic. Every client tries again after 10 ms, and gives up after a minute.
+ */
+public class ErrorCodes {
+    interface Operation { void run(Admin admin, String name) throws Exception; }
+
+    static final String TOPIC = "errors";
+    static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
+    static String bootstrap;
+
+    static Properties settings(Object... more) {
+        Properties found = new Properties();
+        for (Object[] one : new Object[][] {{"bootstrap.servers", bootstrap}, {"retry.backoff.ms", 10}, {"retry.backoff.max.ms", 20},
+                {"default.api.timeout.ms", 60000}, {"request.timeout.ms", 30000}}) found.put(one[0], one[1]);
+        for (int i = 0; i < more.length; i += 2) found.put(more[i], more[i + 1]);
+        return found;
+    }
+
+    static NewTopic topic(String name) { return new NewTopic(name, 1, (short) 1); }
+
+    static KafkaConsumer<byte[], byte[]> consumer(Object... more) {
+        return new KafkaConsumer<>(settings(more), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    static void read(KafkaConsumer<byte[], byte[]> consumer) {
+        long until = System.currentTimeMillis() + 60000;
+        while (consumer.poll(Duration.ofMillis(200)).isEmpty())
+            if (System.currentTimeMillis() > until) throw new IllegalStateException("no records within a minute");
+    }
+
+    static void send(Object... more) throws Exception {
+        Properties settings = settings(more);
+        settings.put("delivery.timeout.ms", 60000);
+        settings.put("max.block.ms", 60000);
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+            producer.send(new ProducerRecord<>(TOPIC, 0, null, new byte[10])).get();
+        }
+    }
+
+    static void readInGroup(String name, String protocol) {
+        Object[] more = {"group.id", name, "auto.offset.reset", "earliest", "group.protocol", protocol};
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(more)) {
+            consumer.subscribe(List.of(TOPIC));
+            read(consumer);
+            consumer.commitSync();
+        }
+    }
+
+    static final Map<String, Operation> OPERATIONS = Map.ofEntries(
+        Map.entry("prepare", (admin, name) -> admin.createTopics(List.of(topic(name))).all().get()),
+        Map.entry("CreateTopics", (admin, name) -> admin.createTopics(List.of(topic(name))).all().get()),
+        Map.entry("DeleteTopics", (admin, name) -> admin.deleteTopics(List.of(name)).all().get()),
+        Map.entry("CreatePartitions", (admin, name) -> admin.createPartitions(Map.of(name, NewPartitions.increaseTo(2))).all().get()),
+        Map.entry("DescribeTopicPartitions", (admin, name) -> admin.describeTopics(List.of(TOPIC)).allTopicNames().get()),
+        Map.entry("Metadata", (admin, name) -> admin.listTopics().names().get()),
+        Map.entry("DescribeCluster", (admin, name) -> admin.describeCluster().nodes().get()),
+        Map.entry("DescribeConfigs", (admin, name) -> admin.describeConfigs(List.of(resource())).all().get()),
+        Map.entry("IncrementalAlterConfigs", (admin, name) -> admin.incrementalAlterConfigs(Map.of(resource(),
+            List.of(new AlterConfigOp(new ConfigEntry("retention.ms", "1000000"), AlterConfigOp.OpType.SET)))).all().get()),
+        Map.entry("ListConfigResources", (admin, name) -> admin.listConfigResources().all().get()),
+        Map.entry("DescribeLogDirs", (admin, name) -> admin.describeLogDirs(List.of(1)).allDescriptions().get()),
+        Map.entry("DeleteRecords", (admin, name) -> admin.deleteRecords(Map.of(PARTITION, RecordsToDelete.beforeOffset(0))).all().get()),
+        Map.entry("ListOffsets", (admin, name) -> admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get()),
+        Map.entry("ElectLeaders", (admin, name) -> {
+            Optional<Throwable> found = admin.electLeaders(ElectionType.PREFERRED, Set.of(PARTITION)).partitions().get().get(PARTITION);
+            if (found.isPresent()) throw new ExecutionException(found.get());
+        }),
+        Map.entry("AlterPartitionReassignments", (admin, name) ->
+            admin.alterPartitionReassignments(Map.of(PARTITION, Optional.of(new NewPartitionReassignment(List.of(1))))).all().get()),
+        Map.entry("ListPartitionReassignments", (admin, name) -> admin.listPartitionReassignments().reassignments().get()),
+        Map.entry("ListGroups", (admin, name) -> admin.listGroups().all().get()),
+        Map.entry("ConsumerGroupDescribe", (admin, name) -> admin.describeConsumerGroups(List.of("errors-group")).all().get()),
+        Map.entry("DescribeGroups", (admin, name) -> admin.describeClassicGroups(List.of("errors-group")).all().get()),
+        Map.entry("FindCoordinator", (admin, name) -> admin.describeClassicGroups(List.of("errors-group")).all().get()),
+        Map.entry("DeleteGroups", (admin, name) -> admin.deleteConsumerGroups(List.of("no-group")).all().get()),
+        Map.entry("OffsetCommit", (admin, name) ->
+            admin.alterConsumerGroupOffsets("errors-group", Map.of(PARTITION, new OffsetAndMetadata(1))).all().get()),
+        Map.entry("OffsetFetch", (admin, name) ->
+            admin.listConsumerGroupOffsets("errors-group").partitionsToOffsetAndMetadata().get()),
+        Map.entry("OffsetDelete", (admin, name) -> admin.deleteConsumerGroupOffsets("errors-group", Set.of(PARTITION)).all().get()),
+        Map.entry("ShareGroupDescribe", (admin, name) -> admin.describeShareGroups(List.of("no-group")).all().get()),
+        Map.entry("DescribeShareGroupOffsets", (admin, name) ->
+            admin.listShareGroupOffsets(Map.of("no-group", new ListShareGroupOffsetsSpec())).all().get()),
+        Map.entry("AlterShareGroupOffsets", (admin, name) -> admin.alterShareGroupOffsets(name, Map.of(PARTITION, 0L)).all().get()),
+        Map.entry("DeleteShareGroupOffsets", (admin, name) -> admin.deleteShareGroupOffsets("no-group", Set.of(TOPIC)).all().get()),
+        Map.entry("DescribeUserScramCredentials", (admin, name) -> admin.describeUserScramCredentials(List.of("u")).all().get()),
+        Map.entry("AlterUserScramCredentials", (admin, name) -> admin.alterUserScramCredentials(List.of(
+            new UserScramCredentialUpsertion("u", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret"))).all().get()),
+        Map.entry("DescribeClientQuotas", (admin, name) -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get()),
+        Map.entry("AlterClientQuotas", (admin, name) -> admin.alterClientQuotas(List.of(new ClientQuotaAlteration(
+            new ClientQuotaEntity(Map.of("user", "u")), List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e9))))).all().get()),
+        Map.entry("DescribeAcls", (admin, name) -> admin.describeAcls(AclBindingFilter.ANY).values().get()),
+        Map.entry("CreateAcls", (admin, name) -> admin.createAcls(List.of(acl())).all().get()),
+        Map.entry("DeleteAcls", (admin, name) -> admin.deleteAcls(List.of(acl().toFilter())).all().get()),
+        Map.entry("DescribeProducers", (admin, name) -> admin.describeProducers(List.of(PARTITION)).all().get()),
+        Map.entry("DescribeTransactions", (admin, name) -> admin.describeTransactions(List.of("none")).all().get()),
+        Map.entry("ListTransactions", (admin, name) -> admin.listTransactions().all().get()),
+        Map.entry("DescribeQuorum", (admin, name) -> admin.describeMetadataQuorum().quorumInfo().get()),
+        Map.entry("UpdateFeatures", (admin, name) -> admin.updateFeatures(Map.of("group.version",
+            new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE)), new UpdateFeaturesOptions()).all().get()),
+        Map.entry("InitProducerId", (admin, name) -> admin.fenceProducers(List.of(name)).all().get()),
+        Map.entry("Produce", (admin, name) -> send("enable.idempotence", false)),
+        Map.entry("Fetch", (admin, name) -> {
+            try (KafkaConsumer<byte[], byte[]> consumer = consumer("auto.offset.reset", "none")) {
+                consumer.assign(List.of(PARTITION));
+                consumer.seek(PARTITION, 0);
+                read(consumer);
+            }
+        }),
+        Map.entry("JoinGroup", (admin, name) -> readInGroup(name, "classic")),
+        Map.entry("ConsumerGroupHeartbeat", (admin, name) -> readInGroup(name, "consumer"))
+    );
+
+    static ConfigResource resource() { return new ConfigResource(ConfigResource.Type.TOPIC, TOPIC); }
+
+    static AclBinding acl() {
+        return new AclBinding(new ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL),
+            new AccessControlEntry("User:u", "*", AclOperation.READ, AclPermissionType.ALLOW));
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        bootstrap = arguments[0];
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        try (Admin admin = Admin.create(settings())) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                String[] words = line.split(" ");
+                String answer;
+                try {
+                    OPERATIONS.get(words[0]).run(admin, words[1]);
+                    answer = "0";
+                } catch (Throwable problem) {
+                    Throwable cause = problem instanceof ExecutionException ? problem.getCause() : problem;
+                    Errors error = Errors.forException(cause);
+                    answer = error == Errors.UNKNOWN_SERVER_ERROR ? cause.toString().replace('\n', ' ') : "" + error.code();
+                }
+                System.out.println("heard " + answer);
+            }
+        }
+    }
+}

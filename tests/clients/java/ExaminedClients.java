@@ -1,0 +1,125 @@
+import java.time.Duration;
+import java.util.*;
+import java.util.concurrent.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Kafka's own clients in examinations of the verdict. Each argument is the name of one and the address of its broker. The work of an
+ * examination goes on until a line comes on the standard input.
+ */
+public class ExaminedClients {
+    static final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
+
+    static Map<String, Object> at(String servers, String... more) {
+        Map<String, Object> config = new HashMap<>(Map.of("bootstrap.servers", servers));
+        for (String side : List.of("key", "value")) {
+            config.put(side + ".serializer", "org.apache.kafka.common.serialization.StringSerializer");
+            config.put(side + ".deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
+        }
+        for (int i = 0; i < more.length; i += 2) config.put(more[i], more[i + 1]);
+        return config;
+    }
+
+    interface Step { void run() throws Exception; }
+
+    /** Repeats a step until the examiner has seen enough. */
+    static void until(Step step) throws Exception {
+        while (orders.poll() == null) step.run();
+    }
+
+    static KafkaProducer<String, String> producer(String servers, String... more) { return new KafkaProducer<>(at(servers, more)); }
+
+    static KafkaConsumer<String, String> consumer(String servers, String... more) {
+        Map<String, Object> config = at(servers, "auto.offset.reset", "earliest", "enable.auto.commit", "false", "fetch.max.wait.ms", "50");
+        config.putAll(at(servers, more));
+        return new KafkaConsumer<>(config);
+    }
+
+    static ProducerRecord<String, String> record(String topic) { return new ProducerRecord<>(topic, 0, "k", "v"); }
+
+    /** A producer, and a consumer that chooses its partition and commits. */
+    static void plain(String servers) throws Exception {
+        TopicPartition first = new TopicPartition("plain", 0);
+        try (KafkaProducer<String, String> producer = producer(servers); KafkaConsumer<String, String> consumer = consumer(servers, "group.id", "plain")) {
+            producer.send(record("plain")).get();
+            consumer.assign(List.of(first));
+            until(() -> {
+                producer.send(record("plain")).get();
+                consumer.poll(Duration.ofMillis(50));
+                consumer.commitSync();
+                consumer.endOffsets(List.of(first));
+                producer.partitionsFor("plain-" + System.nanoTime() % 3);
+            });
+        }
+    }
+
+    static void transactions(String servers) throws Exception {
+        TopicPartition first = new TopicPartition("written", 0);
+        try (KafkaProducer<String, String> producer = producer(servers, "transactional.id", "tx")) {
+            producer.initTransactions();
+            until(() -> {
+                producer.beginTransaction();
+                try {
+                    producer.send(record("written"));
+                    producer.send(record("written"));
+                    producer.sendOffsetsToTransaction(Map.of(first, new OffsetAndMetadata(1)), new ConsumerGroupMetadata("g"));
+                    producer.commitTransaction();
+                } catch (KafkaException e) {
+                    producer.abortTransaction();
+                }
+            });
+        }
+    }
+
+    /** A member of a group that reads, commits and goes. */
+    static void group(String servers, String protocol, String... more) throws Exception {
+        String[] config = Arrays.copyOf(more, more.length + 4);
+        System.arraycopy(new String[] {"group.id", "members", "group.protocol", protocol}, 0, config, more.length, 4);
+        try (KafkaProducer<String, String> producer = producer(servers); KafkaConsumer<String, String> consumer = consumer(servers, config)) {
+            for (int partition = 0; partition < 2; partition++) producer.send(new ProducerRecord<>("shared", partition, "k", "v")).get();
+            consumer.subscribe(List.of("shared"));
+            until(() -> {
+                producer.send(record("shared")).get();
+                try {
+                    if (!consumer.poll(Duration.ofMillis(50)).isEmpty()) consumer.commitSync();
+                } catch (CommitFailedException | org.apache.kafka.common.errors.RebalanceInProgressException e) {
+                    // what was read is read again
+                }
+            });
+        }
+    }
+
+    static void share(String servers) throws Exception {
+        try (KafkaProducer<String, String> producer = producer(servers);
+                KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(at(servers, "group.id", "queue", "fetch.max.wait.ms", "50"))) {
+            producer.send(record("queue")).get();
+            consumer.subscribe(List.of("queue"));
+            until(() -> {
+                producer.send(record("queue")).get();
+                consumer.poll(Duration.ofMillis(50));
+                consumer.commitSync();
+            });
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Thread reader = new Thread(() -> new Scanner(System.in).forEachRemaining(orders::add));
+        reader.setDaemon(true);
+        reader.start();
+        for (String argument : arguments) {
+            String name = argument.substring(0, argument.indexOf('=')), servers = argument.substring(argument.indexOf('=') + 1);
+            switch (name) {
+                case "transactions" -> transactions(servers);
+                case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "30000",
+                    "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
+                case "consumer-group" -> group(servers, "consumer");
+                case "share-group" -> share(servers);
+                default -> plain(servers);
+            }
+            System.out.println(name + " done");
+        }
+    }
+}

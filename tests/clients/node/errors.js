@@ -1,0 +1,93 @@
+// kafkajs, which is told what to do: a line is an API and a name that is new; the answer is `heard` and the error code that the client
+// raises, 0 for none, or the words of an error that is not Kafka's.
+
+const readline = require('readline')
+const { Kafka, logLevel } = require('kafkajs')
+
+const TOPIC = 'errors', GROUP = 'errors-group'
+const retry = { initialRetryTime: 10, maxRetryTime: 50, retries: 4 }
+const kafka = new Kafka({ clientId: 'errors', brokers: [process.argv[2]], logLevel: logLevel.NOTHING, retry })
+const admin = kafka.admin()
+const resources = [{ type: 2, name: TOPIC }]
+const settings = [{ ...resources[0], configEntries: [{ name: 'retention.ms', value: '1000000' }] }]
+
+function within(ms, work) {
+  let timer
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('no record')), ms) })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+async function produce() {
+  const producer = kafka.producer({ retry })
+  await producer.connect()
+  try {
+    await producer.send({ topic: TOPIC, messages: [{ value: 'x', partition: 0 }] })
+  } finally {
+    await producer.disconnect()
+  }
+}
+
+async function consume(name) {
+  const consumer = kafka.consumer({ groupId: name, retry: { ...retry, restartOnFailure: async () => false }, maxWaitTimeInMs: 100 })
+  await consumer.connect()
+  try {
+    await consumer.subscribe({ topics: [TOPIC], fromBeginning: true })
+    await within(10000, new Promise((resolve, reject) => {
+      consumer.on(consumer.events.CRASH, event => reject(event.payload.error))
+      consumer.run({ eachMessage: async () => resolve() }).catch(reject)
+    }))
+  } finally {
+    await consumer.disconnect()
+  }
+}
+
+const create = name => admin.createTopics({ topics: [{ topic: name, numPartitions: 1, replicationFactor: 1 }] })
+const does = {
+  prepare: create,
+  CreateTopics: create,
+  DeleteTopics: name => admin.deleteTopics({ topics: [name] }),
+  CreatePartitions: name => admin.createPartitions({ topicPartitions: [{ topic: name, count: 2 }] }),
+  Metadata: () => admin.fetchTopicMetadata({ topics: [TOPIC] }),
+  DescribeConfigs: () => admin.describeConfigs({ resources, includeSynonyms: false }),
+  AlterConfigs: () => admin.alterConfigs({ resources: settings, validateOnly: false }),
+  DeleteRecords: () => admin.deleteTopicRecords({ topic: TOPIC, partitions: [{ partition: 0, offset: '0' }] }),
+  ListOffsets: () => admin.fetchTopicOffsets(TOPIC),
+  ListGroups: () => admin.listGroups(),
+  DescribeGroups: () => admin.describeGroups([GROUP]),
+  DeleteGroups: () => admin.deleteGroups(['no-group']),
+  OffsetFetch: () => admin.fetchOffsets({ groupId: GROUP, topics: [TOPIC] }),
+  Produce: produce,
+  Fetch: consume,
+  JoinGroup: consume,
+}
+
+function codeOf(error) {
+  const causes = [error, error.cause, error.originalError, ...(error.errors || []), ...(error.groups || []), ...(error.partitions || [])]
+  for (const one of causes.filter(Boolean)) {
+    const code = one.code ?? one.errorCode ?? one.error?.code
+    if (typeof code === 'number') return String(code)
+  }
+  return error.cause ? codeOf(error.cause) : String(error.message).replaceAll('\n', ' ')
+}
+
+function codeWithin(found) { // an error code in what is returned
+  if (Array.isArray(found)) return found.map(codeWithin).find(Boolean) || 0
+  if (found && typeof found === 'object') return found.errorCode || Object.values(found).map(codeWithin).find(Boolean) || 0
+  return 0
+}
+
+async function main() {
+  await admin.connect()
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const [api, name] = line.split(' ')
+    let answer
+    try {
+      answer = codeWithin(await does[api](name))
+    } catch (error) {
+      answer = codeOf(error)
+    }
+    console.log('heard', answer)
+  }
+}
+
+main()

@@ -1,0 +1,274 @@
+"""Clients meet each error that is declared for the APIs that they use, once, and raise it or try again."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.broker.apis import apis
+from ottla.protocol.errors import CODES, Errors
+
+from ottla.testing import Broker
+
+from .error_aiokafka import OF_AIOKAFKA_ADMIN, OF_AIOKAFKA_CONSUMER, Aiokafka
+from .error_clients import (
+    CLIENTS,
+    ENDED,
+    TOPIC,
+    Client,
+    Heard,
+    KafkaPython,
+    Program,
+    java,
+    librdkafka_program,
+    names_of_kafka_python,
+    names_of_librdkafka,
+    new_name,
+    operations_of_go,
+    operations_of_java,
+    operations_of_node,
+)
+
+pytestmark = pytest.mark.slow
+FACTS = json.loads((Path(__file__).parents[2] / "schemas" / "errors.json").read_text())
+RETRIABLE = {int(code) for code, fact in FACTS.items() if fact["retriable"]}
+BY_NAME = {api.name: api for api in apis().values()}
+ON_NEW_TOPICS = ("CreatePartitions", "DeleteTopics")
+NOTHING = "what it hears without the error"
+KNOWN_TO_KAFKAJS, UNKNOWN_TO_KAFKAJS = 88, -99  # the latest code that it knows, and its own for others
+UNEXPECTED = "java.lang.IllegalStateException: Unexpected error code"
+# What a client hears instead of the error, where Kafka does not call the error retriable.
+INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
+    # a topic with an error is left out
+    ("java", "Metadata"): dict.fromkeys(
+        (
+            *("INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED", "INVALID_REQUEST"),
+            "REBOOTSTRAP_REQUIRED",  # it bootstraps again (KIP-1102)
+        ),
+        NOTHING,
+    ),
+    ("java", "DescribeLogDirs"): {"LOG_DIR_NOT_FOUND": NOTHING},  # it stands in the description of the directory
+    # the group may be a classic one
+    ("java", "ConsumerGroupDescribe"): {"UNSUPPORTED_VERSION": NOTHING, "GROUP_ID_NOT_FOUND": NOTHING},
+    ("java", "OffsetCommit"): {"REBALANCE_IN_PROGRESS": NOTHING},  # it tries again
+    ("java", "OffsetFetch"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},  # the partition is left out, with a warning
+    ("java", "DescribeShareGroupOffsets"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},  # likewise
+    ("java", "DescribeUserScramCredentials"): {"RESOURCE_NOT_FOUND": NOTHING},  # the user is left out
+    ("java", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},  # the records are there
+    ("java", "Fetch"): {
+        "OFFSET_OUT_OF_RANGE": "org.apache.kafka.clients.consumer.OffsetOutOfRangeException",
+        "CORRUPT_MESSAGE": "org.apache.kafka.common.KafkaException: Encountered corrupt message",
+        "CLUSTER_AUTHORIZATION_FAILED": UNEXPECTED,
+        "UNSUPPORTED_VERSION": UNEXPECTED,
+        "UNSUPPORTED_COMPRESSION_TYPE": UNEXPECTED,
+        "OFFSET_MOVED_TO_TIERED_STORAGE": UNEXPECTED,
+    },
+    # it joins again
+    ("java", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING),
+    ("java", "ConsumerGroupHeartbeat"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING),
+    # no result is made, and an assertion fails (rdkafka_admin.c, rd_kafka_admin_response_parse)
+    ("librdkafka", "Metadata"): {"REBOOTSTRAP_REQUIRED": ENDED},
+    # the coordinator is looked up for the consumer's group, which an admin client does not have
+    # (rdkafka_request.c, rd_kafka_handle_OffsetFetch)
+    ("librdkafka", "OffsetFetch"): {"COORDINATOR_NOT_AVAILABLE": ENDED, "NOT_COORDINATOR": ENDED},
+    ("librdkafka", "Fetch"): {"OFFSET_OUT_OF_RANGE": -140},  # its own code for `auto.offset.reset=error`
+    # it joins again
+    ("librdkafka", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING),
+    # nothing is returned for the resource
+    ("kafka-python", "DescribeConfigs"): dict.fromkeys(
+        (
+            *("INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
+            *("CLUSTER_AUTHORIZATION_FAILED", "INVALID_CONFIG", "INVALID_REQUEST"),
+        ),
+        NOTHING,
+    ),
+    ("franz-go", "Produce"): dict.fromkeys(  # it tries again
+        (
+            *("DUPLICATE_SEQUENCE_NUMBER", "OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"),
+            *("INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"),
+        ),
+        NOTHING,
+    ),
+    ("franz-go", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING),
+    ("kafkajs", "CreateTopics"): {"TOPIC_ALREADY_EXISTS": NOTHING},  # it returns false
+    ("kafkajs", "Fetch"): {"OFFSET_OUT_OF_RANGE": NOTHING},  # it begins again
+    ("kafkajs", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    # it says so in its log, and tries again
+    ("aiokafka", "Fetch"): dict.fromkeys(
+        (
+            *("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "UNSUPPORTED_COMPRESSION_TYPE"),
+            "OFFSET_MOVED_TO_TIERED_STORAGE",
+        ),
+        NOTHING,
+    ),
+    # what it does not know, or expect at this place, has no code
+    ("aiokafka", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING}
+    | dict.fromkeys(
+        (
+            *("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE"),
+            *("UNSUPPORTED_COMPRESSION_TYPE", "INVALID_RECORD", "UNKNOWN_TOPIC_ID"),
+        ),
+        -1,
+    ),
+    ("aiokafka", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING)
+    | dict.fromkeys(("REBALANCE_IN_PROGRESS", "GROUP_MAX_SIZE_REACHED", "FENCED_INSTANCE_ID"), -1),
+    ("aiokafka", "ListOffsets"): {"UNSUPPORTED_FOR_MESSAGE_FORMAT": NOTHING}  # there is no offset for the time, it says
+    | dict.fromkeys(("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"), -1),
+    # its version has no place for an error of the group; what it does not expect in a partition has no code
+    ("aiokafka", "OffsetFetch"): dict.fromkeys(
+        (
+            *("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "GROUP_ID_NOT_FOUND"),
+            "STALE_MEMBER_EPOCH",
+        ),
+        NOTHING,
+    )
+    | dict.fromkeys(("TOPIC_AUTHORIZATION_FAILED", "UNSTABLE_OFFSET_COMMIT", "UNKNOWN_TOPIC_ID"), -1),
+    # the commit has failed, it says
+    ("aiokafka", "OffsetCommit"): dict.fromkeys(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "GROUP_MAX_SIZE_REACHED"),
+            *("FENCED_INSTANCE_ID", "UNKNOWN_TOPIC_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH"),
+        ),
+        -1,
+    ),
+    ("aiokafka", "CreatePartitions"): {"THROTTLING_QUOTA_EXCEEDED": -1},
+    ("sarama", "ListGroups"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},  # it does not look at the error
+    ("sarama", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},
+    ("kafka-python", "DescribeLogDirs"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},  # likewise
+    ("kafka-python", "DeleteGroups"): {"GROUP_DELETION_FAILED": 0},  # it does not know the code
+    ("kafka-python", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},
+    ("kafka-python", "JoinGroup"): dict.fromkeys(
+        ("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING
+    ),
+}
+LEFT_OUT = {
+    # frees a message that is not its own (rdkafka_admin.c, rd_kafka_DescribeUserScramCredentialsResponse_parse), after
+    # which anything may happen
+    ("librdkafka", "DescribeUserScramCredentials", "CLUSTER_AUTHORIZATION_FAILED"),
+    # a consumer without an instance id does not end after this error
+    ("librdkafka", "JoinGroup", "FENCED_INSTANCE_ID"),
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker({"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clients(
+    broker: Broker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Client]]:
+    """Returns the client with a name, which is started on its first use."""
+
+    def of_go(bootstrap: str, what: str) -> Program:
+        return Program([str(request.getfixturevalue("go_program")), bootstrap, what])
+
+    def of_node(bootstrap: str) -> Program:
+        return Program(["node", str(request.getfixturevalue("node_programs") / "errors.js"), bootstrap])
+
+    makes: dict[str, Callable[[str], Client]] = {
+        "java": lambda bootstrap: java(bootstrap, tmp_path_factory.mktemp("java")),
+        "librdkafka": librdkafka_program,
+        "kafka-python": KafkaPython,
+        "franz-go": lambda bootstrap: of_go(bootstrap, "franz-errors"),
+        "sarama": lambda bootstrap: of_go(bootstrap, "sarama-errors"),
+        "kafkajs": of_node,
+        "aiokafka": Aiokafka,
+    }
+    made: dict[str, Client] = {}
+
+    def named(name: str) -> Client:
+        if name not in made:
+            made[name] = makes[name](broker.bootstrap_servers)
+        return made[name]
+
+    first = named("kafka-python")
+    first.prepare(TOPIC)
+    assert first.do("Produce", TOPIC) == 0  # a record to read
+    yield named
+    for client in made.values():
+        client.close()
+
+
+def asked(broker: Broker, method: str, path: str, body: object = None) -> dict[str, int]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{broker.lab_url}{path}", method=method, data=data)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        found: dict[str, int] = json.loads(answer.read())
+    return found
+
+
+@contextmanager
+def failing_once(broker: Broker, api: str, code: int) -> Iterator[None]:
+    """The API fails once with an error. AssertionError unless it was asked."""
+    rule = {"api": api, "times": 1, "action": {"kind": "error", "error": str(code)}}
+    number = asked(broker, "POST", "/v1/faults", rule)["number"]
+    try:
+        yield
+    finally:
+        assert asked(broker, "DELETE", f"/v1/faults/{number}")["applied"] == 1
+
+
+def topic_for(client: Client, api: str) -> str:
+    """Returns a new name; the topic exists where the API changes topics."""
+    name = new_name()
+    if api in ON_NEW_TOPICS:
+        client.prepare(name)
+    return name
+
+
+def is_right(client: str, api: str, code: int, heard: Heard, without: Heard) -> bool:
+    """Whether a client does what it should: it raises the error, or does again what failed if that may help."""
+    instead = INSTEAD.get((client, api), {}).get(Errors(code).name)
+    if instead == NOTHING:
+        return heard == without
+    if client == "kafkajs" and code > KNOWN_TO_KAFKAJS:
+        return heard in (code, UNKNOWN_TO_KAFKAJS)
+    if instead is not None:
+        return str(heard).startswith(str(instead))
+    return heard == code or (code in RETRIABLE and heard == without)
+
+
+def pairs(client: str, operations: list[str], *marks: pytest.MarkDecorator) -> list[Any]:
+    return [pytest.param(client, api, marks=marks, id=f"{client}-{api}") for api in operations]
+
+
+PAIRS = [
+    *pairs("java", operations_of_java(), pytest.mark.oracle),
+    *pairs("librdkafka", names_of_librdkafka()),
+    *pairs("kafka-python", names_of_kafka_python()),
+    *pairs("aiokafka", [*CLIENTS, *OF_AIOKAFKA_CONSUMER, *OF_AIOKAFKA_ADMIN]),
+    *pairs("franz-go", operations_of_go("franzCodes"), pytest.mark.go),
+    *pairs("sarama", operations_of_go("saramaCodes"), pytest.mark.go),
+    *pairs("kafkajs", operations_of_node(), pytest.mark.node),
+]
+
+
+@pytest.mark.parametrize(("name", "api"), PAIRS)
+def test_a_client_meets_each_error(broker: Broker, clients: Callable[[str], Client], name: str, api: str) -> None:
+    client = clients(name)
+    without = client.do(api, topic_for(client, api))
+    wrong = {}
+    for code in sorted({code for place in BY_NAME[api].errors for code in place.errors}):
+        if (name, api, Errors(code).name) in LEFT_OUT:
+            continue
+        topic = topic_for(client, api)
+        with failing_once(broker, api, code):
+            heard = client.do(api, topic)
+        if not is_right(name, api, code, heard, without):
+            wrong[Errors(code).name] = heard
+    assert not wrong, f"without an error {name} hears {without}"
+
+
+def test_the_table_of_differences_names_declared_errors() -> None:
+    for (_, api), errors in INSTEAD.items():
+        declared = {code for place in BY_NAME[api].errors for code in place.errors}
+        assert {CODES[error] for error in errors} <= declared

@@ -1,0 +1,192 @@
+"""Produce, told the same stories by ottla and by Apache Kafka, compared field by field."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.protocol import records
+from ottla.protocol.schema import NO_UUID
+
+from ..support.differential import Pair
+from ..support.stories.core import (
+    fetch_request,
+)
+from ..support.stories.topics import (
+    batch,
+    produce,
+    produce_request,
+    topic,
+    topic_ids,
+    versions,
+)
+
+pytestmark = pytest.mark.slow
+
+
+# produce
+
+
+@pytest.mark.parametrize("version", versions("Produce"))
+def test_produce(pair: Pair, version: int) -> None:
+    name = f"pr-{version}"
+    ids = topic(pair, name, 2)
+    for acks in (-1, 1):
+        produce(pair, name, ids, batch("a", "b"), version, acks=acks)
+    for codec in range(5):
+        produce(pair, name, ids, batch("a" * 500, "b", codec=codec), version)
+    produce(pair, name, ids, batch("a"), version, acks=5)
+    produce(pair, name, ids, batch("a"), version, partition=9)
+    produce(pair, "absent", (b"?" * 16, b"?" * 16), batch("a"), version)
+    good = batch("a")
+    for data in (
+        b"",
+        good[:40],
+        good + good,
+        good[:-1] + bytes([good[-1] ^ 1]),
+        good[:16] + b"\x01" + good[17:],
+        good[:16] + b"\x00" + good[17:],
+        good[:16] + b"\x03" + good[17:],
+        b"\0\0\0\0\0\0\0\x05" + good[8:],
+        good[:8] + b"\0\0\0\x05" + good[12:],
+        good[:8] + b"\xff\xff\xff\xff" + good[12:],
+        good[:8] + b"\0\0\0\x2a" + good[12:],
+    ):
+        produce(pair, name, ids, data, version)
+    produce(pair, name, ids, batch("x" * 1_100_000), version)
+    produce(pair, name, ids, batch("c", control=True), version)
+    assert pair.errors("Produce") >= {
+        "CORRUPT_MESSAGE",
+        "INVALID_RECORD",
+        "INVALID_REQUIRED_ACKS",
+        "MESSAGE_TOO_LARGE",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+@pytest.mark.parametrize("version", versions("Produce"))
+def test_internal_topics_are_not_for_producers(pair: Pair, version: int) -> None:
+    for wire in pair.wires:
+        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        while wire.ask("FindCoordinator", 4, find).coordinators[0].error_code:
+            continue
+    produce(pair, "__consumer_offsets", topic_ids(pair, "__consumer_offsets"), batch("x", keys=["k"]), version=version)
+    produce(pair, "__transaction_state", (b"x" * 16, b"x" * 16), batch("x", keys=["k"]), version=version)
+    assert pair.errors("Produce") >= {"INVALID_TOPIC_EXCEPTION"}
+
+
+def crafted(data: bytes, place: int, value: bytes) -> bytes:
+    """A batch with other bytes at a place, and a CRC that fits."""
+    changed = bytearray(data)
+    changed[place : place + len(value)] = value
+    changed[17:21] = records.computed_crc(changed, 0, len(changed)).to_bytes(4, "big")
+    return bytes(changed)
+
+
+def test_batches_that_lie(pair: Pair) -> None:
+    ids = topic(pair, "lies")
+    good = batch("a", "b", "c")
+    for place, value in (
+        (23, b"\0\0\0\x09"),  # last offset delta
+        (23, b"\xff\xff\xff\xff"),
+        (57, b"\0\0\0\0"),  # record count
+        (57, b"\0\0\0\x09"),
+        (57, b"\xff\xff\xff\xff"),
+        (21, b"\0\x05"),  # a codec that does not exist
+        (21, b"\0\x07"),
+        (43, b"\0\0\0\0\0\0\0\x07"),  # a producer id without epoch and sequence
+    ):
+        produce(pair, "lies", ids, crafted(good, place, value))
+    assert pair.errors("Produce") == {"INVALID_RECORD", "UNKNOWN_SERVER_ERROR"}
+
+
+def test_idempotent_producers(pair: Pair) -> None:
+    ids = topic(pair, "idem")
+
+    def send(pid: int, epoch: int, sequence: int, *values: str, version: int = 9) -> None:
+        data = batch(*values, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
+        produce(pair, "idem", ids, data, version)
+
+    for version in (3, 8, 13):
+        pid = 5000 + version
+        send(pid, 0, 0, "a", "b", version=version)
+        send(pid, 0, 2, "c", version=version)
+        send(pid, 0, 2, "c", version=version)  # once more
+        send(pid, 0, 0, "a", "b", version=version)
+        send(pid, 0, 5, "too", "far", version=version)
+        send(pid, 0, 1, "b", version=version)
+        for n in range(3, 10):
+            send(pid, 0, n, "x", version=version)
+        send(pid, 0, 2, "c", version=version)  # no longer remembered
+        send(pid, 1, 4, "new epoch", version=version)
+        send(pid, 1, 0, "new epoch", version=version)
+        send(pid, 0, 10, "old epoch", version=version)
+        send(pid + 100, 0, 77, "anywhere", version=version)
+        send(pid + 200, 0, 2**31 - 2, "to", "the", "end", version=version)
+        send(pid + 200, 0, 1, "and on", version=version)
+    pair.ask("DescribeProducers", 0, describe_producers("idem", 0))
+    pair.ask("DescribeProducers", 0, describe_producers("idem", 7))
+    pair.ask("DescribeProducers", 0, describe_producers("absent", 0))
+    assert pair.errors("Produce") == {"INVALID_PRODUCER_EPOCH", "NONE", "OUT_OF_ORDER_SEQUENCE_NUMBER"}
+    assert pair.errors("DescribeProducers") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_timestamps_that_are_out_of_bounds(pair: Pair) -> None:
+    """What is said of them holds the bounds, which are of the moment."""
+    topic(pair, "bounds", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000")
+    for version in (7, 8, 9):
+        told = []
+        for side, wire in enumerate(pair.wires):
+            request = produce_request(version, "bounds", topic_ids(pair, "bounds")[side], batch("a", "b"))
+            answer = wire.ask("Produce", version, request).responses[0].partition_responses[0]
+            text = re.sub(r"\d{10,}", "N", repr(answer))
+            told.append(text)
+        assert told[0] == told[1]
+        assert ("out of range" in told[0]) is (version >= 8)
+
+
+def describe_producers(name: str, partition: int) -> Any:
+    r = m.DescribeProducersRequest
+    return r(topics=[r.TopicRequest(name=name, partition_indexes=[partition])])
+
+
+def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
+    ids = topic(pair, "compacted", cleanup_policy="compact")
+    for version in (7, 9):
+        produce(pair, "compacted", ids, batch("no key"), version)
+        produce(pair, "compacted", ids, batch("k", keys=["a"]), version)
+        produce(pair, "compacted", ids, batch("1", "2", "3", "4", "5"), version)
+    ids = topic(pair, "small-inside", max_decompressed_message_bytes="2000", cleanup_policy="compact")
+    for codec in (0, 1, 2, 3, 4):
+        produce(pair, "small-inside", ids, batch("x" * 3000, codec=codec, keys=["k"]))
+    ids = topic(pair, "appendtime", message_timestamp_type="LogAppendTime")
+    produce(pair, "appendtime", ids, batch("a", "b"))
+    ids = topic(pair, "small", max_message_bytes="200")
+    produce(pair, "small", ids, batch("x" * 300))
+    produce(pair, "small", ids, batch("x"))
+    ids = topic(pair, "two-of-one", min_insync_replicas="2")
+    produce(pair, "two-of-one", ids, batch("x"))
+    produce(pair, "two-of-one", ids, batch("x"), acks=1)
+    for kind in ("gzip", "uncompressed", "zstd", "lz4", "snappy"):
+        ids = topic(pair, f"as-{kind}", compression_type=kind)
+        produce(pair, f"as-{kind}", ids, batch("x" * 1000, codec=0))
+        produce(pair, f"as-{kind}", ids, batch("x" * 1000, codec=2))
+        fetched = [
+            next(records.batches(data)).header.codec
+            for data in (
+                w.ask("Fetch", 4, fetch_request(4, f"as-{kind}", NO_UUID, 0)).responses[0].partitions[0].records
+                for w in pair.wires
+            )
+        ]
+        assert fetched[0] == fetched[1]
+
+
+def test_producer_ids(pair: Pair) -> None:
+    r = m.InitProducerIdRequest
+    for version in versions("InitProducerId"):
+        pair.ask("InitProducerId", version, r(transactional_id=None, transaction_timeout_ms=60_000))
+        pair.ask("InitProducerId", version, r(transactional_id="", transaction_timeout_ms=60_000))
+    assert pair.errors("InitProducerId") == {"INVALID_REQUEST", "NONE"}

@@ -1,0 +1,219 @@
+"""Fetch, offsets and epochs, told the same stories by ottla and by Apache Kafka, compared field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.differential import Pair
+from ..support.stories.core import (
+    fetch_request,
+)
+from ..support.stories.topics import (
+    T,
+    batch,
+    produce,
+    topic,
+    versions,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("version", versions("Fetch"))
+def test_fetch(pair: Pair, version: int) -> None:
+    name = f"fe-{version}"
+    ids = topic(pair, name, 2)
+    for n in range(4):
+        produce(pair, name, ids, batch(*[f"{n}-{i}" for i in range(5)]))
+
+    def fetch(offset: int, wanted: str = name, **more: Any) -> None:
+        unknown = b"?" * 16
+        theirs = fetch_request(version, wanted, ids[1] if wanted == name else unknown, offset, **more)
+        mine = fetch_request(version, wanted, ids[0] if wanted == name else unknown, offset, **more)
+        pair.ask("Fetch", version, theirs, mine)
+
+    for offset in (0, 1, 5, 7, 19, 20, 21, -1, 1000):
+        fetch(offset)
+    for size in (0, 1, 100, 200):
+        fetch(3, partition_max_bytes=size)
+        fetch(3, max_bytes=size)
+    fetch(0, partition=1)
+    fetch(0, partition=9)
+    fetch(0, wanted="absent")
+    fetch(0, isolation_level=1)
+    if version >= 9:
+        for epoch in (0, 1, 5):
+            fetch(0, current_leader_epoch=epoch)
+    if version >= 12:
+        for epoch in (0, 1, 5):
+            fetch(3, last_fetched_epoch=epoch)
+            fetch(50, last_fetched_epoch=epoch)
+    fetch(20, max_wait_ms=50, min_bytes=10)
+    assert pair.errors("Fetch") >= {"NONE", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_fetch_sessions(pair: Pair) -> None:
+    names = [f"se-{n}" for n in range(3)]
+    ids = {n: topic(pair, n, 2) for n in names}
+    r = m.FetchRequest
+
+    def wanted(side: int, offsets: dict[str, int]) -> list[Any]:
+        return [
+            r.FetchTopic(
+                topic_id=ids[n][side],
+                partitions=[r.FetchPartition(partition=p, fetch_offset=o, partition_max_bytes=1 << 20) for p in (0, 1)],
+            )
+            for n, o in offsets.items()
+        ]
+
+    def ask(
+        sessions: tuple[int, int], epoch: int, offsets: dict[str, int], forget: list[str] | None = None
+    ) -> tuple[Any, Any]:
+        requests = [
+            r(
+                session_id=sessions[side], session_epoch=epoch, topics=wanted(side, offsets), max_bytes=1 << 20,
+                min_bytes=0,
+                forgotten_topics_data=[r.ForgottenTopic(topic_id=ids[n][side], partitions=[0,
+                1]) for n in forget or ()],
+            )
+            for side in (0, 1)
+        ]  # fmt: skip
+        return pair.ask("Fetch", 16, requests[1], requests[0])
+
+    mine, other = ask((0, 0), 0, dict.fromkeys(names, 0))
+    sessions = (mine.session_id, other.session_id)
+    assert all(sessions)
+    ask(sessions, 1, {})
+    produce(pair, "se-1", ids["se-1"], batch("hello"))
+    ask(sessions, 2, {})
+    ask(sessions, 3, {})
+    ask(sessions, 4, {"se-1": 1})
+    ask(sessions, 5, {})
+    ask(sessions, 5, {})  # an epoch that was
+    ask(sessions, 6, {}, forget=["se-1"])
+    produce(pair, "se-1", ids["se-1"], batch("unheard"))
+    ask(sessions, 7, {})
+    ask(sessions, 8, {"se-0": 99})
+    ask(sessions, 9, {})
+    ask((123456, 123456), 3, {})
+    ask(sessions, -1, dict.fromkeys(names, 0))
+    ask(sessions, 10, {})
+
+
+def test_a_fetch_session_goes_on_as_it_began(pair: Pair) -> None:
+    """With names or with ids."""
+    ids = topic(pair, "se-kind")
+
+    def ask(version: int, sessions: tuple[int, int], epoch: int) -> tuple[Any, Any]:
+        def make(side: int) -> Any:
+            return fetch_request(version, "se-kind", ids[side], 0, session_id=sessions[side], session_epoch=epoch)
+
+        return pair.both("Fetch", version, make)
+
+    for first, then in ((12, 13), (13, 12)):
+        mine, other = ask(first, (0, 0), 0)
+        sessions = (mine.session_id, other.session_id)
+        ask(then, sessions, 1)
+        ask(first, sessions, 1)
+    assert pair.errors("Fetch") == {"FETCH_SESSION_TOPIC_ID_ERROR", "NONE"}
+
+
+@pytest.mark.parametrize("version", versions("ListOffsets"))
+def test_list_offsets(pair: Pair, version: int) -> None:
+    name = f"lo-{version}"
+    ids = topic(pair, name)
+    r = m.ListOffsetsRequest
+
+    def ask(timestamp: int, wanted: str = name, **more: Any) -> None:
+        part = r.ListOffsetsPartition(timestamp=timestamp, **more)
+        for isolation in (0, 1) if version >= 2 else (0,):
+            pair.ask(
+                "ListOffsets",
+                version,
+                r(
+                    replica_id=-1,
+                    isolation_level=isolation,
+                    topics=[r.ListOffsetsTopic(name=wanted, partitions=[part])],
+                ),
+            )
+
+    for _ in range(2):
+        for timestamp in range(-8, 0):
+            ask(timestamp)
+        for timestamp in (0, T, T + 1, T + 2, T + 3, T + 100):
+            ask(timestamp)
+        produce(pair, name, ids, batch("a", "b", "c"))
+        produce(pair, name, ids, batch("a", "b", "c", codec=4))
+    ask(-1, wanted="absent")
+    ask(-1, partition_index=5)
+    if version >= 4:
+        for epoch in (0, 1, 9):
+            ask(-1, current_leader_epoch=epoch)
+    part = r.ListOffsetsPartition(timestamp=-1)
+    pair.ask("ListOffsets", version, r(replica_id=-1, topics=[r.ListOffsetsTopic(name=name, partitions=[part, part])]))
+    assert pair.errors("ListOffsets") >= {
+        "INVALID_REQUEST",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNSUPPORTED_VERSION",
+    }
+
+
+def test_leader_epochs(pair: Pair) -> None:
+    ids = topic(pair, "ep")
+    r = m.OffsetForLeaderEpochRequest
+    for _ in range(2):
+        for version in versions("OffsetForLeaderEpoch"):
+            for wanted in ("ep", "absent"):
+                for epoch in (-1, 0, 1, 7):
+                    for current in (-1, 0, 1):
+                        part = r.OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+                        pair.ask(
+                            "OffsetForLeaderEpoch",
+                            version,
+                            r(topics=[r.OffsetForLeaderTopic(topic=wanted, partitions=[part])]),
+                        )
+        produce(pair, "ep", ids, batch("a", "b"))
+    assert pair.errors("OffsetForLeaderEpoch") == {"NONE", "UNKNOWN_LEADER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_delete_records(pair: Pair) -> None:
+    ids = topic(pair, "dr")
+    topic(pair, "dr-compacted", cleanup_policy="compact")
+    r = m.DeleteRecordsRequest
+
+    def ask(version: int, offset: int, name: str = "dr", partition: int = 0) -> None:
+        part = r.DeleteRecordsPartition(partition_index=partition, offset=offset)
+        pair.ask(
+            "DeleteRecords", version, r(topics=[r.DeleteRecordsTopic(name=name, partitions=[part])], timeout_ms=5000)
+        )
+
+    for version in versions("DeleteRecords"):
+        for _ in range(3):
+            produce(pair, "dr", ids, batch("a", "b", "c"))
+        base = 9 * version
+        for offset in (base + 1, base + 1, base, base + 5, 10_000, -2):
+            ask(version, offset)
+        fetch = [fetch_request(12, "dr", i, base + 2) for i in ids]
+        pair.ask("Fetch", 12, fetch[1], fetch[0])
+        list_request = m.ListOffsetsRequest
+        part = list_request.ListOffsetsPartition(timestamp=-2)
+        pair.ask(
+            "ListOffsets",
+            7,
+            list_request(replica_id=-1, topics=[list_request.ListOffsetsTopic(name="dr", partitions=[part])]),
+        )
+        ask(version, -1)
+        ask(version, 0, name="absent")
+        ask(version, 0, partition=4)
+        ask(version, 0, name="dr-compacted")
+    assert pair.errors("DeleteRecords") == {
+        "NONE",
+        "OFFSET_OUT_OF_RANGE",
+        "POLICY_VIOLATION",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    assert pair.errors("Fetch") == {"NONE", "OFFSET_OUT_OF_RANGE"}

@@ -1,0 +1,132 @@
+"""Configurations, told the same stories by ottla and by Apache Kafka, compared field by field."""
+
+from __future__ import annotations
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.differential import WITHOUT_RETENTION, Pair
+from ..support.stories.core import (
+    describe,
+)
+from ..support.stories.topics import (
+    creatable,
+    topic,
+    versions,
+)
+
+pytestmark = pytest.mark.slow
+
+
+def test_describe_topic_configs(pair: Pair) -> None:
+    topic(pair, "cfg", retention_ms="123456", cleanup_policy="compact,delete", segment_bytes="2000000")
+    for version in versions("DescribeConfigs"):
+        for synonyms in (False, True):
+            pair.ask("DescribeConfigs", version, describe("cfg", include_synonyms=synonyms))
+        pair.ask("DescribeConfigs", version, describe("cfg", keys=["retention.ms", "no.such.key"]))
+        pair.ask("DescribeConfigs", version, describe("cfg", keys=[]))
+        pair.ask("DescribeConfigs", version, describe("absent"))
+        pair.ask("DescribeConfigs", version, describe("a b"))
+        pair.ask("DescribeConfigs", version, describe("", kind=2))
+        pair.ask("DescribeConfigs", version, describe("7", kind=4))
+        pair.ask("DescribeConfigs", version, describe("x", kind=4))
+        if version >= 3:
+            pair.ask("DescribeConfigs", version, describe("cfg", include_documentation=True, keys=["retention.ms"]))
+    assert pair.errors("DescribeConfigs") == {
+        "INVALID_REQUEST",
+        "INVALID_TOPIC_EXCEPTION",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+def test_every_topic_key_is_described(pair: Pair) -> None:
+    topic(pair, "every")
+    mine, other = pair.ask("DescribeConfigs", 4, describe("every", include_synonyms=True, include_documentation=True))
+    assert len(mine.results[0].configs) == len(other.results[0].configs) > 30
+    assert all(c.documentation for c in mine.results[0].configs)
+
+
+# of which each broker has its own
+OWN_VALUES = {
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "group.consumer.assignment.interval.ms",
+    "group.share.assignment.interval.ms",
+    "group.streams.assignment.interval.ms",
+    "group.streams.initial.rebalance.delay.ms",
+    "listeners",
+    "log.dirs",
+    "node.id",
+}
+
+
+def test_brokers_are_described(pair: Pair) -> None:
+    """Every key that Kafka has, with the value in force. Values that a local node has instead of Kafka's defaults are
+    described as if a user had set them.
+    """
+    for name in ("", "2", "x", "-1"):
+        for version in versions("DescribeConfigs"):
+            pair.ask("DescribeConfigs", version, describe(name, 4))
+    mine, other = (wire.ask("DescribeConfigs", 4, describe("1", 4)).results[0].configs for wire in pair.wires)
+    found = {c.name: c for c in mine}
+    other = [c for c in other if c.name not in WITHOUT_RETENTION]
+    assert {name for name in found if not name.startswith("ottla.")} == {c.name for c in other}
+    for theirs in other:
+        ours = found[theirs.name]
+        assert (ours.read_only, ours.is_sensitive, ours.config_type) == (
+            theirs.read_only,
+            theirs.is_sensitive,
+            theirs.config_type,
+        ), ours
+        if theirs.name not in OWN_VALUES:
+            assert (ours.value, ours.config_source, ours.synonyms) == (
+                theirs.value,
+                theirs.config_source,
+                theirs.synonyms,
+            ), ours
+    assert (found["node.id"].value, found["group.share.assignment.interval.ms"].value) == ("1", "0")
+    for name in ("listeners", "advertised.listeners"):
+        assert found[name].value.startswith(f"PLAINTEXT://127.0.0.1:{pair.addresses[0].rpartition(':')[2]}"), (
+            "with the port that was bound"
+        )
+
+
+def test_the_controller_needs_time(pair: Pair) -> None:
+    """Requests that leave it none are not carried out."""
+    topic(pair, "hurried", 1)
+    c, d, p = m.CreateTopicsRequest, m.DeleteTopicsRequest, m.CreatePartitionsRequest
+    e, a = m.ElectLeadersRequest, m.AlterPartitionReassignmentsRequest
+    parts = [a.ReassignablePartition(partition_index=0, replicas=[1])]
+    for timeout_ms in (0, -1):
+        for version in versions("CreateTopics"):
+            wanted = [creatable("too-late"), creatable("hurried"), creatable("bad name")]
+            pair.ask("CreateTopics", version, c(topics=wanted, timeout_ms=timeout_ms))
+        for version in versions("DeleteTopics"):
+            if version < 6:
+                pair.ask(
+                    "DeleteTopics", version, d(topic_names=["hurried", "absent", "hurried"], timeout_ms=timeout_ms)
+                )
+            else:
+                states = [d.DeleteTopicState(name="hurried"), d.DeleteTopicState(name=None, topic_id=b"x" * 16)]
+                pair.ask("DeleteTopics", version, d(topics=states, timeout_ms=timeout_ms))
+        for version in versions("CreatePartitions"):
+            more = [p.CreatePartitionsTopic(name=name, count=5, assignments=None) for name in ("hurried", "absent")]
+            pair.ask("CreatePartitions", version, p(topics=more, timeout_ms=timeout_ms))
+        for version in versions("ElectLeaders"):
+            for some in ([e.TopicPartitions(topic="hurried", partitions=[0, 9])], [], None):
+                pair.ask("ElectLeaders", version, e(topic_partitions=some, timeout_ms=timeout_ms))
+        for version in versions("AlterPartitionReassignments"):
+            for topics in ([a.ReassignableTopic(name="hurried", partitions=parts)], []):
+                pair.ask("AlterPartitionReassignments", version, a(topics=topics, timeout_ms=timeout_ms))
+    pair.ask(
+        "Metadata",
+        9,
+        m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=n) for n in ("hurried", "too-late")]),
+    )
+    assert pair.errors("AlterPartitionReassignments") == {"NONE", "REQUEST_TIMED_OUT"}
+    assert pair.errors("ElectLeaders") == {"NONE", "REQUEST_TIMED_OUT"}
+    assert pair.errors("Metadata") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert pair.errors("CreatePartitions") == {"REQUEST_TIMED_OUT"}

@@ -1,0 +1,98 @@
+"""Dynamic keys of listeners: what is refused with which words, and that keys of SASL change nothing, as in Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.differential import Pair
+from ..support.secured import LISTENER, MODULES, SETTINGS, secured_brokers
+
+pytestmark = pytest.mark.slow
+BROKER = 4
+DYNAMIC_BROKER = 2  # the source of a value
+ZOE = f'{MODULES}.plain.PlainLoginModule required user_zoe="zoe-secret";'
+REFUSED: list[dict[str, str]] = [
+    {f"{LISTENER}.max.connections": "0"},
+    {f"{LISTENER}.max.connections": "x"},
+    {f"{LISTENER}.max.connections.per.ip": "-1"},
+    {f"{LISTENER}.num.network.threads": "99"},
+    {f"{LISTENER}.num.network.threads": "0"},
+    {f"{LISTENER}.num.network.threads": "1", f"{LISTENER}.max.connections": "0"},
+    {"max.connections": "0"},
+    {"max.connections.per.ip": "-1"},
+    {"max.connections.per.ip": "0"},
+    {"metric.reporters": "x.y.Z"},
+    {"leader.replication.throttled.rate": "-5"},
+    {"follower.replication.throttled.rate": "abc"},
+    {"replica.alter.log.dirs.io.max.bytes.per.second": "-1"},
+    {"log.cleaner.threads": "3"},
+    {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:PLAINTEXT"},
+]
+TAKEN: list[dict[str, str]] = [
+    {"metric.reporters": ""},
+    {"metric.reporters": "org.apache.kafka.common.metrics.JmxReporter"},
+    {"leader.replication.throttled.rate": "0"},
+    {"listener.name.nowhere.max.connections": "0"},
+    {f"{LISTENER}.max.connections": "1000", "max.connections": "2000"},
+    {"max.connections.per.ip.overrides": "127.0.0.9:5,no.such.host.invalid:6"},
+]
+
+kafka, ours, settled = secured_brokers(
+    {**SETTINGS, "connection.failed.authentication.delay.ms": 0}, "PLAIN", b"\0admin\0admin-secret"
+)
+
+
+def log_in(pair: Pair, token: bytes) -> None:
+    pair.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism="PLAIN"))
+    pair.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
+
+
+def alter(pair: Pair, changes: dict[str, str | None]) -> None:
+    r = m.IncrementalAlterConfigsRequest
+    configs = [
+        r.AlterableConfig(name=key, value=value, config_operation=int(value is None)) for key, value in changes.items()
+    ]
+    resource = r.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
+    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
+
+
+def until_stored(pair: Pair, key: str, is_there: bool) -> None:
+    """Waits until both describe the key, or do not describe it."""
+    r = m.DescribeConfigsRequest
+    asked = r(resources=[r.DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=[key])])
+    pair.until(
+        "DescribeConfigs",
+        4,
+        asked,
+        lambda reply: any(one.config_source == DYNAMIC_BROKER for one in reply.results[0].configs) is is_there,
+    )
+
+
+def test_values_that_are_refused_and_taken(pair: Pair) -> None:
+    log_in(pair, b"\0admin\0admin-secret")
+    for refused in REFUSED:
+        alter(pair, dict(refused))
+    for taken in TAKEN:
+        alter(pair, dict(taken))
+        alter(pair, dict.fromkeys(taken))
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
+
+
+def test_keys_of_sasl_change_nothing_and_fix_those_of_all_listeners(pair: Pair) -> None:
+    log_in(pair, b"\0admin\0admin-secret")
+    own = f"{LISTENER}.plain.sasl.jaas.config"
+    alter(pair, {"sasl.enabled.mechanisms": "PLAIN"})
+    until_stored(pair, "sasl.enabled.mechanisms", is_there=True)
+    alter(pair, {own: ZOE})
+    until_stored(pair, own, is_there=True)
+    alter(pair, {"sasl.enabled.mechanisms": "GSSAPI"})
+    alter(pair, {"sasl.enabled.mechanisms": "PLAIN", "log.retention.ms": "100000"})
+    with contextlib.closing(pair.beside("other")) as other:
+        log_in(other, b"\0zoe\0zoe-secret")
+    alter(pair, {own: None})
+    until_stored(pair, own, is_there=False)
+    alter(pair, {"sasl.enabled.mechanisms": None, "log.retention.ms": None})
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}

@@ -1,0 +1,207 @@
+"""Members of consumer groups that change what they are: static ones between the protocols, patterns that come and go.
+Compared field by field.
+
+Every member has topics of its own, so that who gets what does not depend on ids that are random.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+
+from ..support.differential import Pair, own_brokers
+from ..support.poll import until
+from ..support.stories.groups import (
+    beat_request,
+    commit_request,
+    describe,
+    first_beat,
+    group_topic,
+    heartbeat,
+    join_request,
+    leave,
+    subscription,
+    sync_request,
+)
+from ..support.transcripts import Asks
+
+pytestmark = pytest.mark.slow
+kafka, ours, coordinators = own_brokers({"group.consumer.assignment.interval.ms": 0})
+
+
+def beat(pair: Pair, group: str, member: str, epoch: int, **more: Any) -> Any:
+    return pair.both("ConsumerGroupHeartbeat", 1, lambda s: beat_request(1, group, member, epoch, **more))[0]
+
+
+def classic(
+    pair: Pair, group: str, topic: str, member: tuple[str, str] = ("", ""), version: int = 9, **more: Any
+) -> tuple[tuple[str, str], int]:
+    """A member that joins by the classic protocol; its ids, and its generation."""
+    mine, other = pair.both(
+        "JoinGroup",
+        version,
+        lambda s: join_request(version, group, member[s], protocols=[("range", subscription(topic))], **more),
+    )
+    if mine.error_code == 79:
+        return classic(pair, group, topic, (mine.member_id, other.member_id), version, **more)
+    return (mine.member_id, other.member_id), mine.generation_id
+
+
+@pytest.mark.parametrize("version", [5, 9])
+def test_a_static_member_comes_back_by_the_other_protocol(pair: Pair, version: int) -> None:
+    for name in ("sa", "sb"):
+        group_topic(pair, f"{name}{version}", 2)
+    group, a, b = f"static-{version}", f"sa{version}", f"sb{version}"
+    first_beat(pair, group, "m1", [a], instance_id="i1")
+    second = pair.beside("second")
+    ids, generation = classic(second, group, b, version=version, instance="i2")
+    pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], generation, instance="i2"))
+    describe(pair, group)
+    instance: str | None
+    for instance in ("i1", "i2", None):
+        classic(pair, group, a, ("x", "x"), version, instance=instance)  # fenced, or unknown
+    beat(pair, group, "m1", -2, instance_id="i1")
+    describe(pair, group)
+    late, generation = classic(
+        pair, group, a, version=version, instance="i1"
+    )  # all are classic now, and so is the group
+    describe(pair, group)
+    heartbeat(pair, 4, group, late, generation, "i1")
+    heartbeat(pair, 4, group, ids, generation, "i2")
+    leave(pair, 5, group, (("x", "x"), "i1"), (("", ""), "i9"))
+    leave(pair, 5, group, (late, "i1"))
+    first_beat(pair, group, "m3", [a], instance_id="i2")  # and back: a classic static member that comes by the new one
+    describe(pair, group)
+    heartbeat(pair, 4, group, ids, generation, "i2")
+    leave(pair, 5, group, (("", ""), "i2"))
+    describe(pair, group)
+    second.close()
+    assert pair.errors("LeaveGroup") == {"FENCED_INSTANCE_ID", "NONE", "UNKNOWN_MEMBER_ID"}
+    assert pair.errors("ConsumerGroupDescribe") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("DescribeGroups") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("Heartbeat") == {"FENCED_INSTANCE_ID", "NONE"}
+
+
+def test_static_members_of_both_protocols_leave(pair: Pair) -> None:
+    for name in ("sla", "slb", "slc"):
+        group_topic(pair, name, 1)
+    group = "static-leaving"
+    first_beat(pair, group, "m1", ["sla"], instance_id="i1")
+    second, another = pair.beside("second"), pair.beside("third")
+    ids, generation = classic(second, group, "slb", instance="i2")
+    third, _ = classic(another, group, "slc")
+    pair.both("SyncGroup", 5, lambda s: sync_request(5, group, ids[s], generation, instance="i2"))
+    leave(
+        pair,
+        5,
+        group,
+        (("m1", "m1"), None),
+        (("m1", "m1"), "i1"),
+        (("x", "x"), "i2"),
+        (("x", "x"), None),
+        (third, "i2"),
+    )
+    describe(pair, group)
+    leave(pair, 5, group, (ids, "i2"), (third, None))
+    describe(pair, group)
+    beat(pair, group, "m1", -1, instance_id="i1")
+    describe(pair, group)
+    for one in (second, another):
+        one.close()
+    assert pair.errors("LeaveGroup") == {"FENCED_INSTANCE_ID", "NONE", "UNKNOWN_MEMBER_ID"}
+    assert pair.errors("ConsumerGroupHeartbeat") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("JoinGroup") == {"MEMBER_ID_REQUIRED", "NONE"}
+    assert pair.errors("ConsumerGroupDescribe") == {"GROUP_ID_NOT_FOUND"}
+
+
+def test_a_member_with_owned_partitions_joins_classically(pair: Pair) -> None:
+    ids = group_topic(pair, "owned", 2)
+    group_topic(pair, "not-owned", 1)
+    group = "owning"
+    first_beat(pair, group, "m1", ["not-owned"])
+
+    def protocols(*partitions: int) -> list[tuple[str, bytes]]:
+        c = m.ConsumerProtocolSubscription
+        said = c(topics=["owned"], owned_partitions=[c.TopicPartition(topic="owned", partitions=list(partitions))])
+        return [("range", bytes(codec.build("ConsumerProtocolSubscription", 1, said, bytearray(b"\0\1"))))]
+
+    def joins(member: tuple[str, str], *partitions: int) -> tuple[Any, Any]:
+        return pair.both("JoinGroup", 9, lambda s: join_request(9, group, member[s], protocols=protocols(*partitions)))
+
+    mine, other = joins(("", ""), 0, 1)
+    members = (mine.member_id, other.member_id)
+    generation = joins(members, 0, 1)[0].generation_id
+    describe(pair, group)
+    pair.both(
+        "OffsetCommit", 9, lambda s: commit_request(9, group, [("owned", ids[s], [(0, 1, "")])], members[s], generation)
+    )
+    for partitions in ((0, 1), (0,), ()):
+        joins(members, *partitions)
+    describe(pair, group)
+    assert pair.errors("DescribeGroups") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("JoinGroup") == {"MEMBER_ID_REQUIRED", "NONE"}
+
+
+def settled(pair: Pair, group: str, members: dict[str, list[str]], epoch: int = 0) -> None:
+    """Beats until both describe the members with these topics: patterns are resolved beside the heartbeats, new ones
+    after ten seconds.
+    """
+    for wire in pair.wires:
+
+        def is_settled(wire: Asks = wire) -> bool:
+            found = wire.ask("ConsumerGroupDescribe", 0, m.ConsumerGroupDescribeRequest(group_ids=[group])).groups[0]
+            targets = {
+                one.member_id: sorted(t.topic_name for t in one.target_assignment.topic_partitions)
+                for one in found.members
+            }
+            if targets == members and found.group_state == "Stable" and found.group_epoch >= epoch:
+                return True
+            for one in found.members:
+                wire.ask("ConsumerGroupHeartbeat", 1, beat_request(1, group, one.member_id, one.member_epoch, owned=[]))
+            return False
+
+        until(is_settled, f"{group} has {members}")
+
+
+def test_patterns_that_come_and_go(pair: Pair) -> None:
+    for name in ("pat-a", "pat-b", "pot-c", "pit-d"):
+        group_topic(pair, name, 1)
+    group = "patterns"
+
+    def changed(member: str, then: dict[str, list[str]], **more: Any) -> None:
+        for wire in pair.wires:
+            found = wire.ask("ConsumerGroupDescribe", 0, m.ConsumerGroupDescribeRequest(group_ids=[group])).groups[0]
+            epoch = next(one.member_epoch for one in found.members if one.member_id == member)
+            answer = wire.ask("ConsumerGroupHeartbeat", 1, beat_request(1, group, member, epoch, owned=[], **more))
+            assert answer.error_code == 0, answer
+        settled(pair, group, then)
+        describe(pair, group)
+
+    first_beat(pair, group, "m1", None, subscribed_topic_regex="p[ao]t-.*")
+    settled(pair, group, {"m1": ["pat-a", "pat-b", "pot-c"]})
+    first_beat(pair, group, "m2", None, subscribed_topic_regex="p[ao]t-.*")  # known already
+    changed(
+        "m2",
+        {"m1": ["pat-a", "pat-b", "pot-c"], "m2": ["pit-d"]},
+        subscribed_topic_regex="",
+        subscribed_topic_names=["pit-d"],
+    )
+    changed("m2", {"m1": ["pat-a", "pat-b", "pot-c"], "m2": ["pit-d"]}, rack_id="r9")
+    changed(
+        "m1", {"m1": [], "m2": ["pit-d"]}, subscribed_topic_regex="", subscribed_topic_names=[]
+    )  # no member's any more
+    changed("m1", {"m1": ["pat-a"], "m2": ["pit-d"]}, subscribed_topic_regex="pat-[a]", subscribed_topic_names=[])
+    changed("m2", {"m1": ["pat-a"], "m2": ["pit-d"]}, subscribed_topic_regex="p[x-z]t-.*")  # there is nothing like that
+    before = (
+        pair.ask("ConsumerGroupDescribe", 0, m.ConsumerGroupDescribeRequest(group_ids=[group]))[0].groups[0].group_epoch
+    )
+    pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["pat-a"], timeout_ms=10_000))
+    settled(pair, group, {"m1": [], "m2": ["pit-d"]}, before + 1)
+    describe(pair, group)
+    beat(pair, group, "m2", -1)
+    describe(pair, group)
+    beat(pair, group, "m1", -1)
+    describe(pair, group)

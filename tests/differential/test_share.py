@@ -1,0 +1,188 @@
+"""Share groups, told the same stories by ottla and by Apache Kafka: members and sessions, compared field by field."""
+
+from __future__ import annotations
+
+import pytest
+from ottla.coordinator.share.acknowledge_types import ACCEPT
+from ottla.protocol import messages as m
+
+from ..support.differential import Pair, own_brokers
+from ..support.stories.leases import (
+    SETTINGS,
+    F,
+    acknowledged,
+    acquired,
+    fetched,
+)
+from ..support.stories.share import began, heartbeat, initialized
+from ..support.stories.topics import batch, produce, topic
+
+pytestmark = pytest.mark.slow
+
+
+kafka, ours, coordinators = own_brokers(SETTINGS)
+
+
+# membership
+
+
+def test_members_come_stay_and_go(pair: Pair) -> None:
+    ids = topic(pair, "sm")
+    heartbeat(pair, "sm", 0, ["sm"])
+    initialized(pair, "sm", ids)
+    epoch = heartbeat(pair, "sm", 2).member_epoch
+    for wrong in (epoch + 5, epoch - 2, 1):
+        heartbeat(pair, "sm", wrong)
+    heartbeat(pair, "sm", epoch)
+    for member in ("m2", "m3", "m4"):
+        heartbeat(pair, "sm", 0, ["sm", "nothing"], member=member)
+    heartbeat(pair, "sm", epoch, [])
+    heartbeat(pair, "sm", epoch + 1, ["sm"], rack_id="r1")
+    describe = m.ShareGroupDescribeRequest(group_ids=["sm", "none", ""], include_authorized_operations=True)
+    pair.ask("ShareGroupDescribe", 1, describe)
+    for filters in ([], ["Stable"], ["Empty"]):
+        pair.ask("ListGroups", 5, m.ListGroupsRequest(states_filter=filters, types_filter=["share"]))
+    pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=["sm"]))
+    for member in ("m2", "m1", "m1", "m9"):
+        heartbeat(pair, "sm", -1, member=member)
+    pair.ask("ShareGroupDescribe", 1, describe)
+    heartbeat(pair, "sm", -1, member="m3")
+    pair.ask("ShareGroupDescribe", 1, describe)
+    pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=["sm", "none"]))
+    pair.ask("ShareGroupDescribe", 1, describe)
+    assert pair.errors("ShareGroupHeartbeat") == {
+        "FENCED_MEMBER_EPOCH",
+        "GROUP_MAX_SIZE_REACHED",
+        "NONE",
+        "UNKNOWN_MEMBER_ID",
+    }
+    assert pair.errors("DeleteGroups") == {"GROUP_ID_NOT_FOUND", "NONE", "NON_EMPTY_GROUP"}
+    assert pair.errors("ShareGroupDescribe") == {"GROUP_ID_NOT_FOUND", "INVALID_GROUP_ID", "NONE"}
+
+
+def test_heartbeats_that_no_group_takes(pair: Pair) -> None:
+    heartbeat(pair, "sx", 0, None)
+    heartbeat(pair, "sx", 0, [])
+    heartbeat(pair, "", 0, ["t"])
+    heartbeat(pair, " ", 0, ["t"])
+    heartbeat(pair, "sx", 0, ["t"], member="")
+    heartbeat(pair, "sx", 0, ["t"], member=" ")
+    heartbeat(pair, "sx", 0, ["t"], member="m" * 37)
+    heartbeat(pair, "sx", 0, ["t"], rack_id=" ")
+    heartbeat(pair, "sx", -2)
+    heartbeat(pair, "sx", -1)
+    heartbeat(pair, "sx", 5)
+    assert pair.errors("ShareGroupHeartbeat") == {"GROUP_ID_NOT_FOUND", "INVALID_REQUEST"}
+
+
+def consumer_heartbeat(pair: Pair, group: str) -> None:
+    """The first heartbeat of a member of a consumer group."""
+    request = m.ConsumerGroupHeartbeatRequest(group_id=group, member_id="c", member_epoch=0, rebalance_timeout_ms=1000)
+    request.topic_partitions, request.subscribed_topic_names = [], ["sk"]
+    pair.ask("ConsumerGroupHeartbeat", 1, request)
+
+
+def test_groups_of_one_kind_are_not_of_another(pair: Pair) -> None:
+    began(pair, "sk")
+    consumer_heartbeat(pair, "sk")
+    j = m.JoinGroupRequest
+    joining = j(group_id="sk", session_timeout_ms=10000, rebalance_timeout_ms=1000, protocol_type="consumer")
+    joining.protocols = [j.JoinGroupRequestProtocol(name="range")]
+    pair.ask("JoinGroup", 9, joining)
+    pair.ask("Heartbeat", 4, m.HeartbeatRequest(group_id="sk", member_id="c", generation_id=1))
+    pair.ask("SyncGroup", 5, m.SyncGroupRequest(group_id="sk", member_id="c", generation_id=1))
+    pair.ask(
+        "LeaveGroup", 5, m.LeaveGroupRequest(group_id="sk", members=[m.LeaveGroupRequest.MemberIdentity(member_id="c")])
+    )
+    c = m.OffsetCommitRequest
+    parts = [c.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+    pair.ask("OffsetCommit", 9, c(group_id="sk", topics=[c.OffsetCommitRequestTopic(name="sk", partitions=parts)]))
+    f = m.OffsetFetchRequest
+    for topics in (None, [f.OffsetFetchRequestTopics(name="sk", partition_indexes=[0])]):
+        pair.ask("OffsetFetch", 9, f(groups=[f.OffsetFetchRequestGroup(group_id="sk", topics=topics)]))
+    d = m.OffsetDeleteRequest
+    deleted = d.OffsetDeleteRequestTopic(name="sk", partitions=[d.OffsetDeleteRequestPartition(partition_index=0)])
+    pair.ask("OffsetDelete", 0, d(group_id="sk", topics=[deleted]))
+    pair.ask("DescribeGroups", 6, m.DescribeGroupsRequest(groups=["sk"]))
+    pair.ask("ConsumerGroupDescribe", 1, m.ConsumerGroupDescribeRequest(group_ids=["sk"]))
+    consumer_heartbeat(pair, "sc")
+    heartbeat(pair, "sc", 0, ["sk"])
+    heartbeat(pair, "sc", -1)
+    pair.ask("ShareGroupDescribe", 1, m.ShareGroupDescribeRequest(group_ids=["sc"]))
+    assert pair.errors("ConsumerGroupHeartbeat") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("LeaveGroup") == {"NONE", "UNKNOWN_MEMBER_ID"}
+    assert pair.errors("ShareGroupHeartbeat") == {"GROUP_ID_NOT_FOUND", "NONE"}
+    assert pair.errors("ConsumerGroupDescribe") == {"GROUP_ID_NOT_FOUND"}
+
+
+# sessions
+
+
+def test_sessions(pair: Pair) -> None:
+    ids = began(pair, "ss", 2)
+    fetched(pair, "ss", ids, 1)
+    fetched(pair, "ss", ids, -1)
+    acknowledged(pair, "ss", ids, 0, [(0, 0, [ACCEPT])])
+    acknowledged(pair, "ss", ids, 1, [(0, 0, [ACCEPT])])
+    acknowledged(pair, "ss", ids, -1, [(0, 0, [ACCEPT])])
+    fetched(pair, "ss", ids, 0, [(0, 0, [ACCEPT])])
+    fetched(pair, "ss", ids, 0, partitions=(0, 1, 7))
+    fetched(pair, "ss", ids, 2)
+    fetched(pair, "ss", ids, 1)
+    produce(pair, "ss", ids, batch("a", "b", "c"))
+    fetched(pair, "ss", ids, 2, named=False)
+    fetched(pair, "ss", ids, 2, named=False)
+    fetched(pair, "ss", ids, 3, named=False, forgotten=(1,))
+    acknowledged(pair, "ss", ids, 3, [(0, 2, [ACCEPT])])
+    acknowledged(pair, "ss", ids, 4, [(0, 2, [ACCEPT])])
+    fetched(pair, "ss", ids, 5, partitions=(1,))
+    fetched(pair, "ss", ids, 0)
+    fetched(pair, "ss", ids, 0)
+    unknown = (b"\x01" * 16, b"\x01" * 16)
+    fetched(pair, "ss", unknown, 1)
+    fetched(pair, "ss", unknown, 2, [(0, 0, [ACCEPT])])
+    acknowledged(pair, "ss", unknown, 3, [(0, 0, [ACCEPT])])
+    acknowledged(pair, "ss", ids, 4, [(0, 0, [ACCEPT])], index=9)
+    acknowledged(pair, "ss", ids, -1, [])
+    fetched(pair, "ss", ids, 5)
+    for member in (None, "", "m" * 37):
+        fetched(pair, "ss", ids, 0, member=member) if member is not None else None
+        acknowledged(pair, "ss", ids, 0, [], member=member) if member is not None else None
+    pair.both("ShareFetch", 2, lambda side: F(group_id=None, member_id="m", share_session_epoch=0))
+    pair.ask("ShareAcknowledge", 2, m.ShareAcknowledgeRequest(group_id=None, member_id="m", share_session_epoch=0))
+    assert pair.errors("ShareAcknowledge") == {
+        "INVALID_REQUEST",
+        "INVALID_SHARE_SESSION_EPOCH",
+        "NONE",
+        "SHARE_SESSION_NOT_FOUND",
+        "UNKNOWN_TOPIC_ID",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    assert pair.errors("ShareFetch") == {
+        "INVALID_REQUEST",
+        "INVALID_SHARE_SESSION_EPOCH",
+        "NONE",
+        "SHARE_SESSION_NOT_FOUND",
+        "UNKNOWN_TOPIC_ID",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+def test_there_are_only_so_many_sessions(pair: Pair) -> None:
+    ids = began(pair, "sl")
+    for number in range(10):
+        fetched(pair, "sl", ids, 0, member=f"m{number}", max_wait_ms=20)
+    for number in range(10):
+        fetched(pair, "sl", ids, -1, member=f"m{number}")
+    assert pair.errors("ShareFetch") == {"NONE", "SHARE_SESSION_LIMIT_REACHED", "SHARE_SESSION_NOT_FOUND"}
+
+
+def test_a_lost_connection_gives_back_what_was_held(pair: Pair) -> None:
+    ids = began(pair, "sd")
+    produce(pair, "sd", ids, batch("a", "b"))
+    other = pair.beside("other")
+    fetched(other, "sd", ids, 0, member="m2", max_wait_ms=5000)
+    other.close()
+    reply = fetched(pair, "sd", ids, 0, max_wait_ms=5000)
+    assert acquired(reply) == [(0, 1, 2)]
+    fetched(pair, "sd", ids, -1)

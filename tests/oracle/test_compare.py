@@ -1,0 +1,96 @@
+"""`ottla compare` between ottla and Kafka: clients of others find no difference beyond the rules."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+
+from ottla.testing import Broker
+
+from ..support.compared import Compared, assert_same, compared
+from ..support.poll import until
+from .kafka import Kafka, program
+
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+SETTINGS: dict[str, object] = {
+    "group.initial.rebalance.delay.ms": 100,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+}
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[str, str]]:
+    """The addresses of ottla and of Kafka, which both are new: programs have fixed names of topics."""
+    with Broker({"ottla.group.settle": False, **SETTINGS}, lab=False) as ours, Kafka(SETTINGS) as kafka:
+        yield ours.bootstrap_servers, kafka.bootstrap_servers
+
+
+@pytest.fixture(params=[(0, 1), (1, 0)], ids=["ottla first", "Kafka first"])
+def proxy(pair: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Compared]:
+    a, b = request.param
+    with compared(pair[a], pair[b]) as found:
+        yield found
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return "of-" + "".join(one if one.isalnum() else "-" for one in request.node.name)
+
+
+def test_librdkafka(proxy: Compared, name: str) -> None:
+    servers = {"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}
+    admin = AdminClient(servers)
+    admin.create_topics([NewTopic(name, 4, 1, config={"retention.ms": "600000"})])[name].result()
+    producer = Producer({**servers, "enable.idempotence": True, "compression.type": "lz4"})
+    for n in range(200):
+        producer.produce(name, b"%d" % n, b"%d" % n, partition=n % 4, headers=[("h", b"x")])
+    assert producer.flush(60) == 0
+    for protocol in ("classic", "consumer"):
+        group = f"{name}-{protocol}"
+        config = {**servers, "group.id": group, "group.protocol": protocol, "auto.offset.reset": "earliest"}
+        consumer = Consumer(config)
+        consumer.subscribe([name])
+        read = 0
+
+        def is_read(consumer: Consumer = consumer) -> bool:
+            nonlocal read
+            read += len(consumer.consume(200 - read, 1.0))
+            return read == 200
+
+        until(is_read, "all records")
+        consumer.commit(asynchronous=False)
+        consumer.close()
+    writer = Producer({**servers, "transactional.id": name})
+    writer.init_transactions(60)
+    for end in (writer.commit_transaction, writer.abort_transaction, writer.commit_transaction):
+        writer.begin_transaction()
+        writer.produce(name, b"in a transaction", partition=0)
+        end(60)
+    admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name)])
+    admin.list_offsets({TopicPartition(name, 1): OffsetSpec.latest()})[TopicPartition(name, 1)].result()
+    admin.delete_topics([name])[name].result()
+    proxy.end()
+    assert_same(proxy, "Produce", "Fetch", "JoinGroup", "ConsumerGroupHeartbeat", "EndTxn", "DeleteTopics")
+
+
+def run_java(proxy: Compared, folder: Path, clients: str, *arguments: str) -> None:
+    command = [*program("tools", clients, folder), proxy.bootstrap_servers, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
+    proxy.end()
+
+
+def test_java(proxy: Compared, tmp_path: Path) -> None:
+    run_java(proxy, tmp_path, "PlainClients")
+    assert_same(proxy, "Metadata", "Produce", "Fetch")
+
+
+@pytest.mark.parametrize("proxy", [(0, 1)], ids=["ottla first"], indirect=True)
+def test_java_in_transactions(proxy: Compared, tmp_path: Path) -> None:
+    run_java(proxy, tmp_path, "TransactionClients", "one at a time")
+    assert_same(proxy, "InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn", "JoinGroup", "ConsumerGroupHeartbeat")

@@ -1,0 +1,147 @@
+"""`ottla verdict`: on a running broker and by a trace, with its exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from ottla.protocol import messages as m
+
+from ottla.cli import main
+from ottla.testing import Broker
+
+from ..support.poll import until
+from ..support.wire import Wire
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import os
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "log_level": 0})
+for _ in range(4):
+    producer.list_topics("t", timeout=60)
+producer.close()
+"""
+BROKEN = ["KIP-848.epoch-echoed", "KIP-848.rejoins-when-fenced"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["verdict", *arguments])
+
+
+def timeless(result: Result) -> object:
+    """A report without its times: a trace sees an event a moment earlier."""
+    return json.loads(result.stdout, object_hook=lambda found: {k: v for k, v in found.items() if k != "at_ms"})
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Path]]:
+    """A broker with a live verdict on a good client and a bad one, and the trace of both."""
+    file = tmp_path_factory.mktemp("traces") / "t.jsonl"
+    with Broker({"ottla.trace": str(file)}) as broker:
+        broker.lab.post("verdict")
+        for name in ("good", "bad"):
+            with Wire(broker.bootstrap_servers, client_id=name) as wire:
+                named = m.ApiVersionsRequest(client_software_name="wire", client_software_version="1")
+                wire.ask("ApiVersions", 4, named)
+                wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=[name]))
+                for epoch in (0,) if name == "good" else (0, 7, 7):
+                    beat = m.ConsumerGroupHeartbeatRequest(group_id=name, member_id="m", member_epoch=epoch)
+                    beat.rebalance_timeout_ms, beat.subscribed_topic_names, beat.topic_partitions = 5000, ["t"], []
+                    wire.ask("ConsumerGroupHeartbeat", 1, beat)
+        yield broker, file
+
+
+def test_a_trace_has_the_verdict_of_the_running_broker(trace: tuple[Broker, Path]) -> None:
+    broker, file = trace
+    chosen = "--examination", "consumer-group", "--json"
+
+    def same() -> Result | None:
+        """The verdict, once all is written and both connections are closed."""
+        live = run("--live", broker.lab_url, *chosen)
+        return live if timeless(run(str(file), *chosen)) == timeless(live) else None
+
+    live = until(same, "the trace has the verdict of the broker")
+    assert live.exit_code == 1
+    good, bad = json.loads(live.stdout)
+    failed = [one["id"] for one in bad["rules"] if one["outcome"] == "failed"]
+    assert (good["client_id"], failed) == ("good", BROKEN)
+
+
+def test_a_trace_with_filters_has_no_verdict(trace: tuple[Broker, Path], tmp_path: Path) -> None:
+    broker, _ = trace
+    number = broker.lab.post("traces", client_id="shop-*")["number"]
+    url = f"{broker.lab_url}/v1/traces/{number}"
+    refused = run(url)
+    words = "the trace was filtered (client_id=shop-*), and a verdict needs all requests: trace without filters"
+    assert (refused.exit_code, refused.stderr) == (2, f"ottla: {url}: {words}\n")
+
+
+def test_the_exit_code_says_what_was_found(trace: tuple[Broker, Path], tmp_path: Path) -> None:
+    broker, file = trace
+    bad = run(str(file), "--junit", str(tmp_path / "v.xml"))
+    assert bad.exit_code == 1
+    assert "FAILED         KIP-848.rejoins-when-fenced" in bad.stdout
+    assert len(ET.parse(tmp_path / "v.xml").getroot()) == 2
+    assert run(str(file), "--html", str(tmp_path / "none" / "v.html")).exit_code == 2
+    assert run(str(file), "--examination", "network").exit_code == 0
+    good = run("--live", broker.lab_url, "--client", "good", "--all")
+    assert good.exit_code == 0
+    assert "  passed         KIP-35.api-versions-first" in good.stdout
+    assert run("--live", broker.lab_url, "--client", "good", "--strict").exit_code == 1  # it has not left its group
+    assert run(str(file), "--client", "nobody").exit_code == 4
+    assert run(str(tmp_path / "none")).exit_code == 2
+    assert run(str(file), "--live", broker.lab_url).exit_code == 2
+    assert run(str(file), "--run", "true").exit_code == 2
+    assert run("--live", "http://127.0.0.1:1").exit_code == 3
+
+
+def test_the_report_is_written_as_a_page_and_as_a_badge(trace: tuple[Broker, Path], tmp_path: Path) -> None:
+    broker, file = trace
+    page, whole, one = (tmp_path / name for name in ("v.html", "v.svg", "good.svg"))
+    assert run(str(file), "--html", str(page), "--badge", str(whole)).exit_code == 1
+    assert page.read_text().count("<h2") == 2
+    assert "<title>Kafka protocol: " in whole.read_text()
+    assert run("--live", broker.lab_url, "--client", "good", "--badge", str(one)).exit_code == 0
+    assert "<title>wire 1: " in one.read_text()
+    with urllib.request.urlopen(f"{broker.lab_url}/v1/verdict?format=html", timeout=60) as answer:
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert answer.read().count(b"<h2") == 2
+
+
+def test_it_examines_a_program_on_a_broker_of_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = run("--examination", "basic", "--listen", "127.0.0.1:0", "--run", f"{sys.executable} {program}", "--all")
+    assert done.exit_code == 0, done.output
+    assert "ottla: not come to: the leader of a partition has moved (request 3 of Produce: " in done.stderr
+    assert "ottla: provoked: a topic without a leader (request 3 of Metadata: " in done.stderr
+    assert (
+        "  passed         protocol.metadata-first" in done.stdout
+        or "  passed         protocol.client-id" in done.stdout
+    )
+    assert run("--listen", "127.0.0.1:0", "--run", "true").exit_code == 4
+
+
+def test_without_a_program_it_examines_until_it_is_interrupted() -> None:
+    command = [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[5].rstrip(":")
+        with Wire(address, client_id="visitor") as wire:
+            wire.ask("Metadata", 12, m.MetadataRequest(topics=[]))
+            assert "Ctrl-C" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            report, _ = process.communicate(timeout=60)
+    (client,) = json.loads(report)
+    assert client["client_id"] == "visitor"
+    assert process.returncode == 1  # it has not begun with ApiVersions

@@ -1,0 +1,148 @@
+"""Writes `docs/reference/configuration.md`: every key of the broker, from Kafka's facts and from what the code reads.
+
+python -m tests.support.configuration_docs [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ottla.broker.config.config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES
+from ottla.broker.config.docs import OWN_DOCS, TOPIC_DOCS
+from ottla.broker.config.effects import without_effect
+from ottla.protocol.config_def import ConfigKey, dynamic_broker_keys, keys
+
+PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
+HEAD = """# Configuration
+
+[How to configure the broker](../how-to/configure.md) says where values come from. The names, types, defaults and bounds
+of Kafka's keys are Kafka's. Every value is checked at start as Kafka checks it, alone and against other keys. What
+Kafka refuses ends the start with exit code 2 and one sentence: file, line, key and what was found. An unknown key is
+ignored with a warning that names the nearest known key. A key that is set and has no effect warns with the reason.
+
+This page is computed from the code (`python -m tests.support.configuration_docs`), and a test compares them.
+"""
+AUTHORIZER_DOCS = {
+    "allow.everyone.if.no.acl.found": "Whether everyone may use a resource for which there is no ACL.",
+    "super.users": "Principals with all rights, separated by `;`: `User:admin;User:ops`.",
+}
+SYSTEM_DOCS = {
+    "java.security.auth.login.config": (
+        "A JAAS file, of which SASL listeners without `sasl.jaas.config` use the section `LISTENER.KafkaServer` (the "
+        "listener in lower case) or `KafkaServer`. For Kafka it is a system property, `-D…` in `KAFKA_OPTS`, and so it "
+        "may be here."
+    ),
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": (
+        "The URLs that `sasl.oauthbearer.jwks.endpoint.url` may be, separated by commas. For Kafka it is a system "
+        "property, `-D…` in `KAFKA_OPTS`, and so it may be here."
+    ),
+}
+GROUPS = """
+A group without a value of its own has the broker's: `group.consumer.session.timeout.ms` is the default of
+`consumer.session.timeout.ms`. `kafka-configs --entity-type groups` and AdminClient set values.
+"""
+WITHOUT_EFFECT = {
+    "*.replication.throttled.replicas": "every partition has one replica",
+    "unclean.leader.election.enable": "every partition has one replica",
+    "local.retention.*": "ottla has no tiered storage",
+    "remote.*": "ottla has no tiered storage",
+    "streams.*": "ottla does not support streams groups",
+}
+"""Keys of topics and groups that are stored and shown, and the reason why they have no effect."""
+
+
+def _default(key: ConfigKey) -> str:
+    ours = LOCAL_DEFAULTS.get(key.name)
+    if ours is not None and ours != key.default:
+        return f"`{ours}` (Kafka: {f'`{key.default}`' if key.default else 'none'})"
+    return f"`{key.default}`" if key.default else ""
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _listed(kind: str) -> Iterator[ConfigKey]:
+    return (key for _, key in sorted(keys(kind).items()) if not key.internal)
+
+
+def reason(name: str) -> str | None:
+    """Why a key of topics or groups has no effect; None if it has one."""
+    return next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(name, pattern)), None)
+
+
+def _meaning(key: ConfigKey) -> str:
+    why = reason(key.name)
+    return TOPIC_DOCS[key.name] + ("" if why is None else f" No effect: {why}.")
+
+
+def rendered() -> str:
+    """The whole file."""
+    known = keys("broker")
+    read = {name: key for name, key in known.items() if without_effect(name) is None and not key.internal}
+    silent: dict[str, list[str]] = {}
+    for name in known:
+        why = without_effect(name)
+        if why is not None and not known[name].internal:
+            silent.setdefault(why, []).append(name)
+    lines = [HEAD, "## Keys of ottla's own", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
+    lines += [
+        _row(f"`{name}`", key.type.lower(), _default(key), OWN_DOCS[name]) for name, key in sorted(OWN_KEYS.items())
+    ]
+    lines += ["", "## Keys of the authorizer", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
+    lines += [
+        _row(f"`{name}`", key.type.lower(), _default(key), AUTHORIZER_DOCS[name])
+        for name, key in sorted(AUTHORIZER_KEYS.items())
+    ]
+    lines += ["", "## Java's system properties", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
+    lines += [
+        _row(f"`{name}`", key.type.lower(), _default(key), SYSTEM_DOCS[name]) for name, key in SYSTEM_PROPERTIES.items()
+    ]
+    lines += [
+        "",
+        f"## Kafka's keys that have an effect ({len(read)})",
+        "",
+        "Dynamic keys can be changed while the broker runs.",
+        "",
+    ]
+    lines += [_row("key", "type", "default", "allowed", "dynamic"), _row(*["---"] * 5)]
+    dynamic = dynamic_broker_keys()
+    lines += [
+        _row(f"`{n}`", k.type.lower(), _default(k), k.valid or "", "yes" if n in dynamic else "")
+        for n, k in read.items()
+    ]
+    lines += ["", f"## Kafka's keys that are checked and have no effect ({sum(map(len, silent.values()))})", ""]
+    for why, names in silent.items():
+        lines += [f"**Because {why}:**", "", ", ".join(f"`{name}`" for name in names), ""]
+    lines.pop()
+    lines += ["", "## Keys of topics", "", _row("key", "type", "default", "allowed", "meaning"), _row(*["---"] * 5)]
+    lines += [
+        _row(f"`{key.name}`", key.type.lower(), _default(key), key.valid or "", _meaning(key))
+        for key in _listed("topic")
+    ]
+    lines += ["", "## Keys of groups", GROUPS, _row("key", "type", "default", "allowed", "effect"), _row(*["---"] * 5)]
+    lines += [
+        _row(
+            f"`{key.name}`",
+            key.type.lower(),
+            _default(known.get(f"group.{key.name}", key)),
+            key.valid or "",
+            f"no: {why}" if (why := reason(key.name)) is not None else "yes",
+        )
+        for key in _listed("group")
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    if "--check" in arguments:
+        return 0 if PATH.read_text() == rendered() else 1
+    PATH.write_text(rendered())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

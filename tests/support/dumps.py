@@ -1,0 +1,31 @@
+"""Kafka's DumpLogSegments over a data directory: every log deep, every index checked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..oracle.tools import tool
+
+# "-1 is followed by N" is what the tool says of every segment that does not begin at 0
+COMPLAINTS = re.compile(
+    r"Found|isvalid: false|not match|mismatch|^ +\d+ is followed by|Exception|corrupt|invalid bytes", re.IGNORECASE
+)
+
+
+def check_directory(directory: Path) -> int:
+    """How many files were read; AssertionError with what the tool says of a file it does not like."""
+    files = [
+        p
+        for p in sorted(directory.rglob("*"))
+        if p.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+    ]
+    files = [p for p in files if p.stat().st_size or p.suffix == ".log"]
+    for start in range(0, len(files), 200):
+        some = ",".join(map(str, files[start : start + 200]))
+        for arguments in (["--deep-iteration"], ["--index-sanity-check"]):
+            done = tool("DumpLogSegments", *arguments, "--files", some, timeout=600)
+            wrong = [line for line in (done.stdout + done.stderr).splitlines() if COMPLAINTS.search(line)]
+            assert not wrong, "\n".join(wrong[:20])
+            assert done.returncode == 0, done.stderr[-2000:]
+    return len(files)

@@ -1,0 +1,51 @@
+"""A log on files in memory, for tests of storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.protocol import records
+from ottla.protocol.records import Record, Template
+from ottla.storage import cleaning
+from ottla.storage.files import HandlePool
+from ottla.storage.log import Log
+from ottla.storage.recovery import open_now
+from ottla.storage.settings import LogSettings
+
+from .memory_files import MemFiles
+
+
+def open_log(
+    files: MemFiles, name: str = "t-0", now: int = 0, clean: bool = True, recovery_point: int = 0, **settings: Any
+) -> Log:
+    return open_now(
+        HandlePool(files, 8), f"/d/{name}", LogSettings(**settings), now, clean=clean, recovery_point=recovery_point
+    )
+
+
+def append(
+    log: Log, *values: bytes | None, now: int = 0, epoch: int = 0, keys: list[bytes] | None = None, **template: Any
+) -> int:
+    rows = [Record(keys[i] if keys else b"k", v, now) for i, v in enumerate(values)]
+    data = records.encode(rows, Template(**template))
+    return log.append(data, list(records.batches(data)), epoch, now).base_offset
+
+
+def contents(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    found = []
+    for segment, batch in log.batches_from(log.start_offset):
+        assert batch.header is not None
+        for r in records.decode(segment.read_batch(batch), records.BatchAt(0, batch.header)):
+            found.append((r.offset, r.key, r.value))
+    return found
+
+
+# compaction
+
+
+def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
+    plan = cleaning.plan(log, log.end_offset, now)
+    if plan is None or not plan.is_due:
+        return False
+    cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
+    return True

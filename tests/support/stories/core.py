@@ -1,0 +1,35 @@
+"""Requests of stories about topics, records and configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.protocol import messages as m
+
+# fetch and offsets
+
+
+def fetch_request(version: int, name: str, topic_id: bytes, offset: int, **more: Any) -> Any:
+    r = m.FetchRequest
+    known = {
+        k: more.pop(k)
+        for k in ("partition", "current_leader_epoch", "last_fetched_epoch", "partition_max_bytes")
+        if k in more
+    }
+    part = r.FetchPartition(fetch_offset=offset, **{"partition_max_bytes": 1 << 20, **known})
+    t = r.FetchTopic(partitions=[part])
+    if version >= 13:
+        t.topic_id = topic_id
+    else:
+        t.topic = name
+    return r(topics=[t], **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **more})
+
+
+# configs
+
+
+def describe(name: str, kind: int = 2, keys: list[str] | None = None, **more: Any) -> Any:
+    r = m.DescribeConfigsRequest
+    return r(
+        resources=[r.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)], **more
+    )

@@ -1,0 +1,99 @@
+"""Which broker keys the code reads is derived from the code, and compared with what is said of keys without effect."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from fnmatch import fnmatchcase
+from functools import cache
+
+from ottla.broker.config.effects import WITHOUT_EFFECT, without_effect
+from ottla.protocol.config_def import keys, topic_synonyms
+from ottla.storage.settings import LogSettings
+
+from ..support import configuration_docs
+from ..support.sources import nodes, trees
+
+NOT_READERS = (
+    "apis/_config_changes.py",
+    "apis/_listener_changes.py",
+    "config/effects.py",
+    "config/relations.py",
+    "config/docs.py",
+)  # they name keys to check or to describe them
+
+
+@cache
+def _texts() -> tuple[frozenset[str], frozenset[str]]:
+    """The texts in the code of the broker, and its f-strings as patterns."""
+    texts, patterns = set(), set()
+    for path, tree in trees("broker", "coordinator", "storage").items():
+        if path.endswith(NOT_READERS):
+            continue
+        for node in nodes(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                patterns.add(
+                    "".join(
+                        re.escape(str(one.value)) if isinstance(one, ast.Constant) else "(?:.+)" for one in node.values
+                    )
+                )
+    return frozenset(texts), frozenset(patterns)
+
+
+def _topic_keys() -> set[str]:
+    texts, _ = _texts()
+    own = {field.name.replace("_", ".") for field in fields(LogSettings)}
+    return {name for name in keys("topic") if name in texts or name in own}
+
+
+def read_literally() -> set[str]:
+    texts, _ = _texts()
+    given = {synonym for name in _topic_keys() for synonym in topic_synonyms().get(name, ())}
+    return {name for name in keys("broker") if name in texts} | given
+
+
+def read_by_pattern() -> set[str]:
+    _, patterns = _texts()
+    telling = [one for one in patterns if one.startswith(("compression", "group", "share")) and one.count("(?:.+)") < 3]
+    return {name for name in keys("broker") if any(re.fullmatch(one, name) for one in telling)}
+
+
+def test_a_key_that_the_code_reads_is_not_said_to_have_no_effect() -> None:
+    assert {name: without_effect(name) for name in sorted(read_literally()) if without_effect(name)} == {}
+
+
+def test_a_key_that_the_code_does_not_read_is_said_to_have_no_effect() -> None:
+    read = read_literally() | read_by_pattern()
+    assert [name for name in keys("broker") if name not in read and without_effect(name) is None] == []
+
+
+def test_patterns_match_as_those_of_a_shell() -> None:
+    assert [pattern for pattern in WITHOUT_EFFECT if pattern.count("*") > 1 or set(pattern) & set("?[")] == []
+    for name in (*keys("broker"), *WITHOUT_EFFECT, "", "sasl", "log.remote.", "socket.buffer.bytes"):
+        expected = next((reason for pattern, reason in WITHOUT_EFFECT.items() if fnmatchcase(name, pattern)), None)
+        assert without_effect(name) == expected, name
+
+
+def test_each_pattern_matches_a_key() -> None:
+    assert [
+        pattern for pattern in WITHOUT_EFFECT if not any(fnmatchcase(name, pattern) for name in keys("broker"))
+    ] == []
+
+
+def test_a_key_of_topics_that_the_code_does_not_read_is_said_to_have_no_effect() -> None:
+    read = {*_topic_keys(), *(name for name in keys("topic") if re.fullmatch(r"compression\.\w+\.level", name))}
+    assert [name for name in keys("topic") if name not in read and configuration_docs.reason(name) is None] == []
+
+
+def test_each_pattern_of_topics_and_groups_matches_a_key() -> None:
+    known = [*keys("topic"), *keys("group")]
+    assert [one for one in configuration_docs.WITHOUT_EFFECT if not any(fnmatchcase(key, one) for key in known)] == []
+
+
+def test_the_documents_table_is_what_is_computed() -> None:
+    assert configuration_docs.PATH.read_text() == configuration_docs.rendered(), (
+        "python -m tests.support.configuration_docs"
+    )

@@ -1,0 +1,58 @@
+"""Which tests `make test` runs a second time."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..lanes import LANES, QUICK_LANES, SECOND_RUNS_MAX, Failure, Outcome, for_second_run
+from ..support.sources import ROOT
+
+CLIENT, ORACLE, BROKER = (
+    "tests/clients/test_java.py::a",
+    "tests/oracle/test_config.py::b",
+    "tests/process/test_tls.py::c",
+)
+STORY = "tests/differential/test_core.py::d"
+
+
+def lane(*tests: str, wrong: str = "") -> Outcome:
+    return Outcome("a lane", [Failure(test, "words") for test in tests], wrong=wrong)
+
+
+def chosen(*outcomes: Outcome) -> list[str]:
+    return [one.test for one in for_second_run(outcomes)]
+
+
+def test_tests_with_foreign_programs_get_a_second_run_if_they_are_few() -> None:
+    assert chosen(lane(), lane()) == []
+    assert chosen(lane(CLIENT, ORACLE), lane(BROKER)) == [CLIENT, ORACLE, BROKER]
+    many = [f"{CLIENT}{number}" for number in range(SECOND_RUNS_MAX + 1)]
+    assert chosen(lane(*many[:4]), lane(*many[4:-1])) == many[:-1]
+    assert chosen(lane(*many[:4]), lane(*many[4:])) == []
+
+
+@pytest.mark.parametrize("folder", ["unit", "world", "sim", "pipeline"])
+def test_a_deterministic_test_gets_none_and_neither_do_those_that_failed_with_it(folder: str) -> None:
+    assert chosen(lane(CLIENT), lane(f"tests/{folder}/test_it.py::it")) == []
+
+
+def test_a_module_that_cannot_be_imported_gets_none() -> None:
+    assert chosen(lane("tests.clients.test_java")) == []
+
+
+def test_a_lane_with_something_wrong_as_a_whole_leaves_no_second_run() -> None:
+    assert chosen(lane(CLIENT), lane(wrong="ended with code 3")) == []
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("live", [STORY]), ("record", [STORY]), ("recorded", [])])
+def test_a_story_gets_one_only_where_kafka_itself_tells_it(
+    monkeypatch: pytest.MonkeyPatch, mode: str, expected: list[str]
+) -> None:
+    monkeypatch.setenv("OTTLA_ORACLE", mode)
+    assert chosen(lane(STORY)) == expected
+
+
+def test_the_modules_that_lanes_name_are_there() -> None:
+    plans = [*LANES.values(), *QUICK_LANES.values()]
+    named = [word.removeprefix("--ignore=") for plan in plans for word in plan.arguments]
+    assert [path for path in named if path.startswith("tests/") and not (ROOT / path).exists()] == []

@@ -1,0 +1,203 @@
+"""The rules of the verdict: each with a client that keeps it and one that breaks it, live and by its trace."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.verdict.events import Reply, leave_records
+from ottla.verdict.examiner import CLIENTS_MAX, Examiner
+from ottla.verdict.from_trace import FilteredTrace, examine
+from ottla.verdict.replies import partition_errors
+from ottla.verdict.report import has_failed, junit, lines
+from ottla.verdict.rule import EXAMINATIONS, FAILURES_MAX, KEPT_BYTES_MAX, RULES, STATES_MAX, Recent
+from ottla.verdict.rules import all_rules
+
+from ..support import verdict_client_cases, verdict_group_cases
+from ..support.verdict_cases import CASES, fetched, heartbeat, joined, metadata, share_beat
+from ..support.verdict_script import Script, records
+
+WITH_CASES = verdict_client_cases, verdict_group_cases
+IDS = [one.about.id for one in all_rules()]
+
+
+def test_every_rule_has_a_client_that_keeps_it_and_one_that_breaks_it() -> None:
+    assert len(IDS) >= 80
+    assert not set(IDS) ^ set(CASES), f"write both into one of {[one.__name__ for one in WITH_CASES]}"
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_client_that_keeps_a_rule_passes_it(id: str) -> None:
+    script = Script()
+    CASES[id](script, True)
+    found = script.rule(id)
+    assert (found["outcome"], found["failures"]) == ("passed", [])
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_client_that_breaks_a_rule_fails_it_with_the_frames_that_show_it(id: str) -> None:
+    script = Script()
+    CASES[id](script, False)
+    found = script.rule(id)
+    assert found["outcome"] == "failed"
+    (failure,) = found["failures"]
+    assert failure["words"]
+    assert failure["evidence"]
+    numbers = [one["exchange"] for one in failure["evidence"] if one["exchange"] is not None]
+    assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_rule_does_not_need_the_large_messages_of_its_evidence(id: str) -> None:
+    small, large = Script(), Script(size=KEPT_BYTES_MAX + 1)
+    for script in (small, large):
+        CASES[id](script, False)
+    assert large.rule(id) == small.rule(id)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_a_rule_is_not_exercised_by_a_client_that_does_nothing_of_it(id: str) -> None:
+    script = Script()
+    script.asks("DescribeCluster", 1, m.DescribeClusterRequest(), m.DescribeClusterResponse())
+    expected = "passed" if id in ("protocol.client-id", "KIP-896.removed-versions") else "not exercised"
+    assert script.rule(id)["outcome"] == expected
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_what_is_declared_of_a_rule_is_complete(id: str) -> None:
+    about = RULES[id].about
+    assert re.fullmatch(r"(KIP-\d+|protocol|classic-group)\.[a-z-]+", id)
+    assert about.examination in EXAMINATIONS
+    assert about.link.startswith("https://")
+    assert about.what.endswith(".")
+    assert about.why.endswith(".")
+
+
+def test_an_examination_has_only_its_rules() -> None:
+    assert {one.about.examination for one in all_rules("idempotence")} == {"idempotence"}
+    assert sum(len(all_rules(one)) for one in EXAMINATIONS) == len(IDS)
+    examiner = Examiner("share-group")
+    assert 1 not in examiner.keys, "a Fetch costs nothing where no rule looks at it"
+
+
+def test_clients_are_told_apart_by_id_software_and_address() -> None:
+    script = Script()
+    for connection, name in ((1, "librdkafka"), (2, "sarama"), (3, "librdkafka")):
+        request = m.ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
+        script.opens(connection)
+        script.asks("ApiVersions", 4, request, m.ApiVersionsResponse(), connection=connection)
+        script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), connection=connection)
+    found = script.reports("basic")
+    assert [(one["software"], one["software_version"], one["host"]) for one in found] == [
+        ("librdkafka", "1.0", "10.0.0.1"),
+        ("sarama", "1.0", "10.0.0.1"),
+    ]
+    (first,) = (one for one in found[0]["rules"] if one["id"] == "KIP-35.api-versions-first")
+    assert first["kept"] == 2
+
+
+def test_the_connection_that_was_open_already_is_not_asked_for_its_first_request() -> None:
+    script = Script()
+    metadata(script)
+    assert script.rule("KIP-35.api-versions-first")["outcome"] == "not exercised"
+
+
+def test_the_report_says_what_failed_and_counts_the_rest() -> None:
+    script = Script()
+    for _ in range(FAILURES_MAX + 2):
+        heartbeat(script, 0, 4)
+        heartbeat(script, 3, 4)
+    (client,) = found = script.reports("consumer-group")
+    text = "\n".join(lines(found))
+    assert text.startswith("client (unknown unknown, 10.0.0.1): 4 passed, 1 failed, 9 not exercised")
+    assert "FAILED         KIP-848.epoch-echoed (error)" in text
+    assert "epoch 3, and the reply had 4" in text
+    assert "connection 1, exchange 2: ConsumerGroupHeartbeat v1 request 2 ConsumerGroupHeartbeatRequest(" in text
+    assert "and 2 times more" in text
+    assert has_failed(found)
+    report = junit(found)
+    assert '<testcase classname="consumer-group" name="KIP-848.epoch-echoed">' in report
+    assert report.count("<skipped") == sum(one["outcome"] == "not exercised" for one in client["rules"])
+    assert report.count("<failure") == 1
+
+
+def test_a_warning_fails_only_a_strict_verdict() -> None:
+    script = Script()
+    heartbeat(script, 0, 4)
+    script.closes()
+    found = script.reports("consumer-group")
+    assert not has_failed(found)
+    assert has_failed(found, strict=True)
+    assert "<failure" not in junit(found)
+
+
+def test_a_member_that_comes_again_on_another_connection_is_not_gone() -> None:
+    script = Script()
+    share_beat(script, 0, 1)
+    script.closes()
+    request = m.ShareGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+    reply = m.ShareGroupHeartbeatResponse(member_id="m", member_epoch=1)
+    script.asks("ShareGroupHeartbeat", 1, request, reply, connection=2)
+    assert script.rule("KIP-932.leaves-at-close")["outcome"] == "not exercised"
+
+
+def test_a_damaged_reply_is_no_failure_of_the_client() -> None:
+    script = Script()
+    heartbeat(script, 0, 4)
+    script.asks("Fetch", 13, m.FetchRequest(), None)
+    joined(script)
+    fetched(script)
+    (client,) = script.reports()
+    assert [one["id"] for one in client["rules"] if one["outcome"] == "failed"] == []
+
+
+def test_nothing_is_concluded_across_a_gap_of_a_trace() -> None:
+    script = Script()
+    CASES["KIP-98.sequences-in-order"](script, False)
+    assert script.lines[-2]["event"] == "request"
+    script.lines.insert(-2, {"event": "dropped", "count": 3})
+    (client,) = examine(script.lines, "idempotence").report()
+    (found,) = (one for one in client["rules"] if one["id"] == "KIP-98.sequences-in-order")
+    assert (found["outcome"], found["kept"]) == ("passed", 1)
+
+
+def test_another_broker_in_the_same_trace_has_connections_of_its_own() -> None:
+    script = Script()
+    metadata(script)
+    heads = [{"event": "trace", "clock_ms": at, "mono_us": 0} for at in (0, 90_000)]
+    (client,) = examine([heads[0], *script.lines, heads[1], *script.lines]).report()
+    assert [one["id"] for one in client["rules"] if one["outcome"] == "failed"] == []
+
+
+def test_a_trace_with_filters_is_refused() -> None:
+    head = {"event": "trace", "clock_ms": 0, "mono_us": 0}
+    for everything in ({}, {"filters": None}):
+        assert list(examine([head | everything]).report()) == []
+    with pytest.raises(FilteredTrace, match="filtered \\(api=Produce, topic=orders\\)"):
+        examine([head, head | {"filters": {"api": "Produce", "topic": "orders"}}])
+
+
+def test_what_clients_choose_is_bounded() -> None:
+    recent: Recent[int, int] = Recent()
+    for one in range(STATES_MAX + 5):
+        recent[one] = one
+    assert (len(recent), next(iter(recent))) == (STATES_MAX, 5)
+    script = Script()
+    for one in range(CLIENTS_MAX + 3):
+        script.asks("Heartbeat", 4, m.HeartbeatRequest(), m.HeartbeatResponse(), client_id=str(one), connection=one)
+    live = Examiner("share-group")
+    for event in script.events:
+        live.feed(event)
+    assert (len(list(live.report())), live.unexamined) == (CLIENTS_MAX, 3)
+
+
+def test_no_event_keeps_records() -> None:
+    one = m.FetchResponse.PartitionData(partition_index=2, error_code=6, records=memoryview(records(0, 5)))
+    message = m.FetchResponse(responses=[m.FetchResponse.FetchableTopicResponse(topic="t", partitions=[one])])
+    reply = Reply(1, 0, 0, size=500, message=message)
+    leave_records(reply)
+    assert reply.size == 500 - len(records(0, 5))
+    assert [(each.topic, each.partition, each.code) for each in partition_errors(reply)] == [("t", 2, 6)]
+    assert one.records is not None, "what is sent stays as it is"
+    assert "memory" not in repr(reply)

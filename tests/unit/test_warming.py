@@ -1,0 +1,133 @@
+"""What happens soon after a start, and what reaches the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ottla.broker import bugs
+from ottla.broker.net.server import _unhandled
+
+STEPS = """
+import sys
+import ottla.broker.net.server
+from ottla.broker.apis import apis
+from ottla.broker.net import warming
+
+known, most = set(sys.modules), 0
+for _ in warming.imports(apis()):
+    found = {name for name in sys.modules if name.startswith("ottla.") and name not in known}
+    known |= found
+    most = max(most, len(found))
+missing = [api.name for api in apis().values() if api._handle is None]
+print(most, missing, "ottla.coordinator.group.shard" in sys.modules,
+"ottla.coordinator.transaction.shard" in sys.modules)
+"""
+
+
+def test_modules_are_imported_some_at_a_time() -> None:
+    """In a process of its own, where nothing has imported them before."""
+    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, timeout=60, check=True)
+    most, rest = done.stdout.split(maxsplit=1)
+    assert int(most) <= 12
+    assert rest.strip() == "[] True True"
+
+
+COMPILED = """
+from ottla.broker.apis import apis
+from ottla.broker.net import warming
+from ottla.protocol import codec, message
+
+compile_function, titles = message.compile_function, []
+
+def noted(title, *rest):
+    titles.append(title)
+    return compile_function(title, *rest)
+
+message.compile_function = noted
+most, before = 0, 0
+for _ in warming.codecs(apis()):
+    most, before = max(most, len(titles) - before), len(titles)
+codec.reader("ConsumerGroupHeartbeatRequest", 1)
+codec.writer("ConsumerGroupHeartbeatResponse", 1)
+codec.writer("ConsumerGroupCurrentMemberAssignmentValue", 0)
+print(most, len(titles) - before)
+"""
+
+
+@pytest.mark.slow
+def test_codecs_of_coordinators_are_compiled_some_at_a_time() -> None:
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=60, check=True)
+    most, again = map(int, done.stdout.split())
+    assert 1 <= most <= 4
+    assert again == 0
+
+
+COLLECTED = """
+import gc
+import asyncio
+from ottla.broker import machine
+from ottla.broker.net import warming
+
+async def main():
+    warming.freeze()
+    schedule, looked_at = machine.Machine(), []
+
+    def collected(phase, info):
+        if phase == "start" and info["generation"] == 1:
+            looked_at.append(len(gc.get_objects(0)) + len(gc.get_objects(1)))
+
+    gc.callbacks.append(collected)
+    kept = []
+    for partition in range(5000):
+        kept.append([[] for _ in range(30)])  # the objects of a partition, about
+        schedule.note_long_lived(1)
+    for _ in range(200_000):
+        kept.append([])
+    gc.callbacks.remove(collected)
+    print(len(looked_at), max(looked_at))
+    schedule.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_the_collector_looks_at_some_objects_at_a_time() -> None:
+    done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, timeout=60, check=True)
+    times, most = map(int, done.stdout.split())
+    assert times > 2
+    assert most <= 45_000
+
+
+def test_what_reaches_the_event_loop_is_counted() -> None:
+    before = bugs.count()
+    loop = asyncio.new_event_loop()
+    try:
+        _unhandled(loop, {"message": "a callback", "exception": ValueError("wrong")})
+        _unhandled(loop, {"message": "something without an exception"})
+    finally:
+        loop.close()
+    assert bugs.count() == before + 2
+
+
+NOT_AT_START = ("broker.seed", "coordinator.security.scram", "coordinator.group.assignors", "coordinator.group.state")
+
+
+@pytest.mark.slow
+def test_the_start_imports_nothing_that_only_some_brokers_need(tmp_path: Path) -> None:
+    program = (
+        "import sys, ottla.cli as cli\n"
+        "def announced(server):\n"
+        "    print(*sys.modules)\n"
+        "    server.stopping.set()\n"
+        "cli._announce_line = announced\n"
+        "cli.main()\n"
+    )
+    arguments = ["serve", "--announce", f"log.dirs={tmp_path}", "listeners=PLAINTEXT://127.0.0.1:0"]
+    command = [sys.executable, "-c", program, *arguments]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert [name for name in NOT_AT_START if f"ottla.{name}" in found.stdout.split()] == []

@@ -1,0 +1,69 @@
+"""Every error that an API declares can be provoked by a rule, and stands where the API declares it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.apis import apis
+from ottla.broker.error_places import Place, place_of, places_of
+from ottla.broker.lab.faults.error_action import Fail
+from ottla.broker.lab.faults.rules import Fault, Faults
+from ottla.broker.net.api import Api
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+from ottla.protocol.errors import CODES, ApiError, Errors
+
+from ..oracle.error_reply_cases import Case
+from ..support.ask import fetch_message
+from ..support.connected import ConnectedWorld
+from ..support.lab import LabWorld
+from ..support.topic_world import create
+
+NAMES = {code: name for name, code in CODES.items()}
+TOPIC = m.MetadataRequest.MetadataRequestTopic(name="t")
+CURSOR_TOPIC = m.DescribeTopicPartitionsRequest.TopicRequest(name="t")
+OF_A_TOPIC: dict[str, tuple[int, Any]] = {  # requests whose errors stand at elements that only the reply names
+    "Fetch": (12, fetch_message("t", 0)),
+    "Metadata": (13, m.MetadataRequest(topics=[TOPIC])),
+    "DescribeTopicPartitions": (0, m.DescribeTopicPartitionsRequest(topics=[CURSOR_TOPIC])),
+}
+
+
+def request_of(api: Api) -> tuple[int, Any]:
+    """A version of an API, and a request for which there can be every error."""
+    if api.name in OF_A_TOPIC:
+        return OF_A_TOPIC[api.name]
+    data = Case(api, api.high, "full", ApiError(Errors.INVALID_REQUEST)).request
+    message = codec.parse(api.request, api.high, memoryview(bytearray(data)))
+    if isinstance(message, m.ProduceRequest):
+        message.acks = -1
+    return api.high, message
+
+
+def found_at(reply: Any, place: Place) -> set[int]:
+    """The error codes of a place."""
+    parts = [reply]
+    for level in place.levels:
+        parts = [inner for part in parts for inner in getattr(part, level.reply) or ()]
+    assert place.code is not None
+    return {int(getattr(part, place.code)) for part in parts}
+
+
+@pytest.mark.parametrize("api", apis().values(), ids=lambda api: api.name)
+def test_every_declared_error_of_an_api_can_be_provoked(api: Api) -> None:
+    world = ConnectedWorld()
+    faults = LabWorld(world).lab.part(Faults)
+    create(world, "t")
+    version, request = request_of(api)
+    codes = {code for place in places_of(api, version) if place.code is not None for code in place.errors}
+    assert codes
+    for code in sorted(codes):
+        rule = faults.add(Fault(api=api.name, times=1, action=Fail(NAMES[code])))
+        client = world.connect()
+        reply, place = client.ask(api.name, version, request), place_of(api, version, code)
+        assert place is not None
+        assert found_at(reply, place) == {code}, f"{NAMES[code]} at {place.what}: {reply}"
+        assert rule.applied == 1
+        faults.remove(rule.number)
+        client.lose()

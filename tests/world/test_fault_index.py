@@ -1,0 +1,109 @@
+"""Many rules at once: a request meets exactly those that are for it, however they are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.lab.faults.index import values_test
+from ottla.broker.lab.faults.rules import Rule
+from ottla.protocol import messages as m
+
+from ..support.ask import fetch_message
+from ..support.faulty import DELAY, HEARTBEAT, REQUESTS, Faulty, applied_to, error
+from ..support.lab import LabWorld
+
+OTHERS: list[dict[str, Any]] = [
+    *({"topic": f"other-{one}"} for one in range(5)),
+    *({"group": f"other-{one}*"} for one in range(5)),
+    {"partition": 99},
+    {"client_id": "other"},
+    {"client_id": "oth?r"},
+    {"principal": "User:other"},
+    {"listener": "OTHER"},
+    {"member": "other", "group": "g"},
+    {"transactional_id": "other"},
+    {"topic": "orders", "partition": 98},
+    {"versions": "99"},
+    {"api": "DeleteTopics"},
+]
+
+
+@pytest.mark.parametrize(("match", "request_", "is_matched"), REQUESTS)
+def test_a_rule_among_many(match: dict[str, Any], request_: tuple[str, int, Any], is_matched: bool) -> None:
+    faulty = Faulty("orders")
+    others = [faulty.add(action=DELAY, **other) for other in OTHERS]
+    rule = faulty.add(action=DELAY, **match)
+    assert applied_to(faulty, rule, *request_) == is_matched
+    assert [one.fault for one in others if one.applied] == []
+
+
+def test_a_rule_and_a_hold_on_the_same_request() -> None:
+    faulty = Faulty()
+    lab = LabWorld(faulty.world)
+    lab.ask("POST /v1/requests/holds", api="Heartbeat")
+    rule = faulty.add(action=DELAY, group="g")
+    assert not applied_to(faulty, rule, *HEARTBEAT), "it is held before"
+    assert lab.ask("POST /v1/requests/release", count=1)["released"] == [1]
+    assert rule.applied == 1
+
+
+class Session:
+    """A fetch session of a client, with the partitions 0 of some topics."""
+
+    def __init__(self, faulty: Faulty, *topics: str) -> None:
+        self._faulty = faulty
+        reply = faulty.ask("Fetch", 12, self._request(0, topics))
+        self._id, self._epoch = reply.session_id, 0
+
+    def _request(self, epoch: int, topics: tuple[str, ...], forgotten: str = "") -> Any:
+        request = fetch_message("orders", 0, wait_ms=0)
+        request.session_id, request.session_epoch = getattr(self, "_id", 0), epoch
+        partition = request.topics[0].partitions[0]
+        request.topics = [m.FetchRequest.FetchTopic(topic=topic, partitions=[partition]) for topic in topics]
+        request.forgotten_topics_data = [
+            m.FetchRequest.ForgottenTopic(topic=topic, partitions=[0]) for topic in (forgotten,) if topic
+        ]
+        return request
+
+    def meets(self, rule: Rule, *more: str, forgotten: str = "") -> bool:
+        """Whether the next fetch of the session, which adds or forgets topics, meets a rule."""
+        self._epoch += 1
+        return applied_to(self._faulty, rule, "Fetch", 12, self._request(self._epoch, more, forgotten))
+
+
+def test_a_fetch_session_meets_the_rules_of_what_it_has_now() -> None:
+    faulty = Faulty("orders", "bills", "mails")
+    session, other = Session(faulty, "orders"), Session(faulty, "mails")
+    rule = faulty.add(action=DELAY, topic="bill*")
+    assert [one.meets(rule) for one in (session, other)] == [False, False]
+    assert session.meets(rule, "bills")
+    assert [one.meets(rule) for one in (session, other)] == [True, False]
+    session.meets(rule, forgotten="bills")
+    assert not session.meets(rule)
+
+
+def test_a_fetch_of_other_topics_does_not_concern_a_rule_of_its_reply() -> None:
+    faulty = Faulty("orders", "bills")
+    session = Session(faulty, "orders")
+    rules = [faulty.add(action=error("CORRUPT_MESSAGE"), topic="bill*"), faulty.add(action=DELAY, topic="bills")]
+    seen: list[str] = []
+    faulty.faults.arrived = lambda exchange: seen.append(exchange.context.api.name)  # type: ignore[method-assign]
+    for rule in rules:
+        assert not session.meets(rule)
+    assert seen == []
+    session.meets(rules[0], "bills")
+    session.meets(rules[0])
+    assert seen == ["Fetch", "Fetch"]
+
+
+def test_values_and_patterns() -> None:
+    test = values_test(["a", "b*", 7, "[xy]z"])
+    assert [one for one in ("a", "ab", "b", "bcd", 7, 8, "yz", "az", None, "") if test(one)] == [
+        "a",
+        "b",
+        "bcd",
+        7,
+        "yz",
+    ]
+    assert not values_test(["a"])("b")

@@ -1,0 +1,155 @@
+"""Offsets of groups: those of transactions, and how they age."""
+
+from __future__ import annotations
+
+from ottla.protocol import messages as m
+from ottla.protocol.control import Marker
+from ottla.protocol.errors import Errors
+
+from ..support.group_world import (
+    beat,
+    code,
+    commit,
+    fetched,
+    join,
+    sync,
+    world,
+)
+
+# offsets of transactions, as a Kafka's log may hold them
+
+
+def test_offsets_of_a_transaction_are_pending_until_its_end() -> None:
+    w = world()
+    commit(w, 5)
+    shard = w.broker.groups.host("s").shard
+    k, v = m.OffsetCommitKey, m.OffsetCommitValue
+
+    def pending(producer_id: int, offset: int, at: int, partition: int = 0) -> None:
+        shard.replay(
+            at,
+            producer_id,
+            0,
+            k(group="s", topic="t", partition=partition),
+            v(offset=offset, metadata="", commit_timestamp=1),
+        )
+
+    pending(7, 50, 100)
+    assert fetched(w).committed_offset == 5
+    assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT
+    shard.replay_marker(101, 7, 0, Marker(False, 0))
+    assert fetched(w, stable=True).committed_offset == 5
+    pending(7, 60, 102)
+    pending(8, 70, 103)
+    shard.replay_marker(104, 8, 0, Marker(True, 0))
+    assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT, "the other one is not over"
+    shard.replay_marker(105, 7, 0, Marker(True, 0))
+    assert fetched(w, stable=True).committed_offset == 70, "the later record wins, whichever ends first"
+    pending(9, 80, 106)
+    shard.replay(107, -1, -1, k(group="s", topic="t", partition=0), None)
+    shard.replay_marker(108, 9, 0, Marker(True, 0))
+    assert fetched(w, stable=True).committed_offset == -1, "a tombstone takes pending ones too"
+    pending(9, 90, 109, partition=1)
+    assert shard.expire().records == [], "a group with pending offsets does not expire"
+
+
+# offsets that age
+
+
+def test_offsets_of_a_simple_group_expire_with_the_group() -> None:
+    w = world(offsets_retention_minutes="1", offsets_retention_check_interval_ms="1000")
+    commit(w, 1)
+    w.pass_ms(58_000)
+    assert fetched(w).committed_offset == 1
+    w.pass_ms(4_000)
+    assert fetched(w).committed_offset == -1
+    assert w.send("ListGroups", 4, m.ListGroupsRequest()).reply.groups == []
+
+
+def test_offsets_of_what_a_group_is_subscribed_to_do_not_expire() -> None:
+    w = world(offsets_retention_minutes="1", offsets_retention_check_interval_ms="1000")
+    beat(w, "m1", 0, "t")
+    commit(w, 1, "g", "m1", 2)
+    for _ in range(20):
+        w.pass_ms(30_000)
+        beat(w, "m1", 2)
+    assert fetched(w, "g").committed_offset == 1
+    beat(w, "m1", -1)
+    w.pass_ms(2_000)
+    assert fetched(w, "g").committed_offset == -1
+
+
+def test_offsets_of_a_classic_group_age_once_it_is_empty() -> None:
+    """And while it is stable those of topics that no member is subscribed to (KIP-211)."""
+    w = world(
+        offsets_retention_minutes="1", offsets_retention_check_interval_ms="1000", group_max_session_timeout_ms="900000"
+    )
+    r, c = m.CreateTopicsRequest, m.OffsetCommitRequest
+    w.ask(
+        "CreateTopics",
+        5,
+        r(topics=[r.CreatableTopic(name="u", num_partitions=1, replication_factor=1)], timeout_ms=1000),
+    )
+    joined = join(w, version=3, session_timeout_ms=900_000)
+    w.pass_ms(300)
+    member = joined.reply.member_id
+    parts = [c.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+    topics = [c.OffsetCommitRequestTopic(name=name, partitions=parts) for name in ("t", "u")]
+    sync(w, member, 1, **{member: b"all"})
+    w.send("OffsetCommit", 8, c(group_id="g", member_id=member, generation_id_or_member_epoch=1, topics=topics))
+
+    def kept() -> list[str]:
+        f = m.OffsetFetchRequest
+        found = w.send("OffsetFetch", 8, f(groups=[f.OffsetFetchRequestGroup(group_id="g", topics=None)])).reply.groups[
+            0
+        ]
+        return sorted(t.name for t in found.topics)
+
+    w.pass_ms(58_000)
+    assert kept() == ["t", "u"]
+    w.pass_ms(4_000)
+    assert kept() == ["t"], "no member is subscribed to the other, and its commit is a minute old"
+    w.pass_ms(120_000)
+    assert kept() == ["t"]
+    leaving = m.LeaveGroupRequest(group_id="g", members=[m.LeaveGroupRequest.MemberIdentity(member_id=member)])
+    assert w.send("LeaveGroup", 5, leaving).reply.error_code == 0
+    w.pass_ms(58_000)
+    assert kept() == ["t"], "empty for less than a minute, however old the commit"
+    w.pass_ms(4_000)
+    assert kept() == []
+    assert w.send("ListGroups", 4, m.ListGroupsRequest()).reply.groups == []
+
+
+def test_metadata_is_measured_in_javas_units() -> None:
+    w = world(offset_metadata_max_bytes="4")
+    assert code(commit(w, 1, metadata="\U0001f600\U0001f600")) == 0
+    assert code(commit(w, 1, metadata="\U0001f600\U0001f600x")) == Errors.OFFSET_METADATA_TOO_LARGE
+
+
+def test_a_request_may_say_itself_how_long() -> None:
+    w = world(offsets_retention_check_interval_ms="1000")
+    commit(w, 1, version=4, retention_time_ms=5000)
+    w.pass_ms(4_000)
+    assert fetched(w).committed_offset == 1
+    w.pass_ms(2_500)
+    assert fetched(w).committed_offset == -1
+
+
+def test_a_topic_takes_its_offsets_with_it_and_not_those_of_its_successor() -> None:
+    w = world()
+    commit(w, 1)
+    d, r = m.DeleteTopicsRequest, m.CreateTopicsRequest
+    w.ask("DeleteTopics", 5, d(topic_names=["t"], timeout_ms=1000))
+    assert fetched(w).committed_offset == -1
+    w.ask(
+        "CreateTopics",
+        5,
+        r(topics=[r.CreatableTopic(name="t", num_partitions=1, replication_factor=1)], timeout_ms=1000),
+    )
+    commit(w, 2)
+    from ottla.coordinator.group.offsets.deletion import of_deleted_topics
+
+    host = w.broker.groups.host("s")
+    host.write_later("test", lambda: of_deleted_topics(host.shard, {b"another topic id": "t"}))
+    w.broker.turn.settle()
+    assert fetched(w).committed_offset == 2

@@ -1,0 +1,183 @@
+"""Streams groups in a whole broker: records of Kafka, timers, large assignments, failed writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.coordinator.group import target_assignment
+from ottla.coordinator.group.streams import configured
+from ottla.coordinator.group.streams.group import StreamsGroup
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+
+from ..support.group_world import by_kafka, policy, shard, world, written
+from ..support.stories.streams import R, info, part, tasks, topology
+from ..support.world import Answer, World
+
+
+def beat(w: World, member: str, epoch: int, *parts: Any, group: str = "app", **more: Any) -> Answer:
+    request = R(group_id=group, member_id=member, member_epoch=epoch)
+    if epoch == 0:
+        request.rebalance_timeout_ms, request.process_id = 10_000, f"p-{member}"
+        request.topology = topology(*(parts or (part("0", "t"),)))
+        request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+    for name, value in more.items():
+        setattr(request, name, value)
+    return w.send("StreamsGroupHeartbeat", 1, request)
+
+
+def owned(**of: list[int]) -> dict[str, Any]:
+    return {"active_tasks": tasks(**of), "standby_tasks": [], "warmup_tasks": []}
+
+
+def given(answer: Answer) -> dict[str, list[int]] | None:
+    """The active tasks of a reply; None where it has none."""
+    found = answer.reply.active_tasks
+    return None if found is None else {one.subtopology_id: one.partitions for one in found}
+
+
+def group_of(w: World) -> StreamsGroup:
+    found = shard(w, "app").groups["app"]
+    assert isinstance(found, StreamsGroup)
+    return found
+
+
+def described(w: World) -> Any:
+    return w.ask("StreamsGroupDescribe", 1, m.StreamsGroupDescribeRequest(group_ids=["app"])).groups[0]
+
+
+def records_of_kafka() -> list[Any]:
+    """A group with a member that runs a task and must give up another one."""
+    v, c = m.StreamsGroupTopologyValue, m.StreamsGroupCurrentMemberAssignmentValue
+    target = m.StreamsGroupTargetAssignmentMemberValue
+    metadata = m.StreamsGroupMemberMetadataValue(client_id="c", process_id="p", rebalance_timeout_ms=5000)
+    current = c(member_epoch=2, previous_member_epoch=1, state=2)
+    current.active_tasks = [c.TaskIds(subtopology_id="0", partitions=[0], assignment_epochs=[2])]
+    current.active_tasks_pending_revocation = [c.TaskIds(subtopology_id="0", partitions=[1])]
+    return [
+        (m.StreamsGroupMemberMetadataKey(group_id="app", member_id="m1"), metadata),
+        (
+            m.StreamsGroupTopologyKey(group_id="app"),
+            v(epoch=1, subtopologies=[v.Subtopology(subtopology_id="0", source_topics=["t"])]),
+        ),
+        (m.StreamsGroupMetadataKey(group_id="app"), m.StreamsGroupMetadataValue(epoch=3, validated_topology_epoch=1)),
+        (
+            m.StreamsGroupTargetAssignmentMemberKey(group_id="app", member_id="m1"),
+            target(active_tasks=[target.TaskIds(subtopology_id="0", partitions=[0])]),
+        ),
+        (
+            m.StreamsGroupTargetAssignmentMetadataKey(group_id="app"),
+            m.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=3),
+        ),
+        (m.StreamsGroupCurrentMemberAssignmentKey(group_id="app", member_id="m1"), current),
+    ]
+
+
+def test_ottla_goes_on_with_a_group_that_kafka_wrote() -> None:
+    w = world(2)
+    by_kafka(w, *records_of_kafka(), group="app")
+    w.broker.stop()
+    again = World(w.files, offsets_topic_num_partitions="3")
+    again.pass_ms(100)
+    one = described(again)
+    assert (one.group_state, one.group_epoch, one.assignment_epoch) == ("Reconciling", 3, 3)
+    member = group_of(again).members["m1"]
+    assert (member.state, member.epoch, dict(member.revoking.active)) == (2, 2, {("0", 1): 2})
+    released = beat(again, "m1", 2, **owned(s0=[0]))
+    assert (released.reply.member_epoch, given(released)) == (4, None), "the topics' hash is another one"
+    assert given(beat(again, "m1", 4)) == {"0": [0, 1]}
+    for keys in (records_of_kafka()[5], records_of_kafka()[3], records_of_kafka()[0]):
+        by_kafka(again, (keys[0], None), group="app")
+    assert described(again).group_state == "Empty"
+    by_kafka(again, (records_of_kafka()[2][0], None), (records_of_kafka()[1][0], None), group="app")
+    assert described(again).error_code == Errors.GROUP_ID_NOT_FOUND
+
+
+def test_a_member_that_is_silent_or_keeps_its_tasks_is_removed() -> None:
+    w = world(4)
+    assert given(beat(w, "m1", 0)) == {"0": [0, 1, 2, 3]}
+    beat(w, "m2", 0)
+    assert given(beat(w, "m1", 2, **owned(s0=[0, 1, 2, 3]))) == {"0": [0, 1]}
+    w.pass_ms(9_999)
+    assert set(group_of(w).members) == {"m1", "m2"}
+    w.pass_ms(2)
+    assert set(group_of(w).members) == {"m2"}, "the time to give up tasks is over"
+    w.pass_ms(45_000)
+    assert group_of(w).is_empty, "the session is over"
+    assert written(w, "app")[-1][0] == "StreamsGroupTargetAssignmentMetadata"
+
+
+def test_a_task_is_given_when_it_is_free() -> None:
+    w = world(2)
+    beat(w, "m1", 0)
+    beat(w, "m2", 0)
+    assert given(beat(w, "m1", 2, **owned(s0=[0, 1]))) == {"0": [0]}
+    assert given(beat(w, "m2", 3)) is None, "the other process still runs it"
+    assert beat(w, "m1", 2, **owned(s0=[0])).reply.member_epoch == 3
+    assert given(beat(w, "m2", 3)) == {"0": [1]}
+    assert described(w).group_state == "Stable"
+
+
+def test_members_gather_before_the_first_assignment() -> None:
+    w = world(4, group_streams_initial_rebalance_delay_ms="3000")
+    replies = [beat(w, member, epoch) for member in ("m1", "m2") for epoch in (0, 1)]
+    assert [[status.status_code for status in one.reply.status] for one in replies] == [[5]] * 4
+    w.pass_ms(3001)
+    found = [given(beat(w, member, 1, **owned())) for member in ("m1", "m2")]
+    assert found == [{"0": [0, 2]}, {"0": [1, 3]}]
+
+
+def test_internal_topics_are_created_and_then_there_are_tasks() -> None:
+    w = world(2)
+    parts = part("0", "t", sinks=["r"]), part("1", repartitions=[info("r", 3)], changelogs=[info("log")])
+    first = beat(w, "m1", 0, *parts).reply
+    assert [(one.status_code, one.status_detail) for one in first.status] == [
+        (3, "Internal topics are missing: r, log")
+    ]
+    w.pass_ms(100)
+    assert given(beat(w, "m1", 2)) == {"0": [0, 1], "1": [0, 1, 2]}
+
+
+@pytest.mark.parametrize("offload", ["true", "false"])
+def test_a_large_assignment_is_computed_between_other_requests(monkeypatch: pytest.MonkeyPatch, offload: str) -> None:
+    """It is for the epoch that the group had at its first step."""
+    monkeypatch.setattr(target_assignment, "LARGE", 3)
+    w = world(4, group_streams_assignor_offload_enable=offload)
+    first = beat(w, "m1", 0)
+    if offload == "true":
+        assert (given(first), first.reply.member_epoch) == ({}, 1)
+        beat(w, "m1", 1)
+        w.pass_ms(10)
+        first = beat(w, "m1", 1)
+    assert (given(first), first.reply.member_epoch) == ({"0": [0, 1, 2, 3]}, 2)
+
+
+def test_a_topology_has_no_more_tasks_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configured, "TASKS_MAX", 7)
+    w = world(4)
+    assert beat(w, "m1", 0, part("0", "t"), part("1", "t")).reply.error_code == Errors.STREAMS_INVALID_TOPOLOGY
+    assert beat(w, "m1", 0).reply.error_code == 0
+
+
+def test_a_heartbeat_that_is_not_written_leaves_nothing() -> None:
+    w = world(2)
+    beat(w, "m1", 0)
+    policy(w, "held")
+    waiting = beat(w, "m2", 0)
+    assert not waiting.done
+    assert [one.member_id for one in described(w).members] == ["m1"], "what is read is committed"
+    before = len(written(w, "app"))
+    beat(w, "m1", 7)
+    beat(w, "m1", 2, task_offsets=[R.TaskOffset(subtopology_id="0", partition=0, offset=1)] * 2)
+    assert (len(written(w, "app")), dict(group_of(w).offsets)) == (before, {})
+
+
+def test_the_application_is_told_to_stop_until_its_last_member_has_left() -> None:
+    w = world(2)
+    beat(w, "m1", 0)
+    assert [one.status_code for one in beat(w, "m1", 2, shutdown_application=True).reply.status] == [4]
+    assert [one.status_code for one in beat(w, "m2", 0).reply.status] == [4]
+    for member in ("m1", "m2"):
+        beat(w, member, -1)
+    assert beat(w, "m3", 0).reply.status == []

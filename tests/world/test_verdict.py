@@ -1,0 +1,223 @@
+"""The verdict on the clients of a broker, live and by the trace of the same requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ottla.broker.lab.http import Request, Response
+from ottla.broker.lab.verdict.provocations import SCHEDULES, provocations
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+from ottla.verdict.from_trace import examine
+from ottla.verdict.rule import EXAMINATIONS, Examination
+
+from ..support.ask import batch, fetch_message, produce_message
+from ..support.connected import Client, ConnectedWorld
+from ..support.lab import LabWorld
+from ..support.topic_world import create
+
+
+def world_with_verdict(**asked: Any) -> tuple[ConnectedWorld, LabWorld]:
+    world = ConnectedWorld(None, 0)
+    create(world, "orders", 1)
+    lab = LabWorld(world)
+    lab.ask("POST /v1/verdict", **asked)
+    return world, lab
+
+
+def rules(view: Any) -> dict[str, Any]:
+    (client,) = view["clients"]
+    return {one["id"]: one for one in client["rules"]}
+
+
+def named(client: Client, client_id: str = "client") -> None:
+    request = m.ApiVersionsRequest(client_software_name="scripted", client_software_version="1.0")
+    client.send("ApiVersions", 4, request, client_id)
+
+
+def visits(world: ConnectedWorld) -> None:
+    """A client that does a bit of everything, and keeps few of the rules."""
+    client = world.connect()
+    named(client)
+    client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
+    client.send("Produce", 9, produce_message("orders", batch(b"x"), acks=0))
+    client.ask(
+        "Produce", 9, produce_message("orders", batch(b"value", producer_id=5, producer_epoch=0, base_sequence=3))
+    )
+    client.ask("Fetch", 12, fetch_message("orders", 0))
+    client.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
+    join = m.JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[m.JoinGroupRequest.JoinGroupRequestProtocol(name="range")],
+    )
+    client.ask("JoinGroup", 9, join)
+    client.ask("JoinGroup", 9, join)
+    client.feed(b"\0\0\0\x0a\x00\x01\x00\x03\0\0\0\x09\xff\xff")
+    client.lose()
+
+
+def test_the_live_verdict_is_that_of_the_trace() -> None:
+    world, lab = world_with_verdict()
+    lab.ask("POST /v1/traces")
+    visits(world)
+    live = lab.ask("GET /v1/verdict")
+    found = lab.ask("GET /v1/traces/1/events")
+    by_trace = list(examine([found["head"], *found["events"]]).report())
+    assert by_trace == live["clients"]
+    assert live["events"] == len(found["events"])
+    failed = {name for name, one in rules(live).items() if one["outcome"] == "failed"}
+    assert {"KIP-394.member-id-kept", "KIP-896.removed-versions"} <= failed
+    assert rules(live)["KIP-511.software-named"]["outcome"] == "passed"
+    (client,) = live["clients"]
+    assert (client["client_id"], client["software"], client["host"]) == ("client", "scripted", "127.0.0.1")
+
+
+def joins_and_goes(world: ConnectedWorld) -> None:
+    """A member of a group that commits an offset and goes without a word."""
+    client = world.connect()
+    client.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
+    joins = m.JoinGroupRequest(group_id="g", session_timeout_ms=10_000, protocol_type="consumer")
+    joins.rebalance_timeout_ms = 10_000
+    joins.protocols = [m.JoinGroupRequest.JoinGroupRequestProtocol(name="range")]
+    joined = client.ask("JoinGroup", 3, joins)
+    syncs = m.SyncGroupRequest(group_id="g", member_id=joined.member_id, generation_id=joined.generation_id)
+    client.ask("SyncGroup", 2, syncs)
+    commits = m.OffsetCommitRequest(group_id="g", member_id=joined.member_id)
+    commits.generation_id_or_member_epoch = joined.generation_id
+    part = m.OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+    absent = m.OffsetCommitRequest.OffsetCommitRequestTopic(name="absent", partitions=[part])
+    there = m.OffsetCommitRequest.OffsetCommitRequestTopic(name="orders", partitions=[part])
+    commits.topics = [there, absent]
+    client.ask("OffsetCommit", 5, commits)
+    client.lose()
+
+
+def test_the_evidence_is_what_was_sent_whatever_the_broker_makes_of_it() -> None:
+    world, lab = world_with_verdict()
+    lab.ask("POST /v1/traces")
+    joins_and_goes(world)
+    live = lab.ask("GET /v1/verdict")
+    found = lab.ask("GET /v1/traces/1/events")
+    assert list(examine([found["head"], *found["events"]]).report()) == live["clients"]
+    (failure,) = rules(live)["KIP-62.leaves-at-close"]["failures"]
+    (commit,) = (one["message"] for one in failure["evidence"] if one["what"].startswith("OffsetCommit"))
+    assert "name='absent'" in commit
+    assert "topic_id" not in commit
+
+
+def test_a_verdict_begins_and_ends_by_routes() -> None:
+    world, lab = world_with_verdict(examination="classic-group")
+    assert lab.refused("POST /v1/verdict", {})[0] == 409
+    visits(world)
+    stopped = lab.ask("DELETE /v1/verdict")
+    assert stopped["examination"] == "classic-group"
+    assert {one["examination"] for one in rules(stopped).values()} == {"classic-group"}
+    assert world.dispatcher.seam is None
+    assert lab.refused("GET /v1/verdict")[0] == lab.refused("DELETE /v1/verdict")[0] == 404
+    lab.ask("POST /v1/verdict")
+    lab.ask("POST /v1/reset")
+    assert world.dispatcher.seam is None
+    assert lab.refused("POST /v1/verdict", {"examination": "all"})[0] == 400
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def page(lab: LabWorld, query: str = "", accept: str = "") -> Response:
+    headers = {"host": "localhost", "accept": accept}
+    found = lab.server.answer(Request("GET", "/v1/verdict", b"", "127.0.0.1", headers, query))
+    assert isinstance(found, Response)
+    return found
+
+
+def text_of(found: Response) -> str:
+    return (found.body if isinstance(found.body, bytes) else b"".join(found.body)).decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "kind"),
+    [
+        ("", "", "application/json"),
+        ("", "*/*", "application/json"),
+        ("", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("", "image/avif,image/webp,image/svg+xml,image/*,*/*;q=0.8", "image/svg+xml; charset=utf-8"),
+        ("", "text/html;q=0.5, application/json", "application/json"),
+        ("", "text/html;q=0, application/xml", "application/json"),
+        ("", "text/html;q=high", "application/json"),
+        ("format=html", "application/json", "text/html; charset=utf-8"),
+        ("format=svg", "", "image/svg+xml; charset=utf-8"),
+        ("format=json", "text/html", "application/json"),
+    ],
+)
+def test_the_report_has_the_form_that_is_asked_for(query: str, accept: str, kind: str) -> None:
+    world, lab = world_with_verdict()
+    named(world.connect(), HOSTILE)
+    found = page(lab, query, accept)
+    assert (found.status, found.content_type) == (200, kind)
+    if kind == "application/json":
+        assert [one["client_id"] for one in json.loads(text_of(found))["clients"]] == [HOSTILE]
+        return
+    assert dict(found.headers)["Content-Security-Policy"].startswith("default-src 'none'")
+    assert ("<!DOCTYPE html>" if "html" in kind else ">scripted 1.0: ") in text_of(found)
+    assert HOSTILE not in text_of(found)
+
+
+def test_the_report_may_be_of_one_client() -> None:
+    world, lab = world_with_verdict()
+    for name in ("shop", "till"):
+        named(world.connect(), name)
+    assert [one["client_id"] for one in json.loads(text_of(page(lab)))["clients"]] == ["shop", "till"]
+    (only,) = json.loads(text_of(page(lab, "client_id=till")))["clients"]
+    assert only["client_id"] == "till"
+    assert "<title>Kafka protocol: " in text_of(page(lab, "format=svg"))
+    assert "<title>scripted 1.0: " in text_of(page(lab, "format=svg&client_id=shop"))
+    assert page(lab, "format=pdf").status == 400
+
+
+def test_a_reply_that_faults_damage_is_no_failure_of_the_client() -> None:
+    world, lab = world_with_verdict()
+    lab.ask("POST /v1/faults", api="Metadata", action={"kind": "truncate"})
+    client = world.connect()
+    named(client)
+    client.send("Metadata", 12, m.MetadataRequest(topics=[]))
+    found = rules(lab.ask("GET /v1/verdict"))
+    assert not [name for name, one in found.items() if one["outcome"] == "failed"]
+
+
+def test_an_examination_provokes_what_its_schedule_says() -> None:
+    world, lab = world_with_verdict(examination="basic", provokes=True)
+    client = world.connect()
+    named(client)
+    codes = []
+    for number in range(4):
+        reply = client.ask("Produce", 9, produce_message("orders", batch(b"%d" % number)))
+        codes.append(reply.responses[0].partition_responses[0].error_code)
+    assert codes == [0, 0, Errors.NOT_LEADER_OR_FOLLOWER, 0]
+    (one,) = (found for found in lab.ask("GET /v1/verdict")["provoked"] if found["applied"])
+    assert (one["what"], one["nth"], one["matched"]) == ("the leader of a partition has moved", 3, 4)
+    assert lab.ask("GET /v1/faults")["faults"]
+    assert one in lab.ask("DELETE /v1/verdict")["provoked"]
+    assert lab.ask("GET /v1/faults")["faults"] == []
+    assert world.dispatcher.seam is None
+
+
+@pytest.mark.parametrize("examination", EXAMINATIONS)
+def test_a_schedule_is_the_same_for_the_same_seed(examination: Examination) -> None:
+    assert [one.fault for one in provocations(examination, 0)] == [one.fault for one in SCHEDULES[examination]]
+    first, second, other = (list(provocations(examination, seed)) for seed in (1, 1, 2))
+    assert first == second
+    assert [one.what for one in first] == [one.what for one in other]
+    assert first != list(provocations(examination, 0)) or first != other
+
+
+def test_what_an_examination_may_not_be_asked_for() -> None:
+    lab = LabWorld(ConnectedWorld(None, 0))
+    assert lab.refused("POST /v1/verdict", {"provokes": True})[0] == 400
+    lab.ask("POST /v1/verdict", examination="network", provokes=True)
+    lab.ask("POST /v1/reset")
+    assert lab.ask("GET /v1/faults")["faults"] == []

@@ -1,0 +1,248 @@
+"""The events of a trace: each line of it, decoded from JSON (format 1, docs/reference/trace.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Final, cast
+
+from ..protocol import headers, schema
+from ..protocol import messages as m
+from ..protocol.errors import UnsupportedVersion
+from ..protocol.schema import FieldSchema, Schema, StructSchema
+from ..protocol.structs import Struct
+from .events import UNKNOWN, BatchHead, Closed, Event, Opened, Refused, Reply, Request
+from .examiner import ALL, Examiner, Share
+from .json_reader import JsonReader, json_reader
+from .rule import Examination
+
+SAME_RUN_US: Final = 60_000_000  # by which the machine's clock may be set while a broker runs
+Line = Mapping[str, object]
+FILTERS: Final = "filters"
+"""Of the first line of a trace: what was traced, null for everything."""
+Convert = Callable[[object], object]
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "string": (str, type(None)),
+    "bool": (bool,),
+    "float64": (float, int, str),
+}
+
+
+class FilteredTrace(ValueError):
+    """A trace that does not have all requests. A verdict of it would blame clients for what was left out."""
+
+    def __init__(self, filters: Mapping[str, object]) -> None:
+        shown = ", ".join(f"{name}={value}" for name, value in filters.items())
+        super().__init__(f"the trace was filtered ({shown}), and a verdict needs all requests: trace without filters")
+
+
+class TraceExaminer:
+    """Examines the clients of a trace, line by line. `share`: of its clients, all by default."""
+
+    def __init__(self, examination: Examination | None = None, share: Share = ALL) -> None:
+        self.examiner = Examiner(examination, share)
+        self._zero_us: int | None = None
+
+    def take(self, line: Line) -> Event | None:
+        """Takes the next line; returns the event that it was for the rules. Raises FilteredTrace."""
+        examiner = self.examiner
+        if line.get("event") == "trace":
+            filters = line.get(FILTERS)
+            if isinstance(filters, dict):
+                raise FilteredTrace(filters)
+            found_us = _number(line, "clock_ms") * 1000 - _number(line, "mono_us")
+            if self._zero_us is not None and abs(found_us - self._zero_us) > SAME_RUN_US:
+                examiner.forget_connections()
+            self._zero_us = found_us
+        elif line.get("event") in ("dropped", "damaged"):
+            examiner.forget_states()
+        event = event_of(line, examiner.keys, examiner.message_keys)
+        if event is not None:
+            examiner.feed(event)
+        return event
+
+
+def examine(lines: Iterable[Line], examination: Examination | None = None) -> Examiner:
+    """Examines the clients of a trace. Raises FilteredTrace."""
+    made = TraceExaminer(examination)
+    for line in lines:
+        made.take(line)
+    return made.examiner
+
+
+def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> Event | None:
+    """Returns the event of a line; None for one that no rule looks at. `keys`: of the APIs that are looked at;
+    `message_keys`: of those whose messages are decoded.
+    """
+    kind = line.get("event")
+    at = _number(line, "connection"), _number(line, "at_ms"), _number(line, "mono_us")
+    if kind in ("request", "reply"):
+        key, version = _number(line, "key"), _number(line, "version")
+        if key not in keys:
+            return None
+        message = _message(key, str(kind), version, line.get("message")) if key in message_keys else None
+        if kind == "request":
+            return _request(line, at, message)
+        given = line.get("message")
+        throttle = _number(given, "throttle_time_ms") if isinstance(given, dict) else 0
+        exchange, size = _number(line, "exchange"), _number(line, "size")
+        return Reply(*at, exchange=exchange, size=size, throttle_time_ms=throttle, message=message)
+    if kind == "opened":
+        return Opened(*at, address=_text(line, "peer"))
+    if kind == "closed":
+        return Closed(*at)
+    if kind == "refused":
+        return Refused(
+            *at,
+            address=_text(line, "peer"),
+            key=_maybe(line, "key"),
+            version=_maybe(line, "version"),
+            correlation_id=_maybe(line, "correlation_id"),
+            reason=_text(line, "reason"),
+        )
+    return None
+
+
+def _request(line: Line, at: tuple[int, int, int], message: Struct | None) -> Request:
+    return Request(
+        *at,
+        exchange=_number(line, "exchange"),
+        api=_text(line, "api"),
+        key=_number(line, "key"),
+        version=_number(line, "version"),
+        correlation_id=_number(line, "correlation_id"),
+        client_id=_text(line, "client_id") if line.get("client_id") is not None else None,
+        address=_text(line, "peer"),
+        software=_text(line, "software") or UNKNOWN,
+        software_version=_text(line, "software_version") or UNKNOWN,
+        size=_number(line, "size"),
+        message=message,
+    )
+
+
+def _number(line: Line, name: str) -> int:
+    found = line.get(name)
+    return found if isinstance(found, int) else 0
+
+
+def _maybe(line: Line, name: str) -> int | None:
+    found = line.get(name)
+    return found if isinstance(found, int) else None
+
+
+def _text(line: Line, name: str) -> str:
+    found = line.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _message(key: int, kind: str, version: int, found: object) -> Struct | None:
+    try:
+        return _reader(key, kind, version)(found)
+    except (ValueError, KeyError, TypeError, UnsupportedVersion):
+        return _message_of_changed(key, kind, found)
+
+
+@cache
+def _reader(key: int, kind: str, version: int) -> JsonReader:
+    """Raises KeyError, UnsupportedVersion."""
+    name = headers.request_name(key)
+    if name is None:
+        raise KeyError(key)
+    return json_reader(name if kind == "request" else headers.response_name(key), version)
+
+
+def _message_of_changed(key: int, kind: str, found: object) -> Struct | None:
+    name = headers.request_name(key)
+    if name is None or not isinstance(found, dict):
+        return None
+    try:
+        return message_of(name if kind == "request" else headers.response_name(key), found)
+    except (ValueError, TypeError, AttributeError, UnsupportedVersion):
+        return None  # a line that somebody has changed
+
+
+def message_of(name: str, found: Line) -> Struct:
+    """Returns the message of a schema from its JSON (`json_text`), in any version and with fields missing: the slow
+    form of `json_reader`.
+    """
+    loaded = schema.load(name)
+    return _struct(loaded, loaded.root)(found)
+
+
+@cache
+def _makers(name: str) -> dict[str, Callable[[Line], Struct]]:
+    return {}
+
+
+def _struct(loaded: Schema, struct: StructSchema) -> Callable[[Line], Struct]:
+    """Returns the function that makes a struct of its JSON."""
+    makers = _makers(loaded.name)
+    if struct.name in makers:
+        return makers[struct.name]
+    make: Callable[..., Struct] = m.struct_class(loaded, struct)
+    convert = {one.name: _convert(loaded, one) for one in struct.fields}
+
+    def of(found: Line) -> Struct:
+        values = {name: convert[name](value) for name, value in found.items() if name in convert}
+        return make(**values, unknown_tags=_tags(found.get("unknown_tags")))
+
+    makers[struct.name] = of
+    return of
+
+
+def _tags(found: object) -> list[tuple[int, bytes]] | None:
+    if not isinstance(found, dict):
+        return None
+    return [(int(tag), bytes.fromhex(data)) for tag, data in found.items()]
+
+
+def _convert(loaded: Schema, field: FieldSchema) -> Convert:
+    one = _element(loaded, field)
+    if field.is_array:
+        return lambda found: _maybe_null(field, found, lambda: [one(each) for each in cast("list[object]", found)])
+    if field.struct is not None:
+        return lambda found: _maybe_null(field, found, lambda: one(found))
+    return one
+
+
+def _maybe_null(field: FieldSchema, found: object, convert: Callable[[], object]) -> object:
+    """Raises TypeError for null where the schema has none."""
+    if found is not None:
+        return convert()
+    if field.nullable == schema.NONE:
+        raise TypeError(f"{field.name} is null")
+    return None
+
+
+def _element(loaded: Schema, field: FieldSchema) -> Convert:
+    if field.struct is not None:
+        make = _struct(loaded, field.struct)
+        return lambda found: None if found is None else make(cast(Line, found))
+    if field.element_type == "records":
+        return _records
+    if field.element_type in ("bytes", "uuid"):
+        return lambda found: None if found is None else _bytes(str(found))
+    types = _TYPES.get(field.element_type, (int,))
+    return lambda found: _of_type(types, found)
+
+
+def _of_type(types: tuple[type, ...], found: object) -> object:
+    """Raises TypeError for a value of another type, which no broker has written."""
+    if type(found) not in types:
+        raise TypeError(f"{found!r} is not of {types}")
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:  # a secret that is masked
+        return text.encode()
+
+
+def _records(found: object) -> BatchHead | None:
+    if not isinstance(found, dict):
+        return None
+    names = {"bytes": "size", "count": "records"}
+    values = {names.get(name, name): value for name, value in found.items()}
+    return BatchHead(**{name: one for name, one in values.items() if name in BatchHead._fields})

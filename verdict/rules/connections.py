@@ -1,0 +1,116 @@
+"""Connections: how often a client connects, and how it authenticates."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...protocol import messages as m
+from ..events import Closed, Reply, Request
+from ..rule import Needs, Recent, Rule, rule
+
+BACK_OFF_US: Final = 10_000
+LOST_MAX: Final = 10  # connections in a row that were lost without a reply
+API_VERSIONS: Final = 18
+SASL: Final = (17, 36, API_VERSIONS)
+FRAMED_SINCE: Final = 1  # version of SaslHandshake
+
+
+@rule(
+    "KIP-144.reconnects-slowly",
+    "network",
+    messages=False,
+    needs=Needs(first=True),
+    source="KIP-144",
+    why="A broker that starts, or has too many connections, does not get up while its clients connect at full speed.",
+)
+class ReconnectsSlowly(Rule):
+    """A client whose connections are lost before their first reply waits between them: 10 ms at the least."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._silent: Recent[int, Request] = Recent()  # connections without a reply, with their first request
+        self._lost: Closed | None = None
+        self._count = 0
+        self._first: Request | None = None
+
+    def asked(self, request: Request) -> None:
+        if not request.is_first:
+            return
+        self._silent[request.connection] = request
+        lost, self._lost = self._lost, None
+        if lost is None:
+            return
+        if request.mono_us - lost.mono_us >= BACK_OFF_US:
+            self.kept()
+            self._count = 0
+            return
+        self._count += 1
+        if self._count >= LOST_MAX:
+            self.fail(f"{self._count} connections in a row at once after one was lost", self._first, lost, request)
+            self._count = 0
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        if self._silent and self._silent.pop(request.connection, None) is not None:
+            self._lost, self._count = None, 0
+
+    def closed(self, closed: Closed) -> None:
+        first = self._silent.pop(closed.connection, None)
+        if first is not None:
+            self._lost = closed
+            if not self._count:
+                self._first = first
+
+
+@rule(
+    "KIP-368.reauthenticated",
+    "network",
+    reads=("SaslAuthenticate",),
+    source="KIP-368",
+    why="The broker closes a connection whose session is over as soon as a request comes.",
+)
+class Reauthenticated(Rule):
+    """A client authenticates again before the session of its connection is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sessions: dict[int, tuple[int, Request, Reply]] = {}  # until when, by connection
+
+    def asked(self, request: Request) -> None:
+        session = self._sessions.get(request.connection) if self._sessions else None
+        if session is None:
+            return
+        if request.key in SASL:
+            if request.key != API_VERSIONS and request.mono_us <= session[0]:
+                self.kept()
+                del self._sessions[request.connection]
+        elif request.mono_us > session[0]:
+            late_ms = (request.mono_us - session[0]) // 1000
+            self.fail(f"{request.api} {late_ms} ms after the end of the session", session[1], session[2], request)
+            del self._sessions[request.connection]
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        found = reply.of(m.SaslAuthenticateResponse)
+        if found is not None and not found.error_code and found.session_lifetime_ms > 0:
+            until_us = reply.mono_us + found.session_lifetime_ms * 1000
+            self._sessions[request.connection] = until_us, request, reply
+
+    def closed(self, closed: Closed) -> None:
+        self._sessions.pop(closed.connection, None)
+
+
+@rule(
+    "KIP-152.tokens-framed",
+    "network",
+    apis=("SaslHandshake",),
+    source="KIP-152",
+    why="Without it tokens have no frame, and a broker can only close the connection on one that is wrong.",
+    severity="warning",
+)
+class TokensFramed(Rule):
+    """A client authenticates with SaslHandshake since version 1, and so with SaslAuthenticate."""
+
+    def asked(self, request: Request) -> None:
+        if request.version >= FRAMED_SINCE:
+            self.kept()
+        else:
+            self.fail(f"SaslHandshake v{request.version}", request)

@@ -1,0 +1,135 @@
+"""Sequences of idempotent producers (KIP-98, KIP-360)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ...protocol import messages as m
+from ...protocol.errors import Errors
+from ..events import BatchHead, Reply, Request, batches
+from ..replies import partition_errors
+from ..rule import Needs, Recent, Rule, rule
+
+BATCHES_MAX: Final = 5  # that may be in flight, and that a broker knows again
+SEQUENCE_MAX: Final = 0x7FFFFFFF
+OUT_OF_SEQUENCE: Final = (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID)
+Place = tuple[int, int, str | bytes, int]
+"""Producer id, epoch, topic and partition."""
+
+
+def following(head: BatchHead) -> int:
+    """The sequence number after a batch."""
+    return (head.base_sequence + head.records) & SEQUENCE_MAX
+
+
+def is_later(sequence: int, than: int) -> bool:
+    """Whether a sequence number comes after another; 0 follows the greatest."""
+    return 0 < (sequence - than) & SEQUENCE_MAX < 1 << 30
+
+
+@rule(
+    "KIP-98.sequences-in-order",
+    "idempotence",
+    apis=("Produce", "InitProducerId"),
+    needs=Needs(answers=("InitProducerId",), writer="idempotent"),
+    source="KIP-98",
+    why="The broker refuses a batch after a gap with OUT_OF_ORDER_SEQUENCE_NUMBER, because records may be lost.",
+)
+class SequencesInOrder(Rule):
+    """An idempotent producer numbers the records of a partition without gaps, from 0 in each epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next: Recent[Place, tuple[int, Request]] = Recent()
+        self._given: Recent[int, Request] = Recent()  # producer ids that the client got
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        found = reply.of(m.InitProducerIdResponse)
+        if found is not None and not found.error_code:
+            self._given[found.producer_id] = request
+
+    def asked(self, request: Request) -> None:
+        for topic, partition, head in batches(request):
+            at = head.producer_id, head.producer_epoch, topic, partition
+            before = self._next.get(at)
+            begins_at = None if self._next.has_forgotten or head.producer_id not in self._given else 0
+            expected = before[0] if before is not None else begins_at
+            if expected is None or not is_later(head.base_sequence, expected):
+                if expected is not None:
+                    self.kept()
+            else:
+                last = before[1] if before is not None else self._given.get(head.producer_id)
+                words = f"sequence {head.base_sequence} of producer {head.producer_id}, and {expected} is next"
+                self.fail(words, last, request)
+            if before is None or is_later(following(head), before[0]):
+                self._next[at] = following(head), request
+
+
+@rule(
+    "KIP-98.five-in-flight",
+    "idempotence",
+    apis=("Produce",),
+    needs=Needs(writer="idempotent"),
+    source="KIP-98",
+    why="A broker knows the last five batches of a producer; it cannot tell whether it has an older one already.",
+)
+class FiveInFlight(Rule):
+    """An idempotent producer sends only the last five batches of a partition again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: Recent[Place, deque[tuple[int, Request]]] = Recent()
+        self._newest: Recent[Place, int] = Recent()
+
+    def asked(self, request: Request) -> None:
+        for topic, partition, head in batches(request):
+            at = head.producer_id, head.producer_epoch, topic, partition
+            last = self._last.get(at)
+            if last is None:
+                last = self._last[at] = deque(maxlen=BATCHES_MAX)
+            sent = [sequence for sequence, _ in last]
+            if not last or is_later(head.base_sequence, sent[-1]):
+                last.append((head.base_sequence, request))
+                self.kept()
+            elif len(last) == BATCHES_MAX and is_later(sent[0], head.base_sequence):
+                words = f"the batch with sequence {head.base_sequence} again, after {sent}"
+                self.fail(words, *(one for _, one in last), request)
+            else:
+                self.kept()
+
+
+@rule(
+    "KIP-360.epoch-bumped",
+    "idempotence",
+    apis=("Produce",),
+    needs=Needs(errors=True, writer="idempotent"),
+    source="KIP-360",
+    why="Within an epoch sequences never start again; the broker could take new records for old ones.",
+)
+class EpochBumped(Rule):
+    """After OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID, sequences start again only in a new epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failed: Recent[tuple[str | bytes, int], tuple[BatchHead, Request, Reply]] = Recent()
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        refused = {(one.topic, one.partition) for one in partition_errors(reply) if one.code in OUT_OF_SEQUENCE}
+        for topic, partition, head in batches(request) if refused else ():
+            if (topic, partition) in refused:
+                self._failed[topic, partition] = head, request, reply
+
+    def asked(self, request: Request) -> None:
+        for topic, partition, head in batches(request):
+            failed = self._failed.get((topic, partition))
+            if failed is None:
+                continue
+            before, asked, reply = failed
+            if (head.producer_id, head.producer_epoch) != (before.producer_id, before.producer_epoch):
+                self.kept()
+                del self._failed[topic, partition]
+            elif head.base_sequence == 0 and before.base_sequence > 0:
+                words = f"producer {head.producer_id} starts again at 0 in epoch {head.producer_epoch}"
+                self.fail(words, asked, reply, request)
+                del self._failed[topic, partition]
