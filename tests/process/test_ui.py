@@ -105,11 +105,11 @@ def test_topics_are_created_and_deleted(page: Driver, shop: Broker) -> None:
     page.open("/b/0/topics")
     page.click("[data-new]")
     page.types('input[aria-label="name"]', "short-lived")
-    page.click("[data-yes]")
+    page.confirm()
     page.cell("Topics", "short-lived", 2, "1")
     page.act("delete short-lived")
     page.sees("Delete the topic short-lived with all its records?", ".ask")
-    page.click("[data-yes]")
+    page.confirm()
     page.lacks('section[aria-label="Topics"]', "short-lived")
     assert "short-lived" not in [one["topic"] for one in shop.lab.get("topics")["topics"]]
 
@@ -130,7 +130,7 @@ def test_records_are_found_shown_in_detail_and_produced(page: Driver) -> None:
     page.types('input[aria-label="key"]', "by hand")
     page.types('textarea[aria-label="value"]', "é\n2")
     page.types('textarea[aria-label="headers, a line each: name=value"]', "from=page")
-    page.click("[data-yes]")
+    page.confirm()
     page.cell("Records", "16", 4, "by hand")
     page.cell("Records", "16", 6, "from=page")
 
@@ -160,7 +160,7 @@ def test_offsets_are_reset(page: Driver, shop: Broker) -> None:
     page.open("/b/0/group?name=nightly")
     page.cell("Offsets", "orders/1", 2, "3")
     page.act("reset orders/1")
-    page.click("[data-yes]")
+    page.confirm()
     page.cell("Offsets", "orders/1", 2, "0")
     committed = {one["partition"]: one["committed_offset"] for one in shop.lab.group("nightly")["offsets"]}
     assert committed == {0: 3, 1: 0, 2: 3}

@@ -134,6 +134,18 @@ class Driver:
         """Presses the button with an accessible name."""
         self.click(f'button[aria-label="{name}"]')
 
+    def confirm(self) -> None:
+        """Says yes to the dialog until it is gone: one that is just opening loses a click."""
+        self.finds("[data-yes]")
+
+        def is_gone() -> bool:
+            shown = self.chrome.find_elements(By.CSS_SELECTOR, "[data-yes]")
+            for one in shown:
+                one.click()
+            return not shown
+
+        self._until(is_gone, "the dialog is gone")
+
     def click_cell(self, grid: str, text: str) -> None:
         self._click(lambda: self._within(grid, "button.cell", text), f"a click on {text} in {grid}")
 
