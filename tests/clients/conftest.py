@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
 import tempfile
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from ..support import kcat as debians_kcat
 
 HERE = Path(__file__).parent
 Run = Callable[..., str]
@@ -23,6 +26,17 @@ def _run(command: list[str], cwd: Path | None, within: float) -> str:
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
     return done.stdout
+
+
+@pytest.fixture(scope="session")
+def kcat() -> None:
+    """The command `kcat`."""
+    try:
+        debians_kcat.put_on_path()
+    except debians_kcat.Missing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

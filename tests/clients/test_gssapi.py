@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -129,7 +128,7 @@ def test_clients_of_python(broker: Broker, python: Run, program: str) -> None:
     assert unknown.stdout == ""
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="needs kcat")
+@pytest.mark.usefixtures("kcat")
 def test_kcat(broker: Broker, keys: dict[str, Path], realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
     """kcat of Debian has a librdkafka with Cyrus SASL."""
     monkeypatch.setenv("SASL_PATH", str(realm.sasl_plugins))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -211,7 +210,7 @@ def test_kafka_python(granting: Broker, is_good: bool) -> None:
     assert is_good or "Unable to bootstrap" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="needs kcat")
+@pytest.mark.usefixtures("kcat")
 @pytest.mark.parametrize("is_good", [True, False])
 def test_kcat(development: Broker, is_good: bool) -> None:
     scope = "kafka" if is_good else "other"

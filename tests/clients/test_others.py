@@ -4,7 +4,6 @@ programs.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,11 +32,10 @@ def test_kafkajs(broker: Broker, kafkajs: Run) -> None:
     kafkajs("kafkajs.js", broker.bootstrap_servers, within=300)
 
 
-needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="needs kcat")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-@needs_kcat
+@pytest.mark.usefixtures("kcat")
 @pytest.mark.parametrize(
     "mode",
     [("acks=all", "enable.idempotence=true"), ("acks=0",), ("acks=1",), ("acks=all",)],
@@ -62,7 +60,7 @@ def test_kcat(broker: Broker, mode: tuple[str, ...]) -> None:
     assert ran([*at, "-C", "-p", "0", "-o", f"s@{time}", "-c", "1", "-q", "-f", "%o"]) == str(found)
 
 
-@needs_kcat
+@pytest.mark.usefixtures("kcat")
 def test_kcat_meets_the_right_errors(broker: Broker) -> None:
     at = ["kcat", "-b", broker.bootstrap_servers, "-t", "kcat-errors"]
     ran([*at, "-P", "-p", "0"], stdin=b"there\n")

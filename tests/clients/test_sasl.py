@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -126,7 +125,7 @@ def test_aiokafka(broker: Broker, topic: str, mechanism: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="needs kcat")
+@pytest.mark.usefixtures("kcat")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_kcat(broker: Broker, topic: str, mechanism: str) -> None:
     def run(

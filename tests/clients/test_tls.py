@@ -126,6 +126,7 @@ def librdkafka_sees(listeners: Listeners, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.oracle
+@pytest.mark.usefixtures("kcat")
 def test_kcat_sees_what_it_sees_of_kafka(ottla: Listeners, kafka: Listeners, folder: Path) -> None:
     assert librdkafka_sees(ottla, folder) == librdkafka_sees(kafka, folder)
 

@@ -32,8 +32,10 @@ def unpacked(name: str, *packages: str) -> Path:
 
 def libraries(folder: Path) -> dict[str, str]:
     """The environment in which unpacked programs find their libraries."""
-    lib = folder / "root" / "usr" / "lib"
-    found = [*lib.glob("*-linux-gnu*"), *lib.glob("*-linux-gnu*/nss"), *(folder / "root" / "lib").glob("*-linux-gnu*")]
+    root = folder / "root"
+    # also in folders below, such as pulseaudio: a library names those by their absolute paths, which are elsewhere here
+    paths = (path for lib in (root / "usr" / "lib", root / "lib") for path in lib.glob("*-linux-gnu*/**/*.so*"))
+    found = sorted({path.parent for path in paths})
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(map(str, found))}
 
 
