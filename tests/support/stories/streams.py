@@ -183,6 +183,8 @@ def written(wire: Asks, group: str) -> list[tuple[Any, Any]]:
     (reply,) = wire.ask("Fetch", 16, request).responses[0].partitions
     pairs: list[tuple[Any, Any]] = []
     for at in records.batches(bytes(reply.records)):
+        if at.header.is_control:  # the end of a transaction
+            continue
         for record in records.decode(bytes(reply.records), at):
             decoded = GroupFormat().decode(record)
             if decoded is not None and getattr(decoded[0], "group_id", None) == group:
