@@ -317,7 +317,7 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import beside, groups, lab, sasl, share, tls, transactions, verdict
+    from . import beside, groups, lab, rules, sasl, share, tls, transactions, verdict
 
     benches = {
         **BENCHES,
@@ -329,6 +329,7 @@ def main(arguments: list[str]) -> int:
         **tls.SECTIONS,
         **verdict.SECTIONS,
         **lab.SECTIONS,
+        **rules.SECTIONS,
     }
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.broker.lab.faults.index import values_test
+from ottla.broker.lab.faults.index import Index, Indexed, values_test
+from ottla.broker.lab.faults.matching import Match, topic_names
 from ottla.broker.lab.faults.rules import Rule
+from ottla.broker.lab.seam import Asked
 from ottla.protocol import messages as m
+from ottla.protocol.structs import Struct
 
 from ..support.ask import fetch_message
 from ..support.faulty import DELAY, HEARTBEAT, REQUESTS, Faulty, applied_to, error
@@ -17,6 +21,10 @@ OTHERS: list[dict[str, Any]] = [
     *({"topic": f"other-{one}"} for one in range(5)),
     *({"group": f"other-{one}*"} for one in range(5)),
     {"partition": 99},
+    {"node": 99},
+    {"node": 99, "group": "g"},
+    {"client_id": "client", "group": "other"},
+    {"partition": 1, "topic": "other"},
     {"client_id": "other"},
     {"client_id": "oth?r"},
     {"principal": "User:other"},
@@ -81,6 +89,33 @@ def test_a_fetch_session_meets_the_rules_of_what_it_has_now() -> None:
     assert [one.meets(rule) for one in (session, other)] == [True, False]
     session.meets(rule, forgotten="bills")
     assert not session.meets(rule)
+
+
+def in_full(faulty: Faulty, *matches: Match) -> list[int]:
+    """The places of the matches that a Produce to the partition 0 of `orders` has to be tested for."""
+    topics, tested = topic_names(faulty.world.broker), []
+
+    def takes(place: int) -> Callable[[Asked, Struct], bool]:
+        return lambda context, request: bool(tested.append(place))  # type: ignore[func-returns-value]
+
+    rules = [Indexed(one, takes(place), False) for place, one in enumerate(matches)]
+    index = Index(0, "ProduceRequest", rules, topics)
+    faulty.faults.concerns = index.concerns  # type: ignore[method-assign]
+    faulty.add(action=DELAY, api="Produce")
+    faulty.produce("orders")
+    return tested
+
+
+def test_a_rule_is_tested_in_full_for_requests_with_each_of_its_values() -> None:
+    matches = [
+        Match(topic="orders", partition=0),
+        Match(topic="orders", partition=7, listener="PLAINTEXT"),
+        Match(client_id="client", topic="other"),
+        Match(node=1, listener="PLAINTEXT"),
+        Match(versions="99"),
+    ]
+    assert in_full(Faulty("orders"), *matches) == [0, 3, 4]
+    assert in_full(Faulty("orders"), *matches[1:3]) == []
 
 
 def test_a_fetch_of_other_topics_does_not_concern_a_rule_of_its_reply() -> None:

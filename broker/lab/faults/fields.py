@@ -83,41 +83,54 @@ def _roles(one: FieldSchema) -> tuple[str, ...]:
     return () if role is None else (TOPIC if role == TOPIC_ID else role,)
 
 
-Finder = Callable[[object, Callable[[object], bool], TopicNames], bool]
-"""Whether a request has a value that is wanted, anywhere."""
+Finder = Callable[[object, object], bool]
+"""Whether the context of a request, or the request, has a value that is wanted, anywhere."""
+OF_CONTEXT = {
+    "client_id": 'context.client_id or ""',
+    "principal": "context.peer.principal",
+    "listener": "context.peer.listener",
+    "node": "context.broker.config.node_id",
+}
+"""What a context has of a name."""
 
 
 @cache
-def finder_of(message: str, role: str) -> Finder:
-    """Returns the function that looks for the values of a role in requests, compiled."""
-    lines = ["def find(r0, wanted, topics):"]
-    _find(fields_of(message), role, 0, "    ", lines)
-    lines.append("    return False")
+def finder_of(message: str, roles: tuple[str, ...]) -> Callable[..., Finder]:
+    """Returns what makes the function that looks for values of roles, or of names of OF_CONTEXT: it takes what finds
+    topics, and for each role the test of its values. A request is looked through once, whatever the number of roles.
+    """
+    lines = [f"def make(topics, {', '.join(f'{role}_wanted' for role in roles)}):", "    def find(context, r0):"]
+    lines += [f"        if {name}_wanted({OF_CONTEXT[name]}): return True" for name in roles if name in OF_CONTEXT]
+    asked = tuple(role for role in roles if role not in OF_CONTEXT)
+    if asked:
+        _find(fields_of(message), asked, 0, " " * 8, lines)
+    lines += ["        return False", "    return find"]
     names: dict[str, object] = {"NO_UUID": NO_UUID, "named": named, "TOPIC": TOPIC}
-    return compile_function(f"{role} of {message}", "find", "\n".join(lines), names)
+    return compile_function(f"{' '.join(roles)} of {message}", "make", "\n".join(lines), names)
 
 
-def _find(fields: Fields, role: str, depth: int, indent: str, lines: list[str]) -> None:
+def _find(fields: Fields, roles: tuple[str, ...], depth: int, indent: str, lines: list[str]) -> None:
     """Adds the lines that look into a struct, which is in a variable."""
     here, inside = f"r{depth}", f"r{depth + 1}"
-    for _, name in (one for one in fields.own if one[0] == role):
+    for role, name in (one for one in fields.own if one[0] in roles):
         if name == TOPIC_ID:
-            lines.append(f"{indent}if {here}.{name} != NO_UUID and wanted(topics(bytes({here}.{name}))): return True")
+            test = f"{here}.{name} != NO_UUID and {role}_wanted(topics(bytes({here}.{name})))"
         else:
-            lines.append(f"{indent}if wanted({here}.{name}): return True")
-    for _, name in (one for one in fields.lists if one[0] == role):
+            test = f"{role}_wanted({here}.{name})"
+        lines.append(f"{indent}if {test}: return True")
+    for role, name in (one for one in fields.lists if one[0] in roles):
         value = "named(value, TOPIC, topics)" if role == TOPIC else "value"
         lines.append(f"{indent}for value in {here}.{name} or ():")
-        lines.append(f"{indent}    if wanted({value}): return True")
+        lines.append(f"{indent}    if {role}_wanted({value}): return True")
     for name, is_array, inner in fields.inner:
-        if role not in inner.roles:
+        if not inner.roles.intersection(roles):
             continue
         if is_array:
             lines.append(f"{indent}for {inside} in {here}.{name} or ():")
         else:
             lines.append(f"{indent}{inside} = {here}.{name}")
             lines.append(f"{indent}if {inside} is not None:")
-        _find(inner, role, depth + 1, f"{indent}    ", lines)
+        _find(inner, roles, depth + 1, f"{indent}    ", lines)
 
 
 def check_of(message: str, wanted: Wanted, topics: TopicNames) -> Check | None:
