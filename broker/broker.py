@@ -26,6 +26,7 @@ from .controller.producer_ids import ProducerIds
 from .group.coordinators import GroupCoordinators
 from .later import Later
 from .limits import Limits
+from .loggers import Loggers
 from .metrics import Metrics
 from .replica.appender import Appender
 from .replica.directories import LogDirectories, LogDirectory
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from .security.sasl_listener import SaslListener
     from .security.token_issuer import TokenIssuer
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.server.BrokerServer")
 
 
 class Broker:
@@ -105,6 +106,7 @@ class Broker:
         self.authorizer: Authorizer | None = None
         self.acls: AclFollower | None = None
         self.audit: Audit | None = None
+        self.loggers = Loggers()
         self.extensions: dict[str, Any] = {}  # state of API families, made on first use
         turn.move = self.high_watermarks.move
         self.log_directories.offline = self._directory_failed

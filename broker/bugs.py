@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.server.fault.LoggingFaultHandler")
 WAYS_MAX = 1000
 _ways: Counter[tuple[type, tuple[tuple[str, int], ...]]] = Counter()  # occurrences by exception type and lines
 _total: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from ..protocol.text import Json
 from .log_file import LogFile
 from .machine import MachineTime
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.log.files")
 PENDING_BYTES_MAX = 32 << 20
 Values = Callable[[str], Any]
 """Returns the value of a configuration key."""

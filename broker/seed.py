@@ -31,7 +31,7 @@ from .config.users import PASSWORD_MECHANISMS, User, check_names, checked_user
 from .later import Later
 from .steps import off_loop
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.seed")
 SALT_BYTES = 16
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import logging
 
 from .clock import Schedule
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.server.KafkaApis")
 INTERVAL_NS = 10_000_000_000
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from .files import Files
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.checkpoint.CheckpointFileWithFailureHandler")
 TopicPartition = tuple[str, int]
 _ID_AT = len(b"version: 0\ntopic_id: ")
 

@@ -32,7 +32,7 @@ from .segment import IndexDamaged, Segment
 from .settings import LogSettings
 from .small_files import SmallFiles
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.UnifiedLog")
 
 
 class Appended(NamedTuple):

@@ -22,7 +22,7 @@ from .log import Log
 from .producers import Producers
 from .segment import MAX_RELATIVE_OFFSET, IndexDamaged, Segment
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogSegment")
 T = TypeVar("T")
 STEP_BATCHES = 256
 MAX_OFFSET = 2**63 - 1

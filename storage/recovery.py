@@ -35,7 +35,7 @@ from .rebuilding import MAX_OFFSET, answered, end_of, paced, rebuild_damaged, re
 from .segment import Segment
 from .settings import LogSettings
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogLoader")
 STEP_BYTES = 1 << 20
 SEGMENTS_STEP = 8
 

@@ -14,7 +14,7 @@ from .files import Files
 from .layout import DELETED, LEADER_EPOCHS, PARTITION_METADATA, SNAPSHOT, file_name, offset_of
 from .producers import Producers
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache")
 
 
 class SmallFiles:

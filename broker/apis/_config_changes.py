@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -102,11 +103,24 @@ def repeated(resources: Sequence[Resource]) -> Outcomes:
     return {key: error for key, count in counts.items() if count > 1}
 
 
+def check_names(changes: Sequence[Change]) -> None:
+    """Raises ApiError(INVALID_REQUEST): a key is named more than once."""
+    if len({c.name for c in changes}) < len(changes):
+        raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
 def check_values(changes: Iterable[Change]) -> None:
     """Raises ApiError(INVALID_REQUEST): there are keys without a value."""
     null = [c.name for c in changes if c.value is None]
     if null:
         raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+
+
+def node_number(name: str) -> int:
+    """Returns the number of a node, as Java reads it. Raises ApiError(INVALID_REQUEST): it is none."""
+    if re.fullmatch(r"[+-]?\d+", name) is None or not -(1 << 31) <= int(name) < 1 << 31:
+        raise ApiError(Errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    return int(name)
 
 
 def check_resource(
@@ -130,9 +144,7 @@ def check_resource(
     if resource.resource_type == CLIENT_METRICS:
         return
     name = resource.resource_name
-    if name and not name.lstrip("-").isdigit():
-        raise ApiError(Errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if name and name != str(context.node_id):
+    if name and node_number(name) != context.node_id:
         raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id}, but received {name}")
     fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic_broker_keys())
     if fixed:

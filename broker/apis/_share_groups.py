@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..broker import Broker
 
 T = TypeVar("T")
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.coordinator.group.GroupCoordinatorService")
 Errors = dict[tuple[bytes, int], ApiError]
 """the errors by topic id and partition"""
 

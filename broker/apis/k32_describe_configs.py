@@ -1,8 +1,9 @@
 """DescribeConfigs, versions 1 to 4: returns the keys of topics, of this broker, of groups and of client metrics, with
-value, source, type and synonyms (KIP-133).
+value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 **Behaviour**
-- Groups have the keys of KIP-848, KIP-932 and KIP-1240. Broker loggers are not supported.
+- Groups have the keys of KIP-848, KIP-932 and KIP-1240.
+- A logger has no type, synonyms or documentation.
 
 **Versions**
 - 1 sources and synonyms (KIP-226)
@@ -28,18 +29,21 @@ from ..config.config import OWN_KEYS
 from ..config.docs import TOPIC_DOCS
 from ..config.listener_values import key_of_listener
 from ..error_places import Place, Text, array, codes
+from ..loggers import Loggers
 from ..net.answers import answer_each
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ._config_changes import node_number
+from ._logger_changes import BROKER_LOGGER
 
 TOPICS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "resources.resource_name", Refusal.ELEMENT)
 GROUPS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "resources.resource_name", Refusal.ELEMENT)
 BROKERS = Check(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
 AUTHORIZATION = (TOPICS, GROUPS, BROKERS)
-BROKER_LOGGER = 8
 CHECKS = {TOPIC: TOPICS, GROUP: GROUPS, BROKER: BROKERS, BROKER_LOGGER: BROKERS, CLIENT_METRICS: BROKERS}
 STEP_RESOURCES = 8  # a resource has up to some hundred keys
-CLIENT_METRICS_SOURCE, GROUP_SOURCE = 7, 8
+LOGGER_SOURCE, CLIENT_METRICS_SOURCE, GROUP_SOURCE = 6, 7, 8
+UNTYPED = "LEVEL"  # of loggers
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 ERRORS = (
@@ -103,14 +107,13 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
                 for d in describe_broker(broker)
                 if d.source == DYNAMIC_DEFAULT_SOURCE
             ]
-        if not name.lstrip("-").isdigit():
-            raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-        if name != str(context.node_id):
-            raise ApiError(
-                Errors.INVALID_REQUEST,
-                f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}",
-            )
+        _check_node(context, name, " or empty string,")
         return describe_broker(broker)
+    if resource.resource_type == BROKER_LOGGER:
+        if not name:
+            raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
+        _check_node(context, name)
+        return describe_loggers(broker.loggers)
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
@@ -120,6 +123,25 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         return describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _check_node(context: Context, name: str, otherwise: str = "") -> None:
+    """Raises ApiError(INVALID_REQUEST) unless `name` is the number of this node."""
+    try:
+        node = node_number(name)
+    except ApiError:
+        raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if node != context.node_id:
+        text = f"Unexpected broker id, expected {context.node_id}{otherwise} but received {name}"
+        raise ApiError(Errors.INVALID_REQUEST, text)
+
+
+def describe_loggers(loggers: Loggers) -> list[Described]:
+    """Returns the level in force of every logger."""
+    return [
+        Described(ConfigKey(name, UNTYPED, None, None, False, False), loggers.level(name), LOGGER_SOURCE, [])
+        for name in loggers.names()
+    ]
 
 
 def describe_client_metrics(own: dict[str, str]) -> list[Described]:

@@ -20,6 +20,7 @@ from ._config_changes import (
     OF_EACH_RESOURCE,
     TOPICS,
     answer,
+    check_names,
     check_resource,
     check_values,
     checked,
@@ -32,6 +33,7 @@ ERRORS = OF_EACH_RESOURCE
 
 async def handle(context: Context, request: messages.AlterConfigsRequest) -> messages.AlterConfigsResponse:
     def check(resource: messages.AlterConfigsRequest.AlterConfigsResource) -> dict[str, str | None]:
+        check_names(resource.configs)
         check_values(resource.configs)
         check_resource(
             context, resource, [c.name for c in resource.configs], [(c.name, c.value) for c in resource.configs]

@@ -1,5 +1,8 @@
 """IncrementalAlterConfigs, versions 0 and 1: sets, deletes, appends to and subtracts from single keys (KIP-339).
 
+**Behaviour**
+- The levels of loggers belong to the process: the controller does not hear of them (KIP-412).
+
 **Versions**
 - 1 flexible
 """
@@ -18,11 +21,13 @@ from ._config_changes import (
     OF_EACH_RESOURCE,
     TOPICS,
     answer,
+    check_names,
     check_resource,
     check_values,
     checked,
     outcomes,
 )
+from ._logger_changes import BROKER_LOGGER, alter_levels
 
 AUTHORIZATION = (TOPICS, GROUPS, BROKERS)
 ERRORS = OF_EACH_RESOURCE
@@ -35,12 +40,18 @@ async def handle(
     def check(
         resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource,
     ) -> list[tuple[str, int, str | None]]:
+        check_names(resource.configs)
+        check_values(c for c in resource.configs if c.config_operation != configs.DELETE)
+        if resource.resource_type == BROKER_LOGGER:
+            alter_levels(context, resource, request.validate_only)
+            return []
         _check_operations(resource)
         set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
         check_resource(context, resource, [c.name for c in resource.configs], set_values)
         return [(c.name, c.config_operation, c.value) for c in resource.configs]
 
-    wanted, refused = checked(request.resources, check)
+    passed, refused = checked(request.resources, check)
+    wanted = [one for one in passed if one[0] != BROKER_LOGGER]
     metadata = context.broker.metadata
     errors = await metadata.submit(
         partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
@@ -49,10 +60,6 @@ async def handle(
 
 
 def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
-    names = [c.name for c in resource.configs]
-    if len(set(names)) < len(names):
-        raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
-    check_values(c for c in resource.configs if c.config_operation != configs.DELETE)
     for c in resource.configs:
         if not configs.SET <= c.config_operation <= configs.SUBTRACT:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR)

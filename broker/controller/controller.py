@@ -42,7 +42,7 @@ from .snapshots import Snapshots
 from .watchers import Changed
 
 R = TypeVar("R")
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
 RETRY_MS = 1000
 NOTE_SYNC_MS = 1000
 

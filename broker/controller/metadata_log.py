@@ -29,7 +29,7 @@ from ...storage.log import Log
 from ...storage.segment import Segment
 from ..steps import all_at_once
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.raft.FileQuorumStateStore")
 LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION_RECORD, VOTERS = 2, 3, 4, 5, 6
 DIRECTORY = "__cluster_metadata-0"
 TOPIC_ID = bytes(15) + b"\x01"  # AAAAAAAAAAAAAAAAAAAAAQ, the same in every cluster

@@ -27,7 +27,7 @@ from ...storage.settings import LogSettings
 from ..replica.directories import DirectoryError
 from . import metadata_log
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.raft.internals.KafkaRaftLog")
 SETTINGS = LogSettings(retention_ms=-1, segment_bytes=1 << 30, cleanup_policy=())
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .topic_image import CommittedTopics
 
 WEIGHT_MAX = 1_000_000  # events of all groups, each with as many more as it has partitions and members
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.groups")
 
 
 class Coordinators(Protocol):

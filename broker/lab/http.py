@@ -18,7 +18,7 @@ import h11
 from ..later import Later
 from ..machine import Handle, MachineTime
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.http")
 BODY_BYTES_MAX = 64 << 10
 CONNECTIONS_MAX = 64
 WAITING_MAX = 48  # connections whose requests are answered later, so that others can still be

@@ -27,7 +27,7 @@ from .lab import Lab
 from .served import Served
 
 UNAUTHORIZED = 401
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.http")
 
 
 class LabServer:

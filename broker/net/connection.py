@@ -26,7 +26,7 @@ from ..replies import Reply
 from .dispatch import Dispatcher, Refused
 from .sending import SegmentTooShort, Sending
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.network.Processor")
 SHARED_BYTES = 256 << 10
 AHEAD_BYTES = 64 << 10
 FRAMES_AT_ONCE = 128  # requests of one connection that are served in one turn of the loop

@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ...protocol import codec, headers, messages
 from ...protocol.errors import ApiError, Errors, MalformedMessage, StringTooLong, TooManyElements
@@ -35,10 +35,7 @@ from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
 
-if TYPE_CHECKING:
-    from .request_log import RequestLog
-
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.network.Processor")
 _START = struct.Struct(">hhi")
 _LENGTH = struct.Struct(">i")
 Pending = Later[Any]  # of whatever type
@@ -53,6 +50,14 @@ class Refused(Exception):
     def __init__(self, reason: str, limit: Limit | None = None) -> None:
         super().__init__(reason)
         self.limit = limit
+
+
+class NotesRequests(Protocol):
+    """Notes requests before they are handled, and replies before they are sent."""
+
+    def request(self, context: Context, message: Struct) -> None: ...
+
+    def reply(self, context: Context, message: Struct) -> None: ...
 
 
 class Seam(Protocol):
@@ -74,13 +79,13 @@ class Seam(Protocol):
 
 
 class Dispatcher:
-    """Serves frames. `apis`: the APIs that are served, by key. `log`: the request log, if there is one. `seam`: what
-    intercepts requests, while anything does.
+    """Serves frames. `apis`: the APIs that are served, by key. `log`: what notes requests, if anything does. `seam`:
+    what intercepts requests, while anything does.
     """
 
     has_quotas = True  # whether requests count for the quotas of clients
 
-    def __init__(self, broker: Broker, apis: Mapping[int, Api], log: RequestLog | None = None) -> None:
+    def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
         self.broker = broker
         self.apis = apis
         self.log = log

@@ -1,17 +1,21 @@
-"""The logs of requests and of denied rights, if the configuration names their files."""
+"""The logs of requests and of rights: files that the configuration names, and the loggers of these names."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from .. import loggers
 from ..clock import Schedule
 from ..config.config import Config, ConfigError
 from ..line_log import Values
 from ..machine import MachineTime
 
 if TYPE_CHECKING:
+    from ..security.authorization import Audit
     from .audit_log import AuditLog
+    from .dispatch import NotesRequests
     from .request_log import RequestLog
 
 L = TypeVar("L")
@@ -48,6 +52,22 @@ class Logs:
         except OSError as error:
             where = self._config.where.get(key, key)
             raise ConfigError(where, f"{key}: cannot write the file {path}: {error.strerror}") from None
+
+    def notes_of_requests(self) -> NotesRequests | None:
+        """Returns what notes requests: the file, the logger, or both; None if nothing does."""
+        if not loggers.requests.isEnabledFor(logging.DEBUG):
+            return self.requests
+        from .logger_lines import RequestLogger
+
+        return RequestLogger(self._schedule, self.requests)
+
+    def notes_of_rights(self) -> Audit | None:
+        """Returns what notes rights: the file, the logger, or both; None if nothing does."""
+        if not loggers.rights.isEnabledFor(logging.INFO):
+            return self.audit
+        from .logger_lines import AuthorizerLogger
+
+        return AuthorizerLogger(self.audit)
 
     def dropped_lines(self) -> int:
         """How many lines the log of requests dropped."""

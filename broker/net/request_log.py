@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 
 from ...protocol.codec import as_plain
 from ...protocol.structs import Struct
+from ...protocol.text import Json
 from .. import line_log
 from ..clock import Schedule
 from ..config.secrets import masked
@@ -48,21 +49,24 @@ class RequestLog:
     def _note(self, direction: str, context: Context, message: Struct) -> None:
         if not self._wants(context) or not self.lines.has_room():
             return
-        self.lines.add(
-            {
-                "format": FORMAT,
-                "at_ms": self.schedule.now_ms(),
-                "direction": direction,
-                "peer": context.client_address,
-                "client_id": context.client_id,
-                "principal": context.principal,
-                "api": context.api.name,
-                "key": context.api.key,
-                "version": context.version,
-                "correlation_id": context.correlation_id,
-                "message": masked(as_plain(message)),
-            }
-        )
+        self.lines.add(line_of(direction, context, message, self.schedule.now_ms()))
+
+
+def line_of(direction: str, context: Context, message: Struct, at_ms: int) -> dict[str, Json]:
+    """Returns the line of a request or a reply."""
+    return {
+        "format": FORMAT,
+        "at_ms": at_ms,
+        "direction": direction,
+        "peer": context.client_address,
+        "client_id": context.client_id,
+        "principal": context.principal,
+        "api": context.api.name,
+        "key": context.api.key,
+        "version": context.version,
+        "correlation_id": context.correlation_id,
+        "message": masked(as_plain(message)),
+    }
 
 
 def opened(config: Values, schedule: Schedule, machine: MachineTime) -> RequestLog:

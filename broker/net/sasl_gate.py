@@ -98,6 +98,7 @@ class SaslGate(Dispatcher):
             self._state = State.AGAIN
             self.request_bytes_max = self._listener.receive_bytes_max
         send = partial(self._sent, send)
+        self.log = self._dispatcher.log
         if self._state in (State.RAW, State.OTHER_MECHANISM):
             later = drive(self._take_token(bytes(frame)))
             later.when_done(partial(self._answered, send))

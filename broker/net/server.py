@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .intercepting import Seam
     from .tls import Share
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.network.SocketServer")
 BACKLOG = 1024
 SWEEP_MS = 1000
 WARM_AFTER_SECONDS = 0.1
@@ -74,8 +74,9 @@ class Server:
         self.broker = Broker(config, self.schedule, self.files, self.chances.new_id)
         self.broker.turn.fatal = self._fatal
         self.logs = Logs(config, self.schedule, self.machine)
-        self.broker.audit = self.logs.audit
-        self.dispatcher = Dispatcher(self.broker, apis, self.logs.requests)
+        self.dispatcher = Dispatcher(self.broker, apis)
+        self._loggers_changed()
+        self.broker.loggers.watch(self._loggers_changed)
         self.shared = SharedBuffer()
         self.connections: dict[Connection, None] = {}
         self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
@@ -100,6 +101,10 @@ class Server:
 
             self._clock = LabClock(self.schedule, self.config.clock)
         return self._clock
+
+    def _loggers_changed(self) -> None:
+        self.dispatcher.log = self.logs.notes_of_requests()
+        self.broker.audit = self.logs.notes_of_rights()
 
     # start and stop
 

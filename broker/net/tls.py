@@ -25,7 +25,7 @@ from ..tls.listener import TlsListener
 from ..tls.stores import StoreError
 from .connection import SharedBuffer
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.common.security.ssl.SslFactory")
 HANDSHAKE_SECONDS_MAX = 30.0
 PENDING_BYTES_MAX = 48 << 10
 CHUNK_BYTES = 64 << 10  # of records are read at a time: what waits for encryption keeps its memory

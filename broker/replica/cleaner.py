@@ -23,7 +23,7 @@ from .partitions import Partitions
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogCleaner")
 IN_PROCESS_BYTES = 1 << 20
 
 

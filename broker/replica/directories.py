@@ -30,7 +30,7 @@ from ..metrics import Metrics
 from ..sparse_log import SparseLog
 from ..turn import Turn
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 
 OWN_FILE = "ottla.json"
 OWN_FORMAT = 1

@@ -21,7 +21,7 @@ from .directories import LogDirectories, LogDirectory
 from .partition import Partition
 from .strays import set_aside
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogLoader")
 NOT_PERMITTED = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP))
 RESERVED_DIRECTORY_IDS = 100  # unassigned, lost, migrating (KIP-858)
 

@@ -13,7 +13,7 @@ from ...storage.log import Log
 from ..turn import Turn
 from .directories import LogDirectories, LogDirectory, may_exist
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 
 
 class Removal:

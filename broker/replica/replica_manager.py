@@ -36,7 +36,7 @@ from .partitions import Partitions
 from .removal import Removal
 from .strays import partition_directories, set_aside_strays
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
 STEP_NS = 2_000_000
 RETRY_MS = 1000
 REMOVE_FILES_MS = 10_000

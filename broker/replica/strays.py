@@ -15,7 +15,7 @@ from ...storage.files import Files
 from ...storage.layout import DIRECTORY_STRAY, parse_partition_directory, retired_directory
 from .directories import LogDirectories, LogDirectory
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 METADATA_DIRECTORY = f"{CLUSTER_METADATA}-0"
 
 

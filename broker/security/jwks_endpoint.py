@@ -21,7 +21,7 @@ from ..tls.context import client_context
 from ..turn import Turn
 from .jwks import KeySet
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.common.security.oauthbearer.internals.secured.RefreshingHttpsJwks")
 BYTES_MAX = 1 << 20
 TIMEOUT_S = 10
 MISSING_MAX = 16  # identifiers of keys that are remembered, and

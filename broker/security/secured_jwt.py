@@ -15,7 +15,7 @@ from .jwks import KeyMissing, KeySet
 from .jwks_endpoint import JwksEndpoint, JwksFile, tls_context
 from .sasl import MechanismSetup
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator")
 _KEY = "sasl.oauthbearer."
 _URL = "sasl.oauthbearer.jwks.endpoint.url"
 _TIMES = (

@@ -39,7 +39,7 @@ from ..settings import Settings
 from ..turn import Turn
 from .loader import Skip, log_entries
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime")
 LOAD_STEP_NS = 2_000_000
 RELOAD_DELAY_MS, RELOAD_DELAY_MAX_MS = 100, 30_000  # doubled each time that loading fails
 SKIPPED_TOLD_MAX = 10  # logged records per log that could not be loaded

@@ -33,7 +33,7 @@ from ..turn import Turn
 from .dead_letters import DeadLetters
 from .persister import Persister, as_partition_error
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.server.share.SharePartition")
 DLQ_SINCE = 2
 HISTORY_LENGTH = 32
 NS_PER_MS = 1e6

@@ -29,7 +29,7 @@ INSTANCES_MAX = 16_384
 EXPIRY_MS_MIN = 60_000
 EXPIRY_INTERVALS = 3
 SWEEP_MS_MIN = 1000
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.server.ClientMetricsManager")
 
 
 class Pushed(NamedTuple):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.coordinator.transaction.TransactionCoordinator")
 TOPIC_NAME = "__transaction_state"
 RETRY_MS = 100
 # Kafka retries these errors; any other error stops the attempt until the coordinator is loaded again

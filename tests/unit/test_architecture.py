@@ -54,6 +54,7 @@ FLOOR = {
     "limits",
     "line_log",
     "log_file",
+    "loggers",
     "machine",
     "metrics",
     "peer",

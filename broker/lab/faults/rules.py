@@ -29,7 +29,7 @@ from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync
 from .matching import Match, Matcher, Selection, Takes, apis_of, topic_names
 from .request_actions import Close, Delay, NoReply, Throttle
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.faults")
 A = TypeVar("A", bound=Action)
 RULES_MAX: Final = 1000
 EVENTS_MAX: Final = 100  # of the latest that a rule remembers

@@ -14,7 +14,7 @@ from ..wait_routes import wait
 from .file import Scenario
 from .runner import Answer, Ask, Pause, Report, StepReport, run
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.scenario")
 BEGIN_MS_MAX = 10_000
 
 

@@ -14,7 +14,7 @@ from ...log_file import LogFile
 from ...machine import MachineTime
 from .writer import SIZE
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.traces")
 MODULE: Final = f"{__package__}.writer"
 PENDING_BYTES_MAX: Final = 32 << 20  # that the program has not taken
 RETRY_MS: Final = 2  # after the program took less than there is

@@ -21,7 +21,7 @@ from . import events
 from .events import Raw
 from .recording import Times, lines, unpacked
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.lab.traces")
 READ_BYTES: Final = 1 << 20
 SIZE: Final = struct.Struct(">I")  # before each block
 NICE: Final = 5
