@@ -65,7 +65,18 @@ def program(part: str, name: str, classes: Path) -> list[str]:
 def _compile(part: str, name: str, classes: Path) -> None:
     source = next(found for folder in PROGRAMS if (found := folder / f"{name}.java").exists())
     subprocess.run(
-        ["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(classes), "-cp", classpath(part), str(source)],
+        [
+            "javac",
+            "-J-XX:TieredStopAtLevel=1",
+            "-d",
+            str(classes),
+            "-cp",
+            classpath(part),
+            "-implicit:class",
+            "-sourcepath",
+            str(source.parent),
+            str(source),
+        ],
         check=True,
         timeout=120,
     )
