@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from . import bugs
 from .client_quotas import ClientQuotas
 from .clock import Schedule
 from .config.config import Config
+from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
 from .controller.producer_ids import ProducerIds
@@ -71,14 +73,15 @@ class Broker:
         self.policies.configure(config["ottla.high.watermark"])
         self.image = MetadataState()
         self.cluster_id = ""
+        self.nodes = nodes = Nodes(config)
         self.turn = turn = Turn(schedule)
         self.settings = settings = Settings(config, self.image)
         self.tls = tls_listeners(config, settings.of_listener)
-        self.log_directories = LogDirectories(turn, config, files, new_id, self.metrics, self.sparsely)
-        self.metadata = MetadataController(turn, settings, self.log_directories, self.policies)
+        self.log_directories = LogDirectories(turn, config, files, new_id, self.metrics, self.sparsely, nodes.by_id)
+        self.metadata = MetadataController(turn, settings, self.log_directories, self.policies, nodes, self.chance)
         self.partitions = Partitions(self.image, self.log_directories)
         self.replicas = ReplicaManager(
-            turn, settings, self.log_directories, self.partitions, self.policies, self.metrics
+            turn, settings, self.log_directories, self.partitions, self.policies, self.metrics, nodes.by_id
         )
         self.high_watermarks = HighWatermarks(turn, self.replicas.flusher, self.chance)
         self.appender = Appender(
@@ -225,6 +228,31 @@ class Broker:
                 self.replicas.clean_stop = False
         self.log_directories.pool.close_all()
         return failures[0] if failures else self.replicas.stop_failure
+
+    # nodes
+
+    def of_node(self, node: Node) -> Broker:
+        """Returns the broker as the connections of one node see it, after the start: its own configuration, the
+        partitions that it leads with their coordinators, and sessions of its own.
+        """
+        if len(self.nodes) == 1:
+            return self
+        found = copy(self)
+        found.config = node.config
+        found.partitions = partitions = self.partitions.of_node(node.id)
+        found.groups = self.groups.of_node(partitions)
+        found.share_states = self.share_states.of_node(partitions)
+        found.transactions = self.transactions.of_node(partitions)
+        if node is not self.nodes.first:
+            found.extensions = {}
+        found.share_partitions = self.share_partitions.of_node(partitions)
+        return found
+
+    def alive(self) -> Iterator[Node]:
+        """Yields the nodes that clients hear of: those that are not fenced."""
+        for node in self.nodes:
+            if not self.image.brokers[node.id].fenced:
+                yield node
 
     # partitions and the coordinators on them
 

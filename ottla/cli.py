@@ -93,6 +93,12 @@ class ServeCommand(click.Command):
     help="Let everything that is chosen by chance follow from this number, with a clock that stands still: two runs "
     "with the same input write the same bytes (ottla.lab.seed, ottla.lab.clock).",
 )
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 100),
+    default=None,
+    help="Run this many nodes in one process, with consecutive ids and ports (ottla.nodes).",
+)
 @click.option("--scenario", type=click.Path(), help="A scenario file to run at start (ottla.lab.scenario).")
 @click.option(
     "--announce",
@@ -105,6 +111,7 @@ def serve(
     verbose: bool,
     lab_port: str | None,
     seed: int | None,
+    nodes: int | None,
     scenario: str | None,
     announce: bool,
     settings: tuple[str, ...],
@@ -135,6 +142,8 @@ def serve(
             given.append([("ottla.lab.port", lab_port, "--lab")])
         if seed is not None:
             given.append([("ottla.lab.seed", str(seed), "--seed")])
+        if nodes is not None:
+            given.append([("ottla.nodes", str(nodes), "--nodes")])
         if scenario is not None:
             given.append([("ottla.lab.scenario", scenario, "--scenario")])
         config = sources.build(*given)
@@ -175,19 +184,26 @@ def _hide_secrets(settings: tuple[str, ...]) -> None:
 
 
 def _announce_line(server: Server) -> None:
-    first = next(iter(server.config.advertised.values()))
     lab = f" {server.lab.url}" if server.lab is not None else ""
-    print(f"{first.host}:{first.port}{lab}", flush=True)
+    print(f"{_addresses(server)}{lab}", flush=True)
+
+
+def _addresses(server: Server) -> str:
+    """Returns where the clients of the first listener find the nodes."""
+    first = [next(iter(node.config.advertised.values())) for node in server.broker.nodes]
+    return ",".join(f"{one.host}:{one.port}" for one in first)
 
 
 def _announce_screen(server: Server) -> None:
     config = server.config
     first = next(iter(config.advertised.values()))
     print(f"ottla {__version__} is ready and serves Kafka clients like Apache Kafka 4.4.0")
-    for listener in config.listeners:
-        advertised = config.advertised[listener.name]
-        is_same = (advertised.host, advertised.port) == (listener.host, listener.port)
-        print(f"  listener   {listener}{'' if is_same else f', advertised as {advertised.host}:{advertised.port}'}")
+    for node in server.broker.nodes:
+        of_node = f"  (node {node.id})" if len(server.broker.nodes) > 1 else ""
+        for listener in node.config.listeners:
+            at = node.config.advertised[listener.name]
+            is_same = (at.host, at.port) == (listener.host, listener.port)
+            print(f"  listener   {listener}{'' if is_same else f', advertised as {at.host}:{at.port}'}{of_node}")
     for directory in server.broker.log_directories.all:
         print(
             f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node "
@@ -197,7 +213,7 @@ def _announce_screen(server: Server) -> None:
         print(f"  lab        {server.lab.url}/v1/topics, /metrics")
     protocol = config.security_protocol(first.name).name
     secured = "" if protocol == "PLAINTEXT" else f", security.protocol={protocol}"
-    print(f"  connect    bootstrap.servers={first.host}:{first.port}{secured}")
+    print(f"  connect    bootstrap.servers={_addresses(server)}{secured}")
     print("  stop       Ctrl-C", flush=True)
 
 

@@ -33,7 +33,8 @@ class Broker:
     `settings`: values by configuration key, such as `{"num.partitions": 3}`. `directory`: where the broker keeps its
     data; by default a temporary directory, which `close` removes. `lab`: whether to open the HTTP API.
 
-    `bootstrap_servers` is the address for clients and `lab_url` the URL of the HTTP API; both are empty before `start`.
+    `bootstrap_servers` is the address for clients, with commas between those of several nodes (`ottla.nodes`), and
+    `lab_url` the URL of the HTTP API; both are empty before `start`.
     `lab` is the API: `broker.lab.hold("orders")`, `broker.lab.get("topics/orders")`.
     """
 
@@ -103,7 +104,9 @@ class Broker:
         }
         if self.bootstrap_servers:  # restart on the same port, where clients expect it
             first, comma, others = str(settings["listeners"]).partition(",")
-            settings["listeners"] = f"{first.partition('://')[0]}://{self.bootstrap_servers}{comma}{others}"
+            settings["listeners"] = (
+                f"{first.partition('://')[0]}://{self.bootstrap_servers.partition(',')[0]}{comma}{others}"
+            )
         command = [sys.executable, "-m", "ottla", "serve", "--announce", *(["--lab", "0"] if self._with_lab else [])]
         return command + [f"{key}={value}" for key, value in settings.items()]
 

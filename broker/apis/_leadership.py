@@ -17,8 +17,12 @@ class Leadership(NamedTuple):
 
 
 def leadership(broker: Broker, topic: str, state: Partition) -> Leadership:
-    """Returns the leadership of a partition: none from the moment at which its log is offline."""
+    """Returns the leadership of a partition: none from the moment at which its log or its leader is offline."""
     local = broker.partitions.by_name.get((topic, state.index))
     is_offline = local is not None and local.offline
-    offline = [node for node in state.replicas if is_offline or node not in broker.image.brokers]
-    return Leadership(-1, [], offline) if offline else Leadership(state.leader, list(state.isr), offline)
+    brokers = broker.image.brokers
+    offline = [node for node in state.replicas if is_offline or node not in brokers or brokers[node].fenced]
+    if not offline:
+        return Leadership(state.leader, list(state.isr), offline)
+    isr = [] if len(offline) == len(state.replicas) else list(state.isr)
+    return Leadership(-1 if state.leader in offline else state.leader, isr, offline)

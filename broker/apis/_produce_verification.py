@@ -56,7 +56,9 @@ class Verifications:
         patience_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
         until_ms = broker.schedule.monotonic_ms() + patience_ms
         while True:
-            refused = await ask_coordinator(broker.transactions, transactional_id, producer, self.to_ask.keys(), mode)
+            refused = await ask_coordinator(
+                broker.transactions.everywhere, transactional_id, producer, self.to_ask.keys(), mode
+            )
             # the markers of the previous transaction are still being written
             ended = Errors.CONCURRENT_TRANSACTIONS in refused.values()
             if not ended or mode is not Mode.ADDS or broker.schedule.monotonic_ms() >= until_ms:

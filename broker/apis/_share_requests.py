@@ -97,6 +97,16 @@ async def acknowledge(context: Context, request: Request, member: SessionKey, de
     return found | dict.fromkeys(empty) if waiting else found
 
 
+def leader_of(context: Context, topic_id: bytes, index: int, error_codes: Collection[int]) -> tuple[int, int] | None:
+    """Returns the leader of a partition and its epoch, if an error says that another one leads."""
+    partition = context.broker.partitions.by_id.get((topic_id, index))
+    if partition is None or partition.leader is None or partition.leader == context.node_id:
+        return None
+    if not {Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH}.intersection(error_codes):
+        return None
+    return partition.leader, partition.leader_epoch
+
+
 def _is_valid(batches: Sequence[Acknowledgement], version: int, renews: bool) -> bool:
     """Whether the batches ascend and have one type, or one per offset, that the version supports. RENEW needs the
     request's `is_renew_ack`.

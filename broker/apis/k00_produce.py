@@ -42,6 +42,7 @@ from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..security.authorization import Check, Refusal
 from ..steps import STEP_ELEMENTS, STEPS_AT_ONCE, Allowance, Pace, TooLong, opened_in_steps, slices
+from ._nodes import node_endpoints
 from ._produce_verification import Verifications
 from ._produce_waits import wait
 
@@ -274,6 +275,7 @@ class _Appending(Allowance):
             self.failed = True
             return answer
         try:
+            context.broker.partitions.check_led(partition)
             end = context.broker.appender.append(partition, wanted.records, at, acks, answer, verified, self, opened)
         except ApiError as error:
             self.failed = True
@@ -297,7 +299,7 @@ class _Appending(Allowance):
         context = self.context
         if error.code == Errors.NOT_LEADER_OR_FOLLOWER and context.version >= LEADERS_SINCE:
             answer.current_leader.leader_id, answer.current_leader.leader_epoch = (
-                context.node_id,
+                -1 if partition.leader is None else partition.leader,
                 partition.leader_epoch,
             )
         if error.code not in WITHOUT_START_OFFSET:
@@ -402,7 +404,5 @@ def _find(context: Context, topic: Topic, index: int) -> Partition:
 
 def _name_leaders(context: Context, response: messages.ProduceResponse) -> None:
     """Adds the endpoints of the leaders for clients that sent to a broker that is not the leader (KIP-951)."""
-    from .k01_fetch import node_endpoints
-
-    if any(p.current_leader.leader_id >= 0 for t in response.responses for p in t.partition_responses):
-        response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint)
+    leaders = (p.current_leader.leader_id for t in response.responses for p in t.partition_responses)
+    response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint, leaders)

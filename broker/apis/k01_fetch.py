@@ -24,10 +24,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import codec, messages
@@ -40,6 +40,7 @@ from ..net.context import Context
 from ..replica.fetch_sessions import EMPTY, NO_SESSION, Entry, Fetch, SessionCache, read_entry, refused_entry
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
+from ._nodes import node_endpoints
 
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
@@ -50,7 +51,6 @@ REPLICAS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal
 AUTHORIZATION = (TOPICS, REPLICAS)
 
 
-Endpoint = TypeVar("Endpoint")
 LENGTH_BYTES = 4  # of the frame, which count as Kafka counts them
 LARGE = 1000  # partitions that are read in one step
 ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
@@ -352,8 +352,9 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental
             fetch.dirty.pop(entry, None)
             fetch.dirty[entry] = None
     response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
-    if any(d.current_leader.leader_id >= 0 for d in found.values()) and context.version >= 16:
-        response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint)
+    leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
+    if leaders and context.version >= 16:
+        response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint, leaders)
     return response
 
 
@@ -365,10 +366,3 @@ def _is_news(entry: Entry, data: Data) -> bool:
         or data.high_watermark != entry.told_high_watermark
         or data.log_start_offset != entry.told_start_offset
     )
-
-
-def node_endpoints(context: Context, endpoint: Callable[..., Endpoint]) -> list[Endpoint]:
-    """Returns the endpoints of the leaders in a reply, for the client's listener."""
-    config = context.broker.config
-    at = config.advertised[context.listener]
-    return [endpoint(node_id=config.node_id, host=at.host, port=at.port, rack=config["broker.rack"])]

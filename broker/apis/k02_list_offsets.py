@@ -131,8 +131,7 @@ def _find(
     timestamp = wanted.timestamp
     if timestamp < 0 and context.version < SINCE.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise ApiError(Errors.UNSUPPORTED_VERSION)
-    partition = context.broker.partitions.get(topic, wanted.partition_index)
-    partition.check_epoch(wanted.current_leader_epoch)
+    partition = context.broker.partitions.led(topic, wanted.partition_index, wanted.current_leader_epoch)
     log = partition.open_log()
     end = log.end_offset if request.replica_id == DEBUGGER else partition.read_limit(request.isolation_level)[0]
     if timestamp == LATEST:

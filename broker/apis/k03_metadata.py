@@ -38,6 +38,7 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
 from ..steps import Pace
 from ._leadership import leadership
+from ._nodes import controller_id, reachable
 from .k60_describe_cluster import OPERATIONS, cluster_operations
 
 if TYPE_CHECKING:
@@ -261,15 +262,13 @@ def _topic(context: Context, request: messages.MetadataRequest, name: str) -> To
 def _response(context: Context, request: messages.MetadataRequest, topics: list[Topic]) -> messages.MetadataResponse:
     broker = context.broker
     r = messages.MetadataResponse
-    at = broker.config.advertised[context.listener]
     response = r(
         brokers=[
-            r.MetadataResponseBroker(
-                node_id=context.node_id, host=at.host, port=at.port, rack=broker.config["broker.rack"]
-            )
+            r.MetadataResponseBroker(node_id=node.id, host=at.host, port=at.port, rack=node.rack)
+            for node, at in reachable(context)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=context.node_id,
+        controller_id=controller_id(context),
         topics=topics,
     )
     if request.include_cluster_authorized_operations:

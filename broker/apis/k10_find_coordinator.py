@@ -21,11 +21,14 @@ from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.share.state import PartitionKey
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors, default_message
+from ..config.listener_values import Listener
+from ..config.nodes import Node
 from ..error_places import ITSELF, Place, Text, array, codes
 from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..shards.hosts import ShardHosts
+from ._nodes import reachable
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "coordinator_keys", Refusal.ELEMENT)
 TRANSACTIONS = Check(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "coordinator_keys", Refusal.ELEMENT)
@@ -81,20 +84,22 @@ async def handle(context: Context, request: messages.FindCoordinatorRequest) -> 
 async def _find(context: Context, kind: int, key: str) -> messages.FindCoordinatorResponse.Coordinator:
     c = messages.FindCoordinatorResponse.Coordinator
     try:
-        await _check(context, kind, key)
+        found = await _coordinator(context, kind, key)
     except ApiError as error:
         without_text = (Errors.COORDINATOR_NOT_AVAILABLE, GROUPS.code, TRANSACTIONS.code)
         has_no_text = error.code in without_text or (kind == SHARE and error.code != SHARES.code)
         silent = has_no_text and context.version >= SEVERAL_SINCE
         text = "" if silent else default_message(error.code)
         return c(key=key, error_code=error.code, error_message=text, node_id=-1, host="", port=-1)
-    at = context.broker.config.advertised[context.listener]
+    node, at = found
     text = "NONE" if context.version < SEVERAL_SINCE else ""
-    return c(key=key, error_code=0, error_message=text, node_id=context.node_id, host=at.host, port=at.port)
+    return c(key=key, error_code=0, error_message=text, node_id=node.id, host=at.host, port=at.port)
 
 
-async def _check(context: Context, kind: int, key: str) -> None:
-    """Raises ApiError if a key has no coordinator. Creates the topic of the coordinator if it does not exist."""
+async def _coordinator(context: Context, kind: int, key: str) -> tuple[Node, Listener]:
+    """Returns the node that coordinates a key, and its address. Raises ApiError if there is none. Creates the topic of
+    the coordinator if it does not exist.
+    """
     if kind == GROUP:
         GROUPS.require(context, key)
     elif kind == TRANSACTION:
@@ -114,8 +119,11 @@ async def _check(context: Context, kind: int, key: str) -> None:
     await family.create_topic()
     index = family.partition_for(key if share_key is None else share_key)
     partition = broker.partitions.by_name.get((family.topic_name, index))
-    if partition is None or partition.offline:
-        raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
+    if partition is not None and not partition.offline:
+        for node, at in reachable(context):
+            if node.id == partition.leader:
+                return node, at
+    raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
 
 
 def _share_key(key: str) -> PartitionKey | None:

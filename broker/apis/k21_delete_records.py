@@ -80,7 +80,7 @@ def _delete(
 ) -> None:
     """ApiError."""
     broker = context.broker
-    partition = broker.partitions.get(topic, answer.partition_index)
+    partition = broker.partitions.led(topic, answer.partition_index)
     log = partition.open_log()
     if not log.settings.is_deleted and log.settings.cleanup_policy:
         raise ApiError(Errors.POLICY_VIOLATION)

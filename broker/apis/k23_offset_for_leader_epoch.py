@@ -72,7 +72,6 @@ def _find_end(
     answer: messages.OffsetForLeaderEpochResponse.EpochEndOffset,
 ) -> None:
     """ApiError."""
-    partition = context.broker.partitions.get(topic, wanted.partition)
-    partition.check_epoch(wanted.current_leader_epoch)
+    partition = context.broker.partitions.led(topic, wanted.partition, wanted.current_leader_epoch)
     log = partition.open_log()
     answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, log.end_offset)

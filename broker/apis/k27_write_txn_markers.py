@@ -65,6 +65,8 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
                 partition = broker.partitions.by_name.get((topic.name, index))
                 if partition is None or partition.offline:
                     later: Later[None] = failed_later(ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION))
+                elif not broker.partitions.leads(partition):
+                    later = failed_later(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
                 else:
                     later = broker.turn.within(
                         broker.config["request.timeout.ms"], broker.transactions.markers.write(partition, batch)

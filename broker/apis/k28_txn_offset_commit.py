@@ -108,6 +108,8 @@ async def _verified(context: Context, transactional_id: str, producer: Producer,
     partition = broker.partitions.by_name.get((broker.groups.topic_name, index))
     if partition is None:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
+    if not broker.partitions.leads(partition):
+        raise ApiError(Errors.NOT_COORDINATOR)
     mode = mode_of(context.version, OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE)
     if mode is not Mode.ADDS and not broker.appender.verifies():
         return None
@@ -118,7 +120,7 @@ async def _verified(context: Context, transactional_id: str, producer: Producer,
     )
     if verification is not None:
         key = (partition.topic, partition.index)
-        refused = await ask_coordinator(broker.transactions, transactional_id, producer, [key], mode)
+        refused = await ask_coordinator(broker.transactions.everywhere, transactional_id, producer, [key], mode)
         if refused:
             raise ApiError(refused[key])
     return verification

@@ -50,15 +50,15 @@ def handle(context: Context, request: messages.DescribeQuorumRequest) -> message
         return r(topics=answers_with_error(context.api, context.version, PARTITIONS, request.topics, unknown))
     broker = context.broker
     partition = broker.metadata.partition
-    now = broker.schedule.now_ms()
+    now, controller = broker.schedule.now_ms(), broker.nodes.first.id
     voter = r.ReplicaState(
-        replica_id=context.node_id,
+        replica_id=controller,
         log_end_offset=partition.end_offset,
         last_fetch_timestamp=now,
         last_caught_up_timestamp=now,
     )
     told = r.PartitionData(
-        leader_id=context.node_id,
+        leader_id=controller,
         leader_epoch=partition.leader_epoch,
         high_watermark=partition.high_watermark,
         current_voters=[voter],
@@ -67,7 +67,5 @@ def handle(context: Context, request: messages.DescribeQuorumRequest) -> message
     if context.version >= DIRECTORIES_SINCE:
         voter.replica_directory_id = broker.log_directories.all[0].id
         at = broker.config.controller_listener
-        response.nodes = [
-            r.Node(node_id=context.node_id, listeners=[r.Listener(name=at.name, host=at.host, port=at.port)])
-        ]
+        response.nodes = [r.Node(node_id=controller, listeners=[r.Listener(name=at.name, host=at.host, port=at.port)])]
     return response

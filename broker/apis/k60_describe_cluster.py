@@ -13,6 +13,7 @@ from ...protocol.errors import ApiError, Errors
 from ..error_places import Place, Text, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
+from ._nodes import controller_id, reachable
 
 OPERATIONS = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
 AUTHORIZATION = (OPERATIONS,)
@@ -43,14 +44,19 @@ def handle(context: Context, request: messages.DescribeClusterRequest) -> messag
         )
     if request.endpoint_type != BROKERS:
         raise ApiError(Errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    config = context.broker.config
-    at = config.advertised[context.listener]
+    nodes = {node.id: (node, at, False) for node, at in reachable(context)}
+    if request.include_fenced_brokers:
+        for node in context.broker.nodes:
+            known = node.address(context.listener)
+            if node.id not in nodes and known is not None:
+                nodes[node.id] = (node, known, True)
     response = r(
         endpoint_type=BROKERS,
         cluster_id=context.broker.cluster_id,
-        controller_id=context.node_id,
+        controller_id=controller_id(context),
         brokers=[
-            r.DescribeClusterBroker(broker_id=context.node_id, host=at.host, port=at.port, rack=config["broker.rack"])
+            r.DescribeClusterBroker(broker_id=node.id, host=at.host, port=at.port, rack=node.rack, is_fenced=is_fenced)
+            for _, (node, at, is_fenced) in sorted(nodes.items())
         ],
     )
     if request.include_cluster_authorized_operations:

@@ -47,7 +47,7 @@ def _partition(context: Context, topic: str, index: int) -> messages.DescribePro
         if context.authorizer is not None:
             check_name(topic)
             TOPICS.require(context, topic)
-        log = context.broker.partitions.get(topic, index).open_log()
+        log = context.broker.partitions.led(topic, index).open_log()
         answer.active_producers = [
             r.ProducerState(
                 producer_id=pid,

@@ -28,7 +28,17 @@ from ..net.context import Context
 from ..replica.fetch_sessions import EMPTY
 from ..share.sessions import SessionKey, ShareSession, TopicPartition, Wanted
 from ..share.share_fetch import ShareFetch, Terms
-from ._share_requests import GROUPS, RENEW_SINCE, TOPICS, acknowledge, check_ids, denied_topics, lock_duration_ms
+from ._nodes import node_endpoints
+from ._share_requests import (
+    GROUPS,
+    RENEW_SINCE,
+    TOPICS,
+    acknowledge,
+    check_ids,
+    denied_topics,
+    leader_of,
+    lock_duration_ms,
+)
 
 if TYPE_CHECKING:
     from ..share.share_fetch import Found
@@ -105,6 +115,7 @@ async def handle(context: Context, request: messages.ShareFetchRequest) -> messa
         if outcome is not None:
             data.acknowledge_error_code, data.acknowledge_error_message = outcome.code, outcome.own_message
     response.responses = _by_topic(topics)
+    _name_leaders(context, response)
     if request.share_session_epoch == FINAL_EPOCH:
         context.broker.share_partitions.end_session(member)
     return response
@@ -191,6 +202,19 @@ async def _fetch(
         ISOLATION_LEVELS[level],
     )
     return found | await ShareFetch(broker.share_partitions, terms, wanted).begin()
+
+
+def _name_leaders(context: Context, response: messages.ShareFetchResponse) -> None:
+    """Names the leaders of partitions that this node does not lead, and their endpoints."""
+    leaders: list[int] = []
+    for topic in response.responses:
+        for data in topic.partitions:
+            codes = (data.error_code, data.acknowledge_error_code)
+            leader = leader_of(context, bytes(topic.topic_id), data.partition_index, codes)
+            if leader is not None:
+                data.current_leader.leader_id, data.current_leader.leader_epoch = leader
+                leaders.append(leader[0])
+    response.node_endpoints = node_endpoints(context, messages.ShareFetchResponse.NodeEndpoint, leaders)
 
 
 def _told(session: ShareSession | None, fetched: Found) -> Found:

@@ -14,7 +14,8 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..net.context import Context
-from ._share_requests import GROUPS, TOPICS, acknowledge, check_ids, denied_topics, lock_duration_ms
+from ._nodes import node_endpoints
+from ._share_requests import GROUPS, TOPICS, acknowledge, check_ids, denied_topics, leader_of, lock_duration_ms
 
 AUTHORIZATION = (GROUPS, TOPICS)
 ERRORS = (
@@ -57,12 +58,21 @@ async def handle(context: Context, request: messages.ShareAcknowledgeRequest) ->
     except ApiError as error:
         return r(error_code=error.code)
     topics: dict[bytes, messages.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}
+    leaders: list[int] = []
     denied = await denied_topics(context, request)
     for (topic_id, index), outcome in (await acknowledge(context, request, key, denied)).items():
         out = r.PartitionData(partition_index=index)
         if outcome is not None:
             outcome.put_into(out, with_default=False)
+            leader = leader_of(context, topic_id, index, (outcome.code,))
+            if leader is not None:
+                out.current_leader.leader_id, out.current_leader.leader_epoch = leader
+                leaders.append(leader[0])
         topics.setdefault(topic_id, r.ShareAcknowledgeTopicResponse(topic_id=topic_id)).partitions.append(out)
     if request.share_session_epoch == FINAL_EPOCH:
         sharing.end_session(key)
-    return r(responses=list(topics.values()), acquisition_lock_timeout_ms=lock_duration_ms(context, key.group_id))
+    return r(
+        responses=list(topics.values()),
+        acquisition_lock_timeout_ms=lock_duration_ms(context, key.group_id),
+        node_endpoints=node_endpoints(context, r.NodeEndpoint, leaders),
+    )

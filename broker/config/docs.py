@@ -143,6 +143,10 @@ OWN_DOCS = {
         "`frames`: the trace has the bytes of each frame, in base64, but not of those with secrets; `secrets`: of all."
     ),
     "ottla.trace.topic": "The topics whose requests the trace has, with `*` for any text; all requests by default.",
+    "ottla.nodes": "How many nodes the process has: each has an id, listeners and leaders of its own; the ids and the "
+    "ports follow those of the first. `--nodes` sets it.",
+    "ottla.nodes.racks": "The racks of the nodes, in the order of their ids; if they are fewer, they are repeated. "
+    "Without them every node has `broker.rack`.",
     "ottla.seed.file": "A YAML file with topics, records and users that the broker creates at start.",
     "ottla.users": (
         "Users of SASL listeners: `alice:alice-secret; bob:bob-secret:SCRAM-SHA-512`; all mechanisms that take "

@@ -114,8 +114,19 @@ def _settle_defaults(config: Config) -> None:
             config.values[interval] = max(
                 config.values[interval], config.values[f"group.{kind}.min.assignment.interval.ms"]
             )
+    nodes = config.values["ottla.nodes"]
+    if nodes > 1:
+        for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+            _default(config, f"{topic}.replication.factor", min(nodes, 3))
+        for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+            _default(config, f"{topic}.min.isr", 2 if nodes > 2 else 1)
     if "node.id" not in config.given and "broker.id" in config.given:
         config.values["node.id"] = config.values["broker.id"]
+
+
+def _default(config: Config, name: str, value: int) -> None:
+    if name not in config.given:
+        config.values[name] = value
 
 
 def _read_users(config: Config) -> None:

@@ -7,6 +7,7 @@ broker's image (`commits`); only then are the replies sent that waited for them.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from ...protocol.structs import Struct
 from ...storage.flush import FlushJob
 from ...storage.log import Log
 from .. import bugs
+from ..config.nodes import Node, Nodes
 from ..later import Later
 from ..replica.directories import DirectoryError, LogDirectories
 from ..replica.partition import Partition
@@ -94,13 +96,22 @@ class _Writer:
 class MetadataController:
     """The metadata of this broker: the controller, its log, and the committed image."""
 
-    def __init__(self, turn: Turn, settings: Settings, log_directories: LogDirectories, policies: Policies) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        settings: Settings,
+        log_directories: LogDirectories,
+        policies: Policies,
+        nodes: Nodes,
+        chance: random.Random,
+    ) -> None:
         self.turn = turn
         self.schedule = turn.schedule
         self.config = config = settings.config
         self.image = settings.image
         self.log_directories = log_directories
         self.policies = policies
+        self.nodes = nodes
         self.partition = Partition(CLUSTER_METADATA, 0, TOPIC_ID, 0)
         self.commits = Commits(turn, self.image, self.partition, self._applied)
         self.partition.on_committed = self.commits.committed
@@ -108,7 +119,7 @@ class MetadataController:
         defaults = Defaults(
             config["num.partitions"], config["default.replication.factor"], config.topic_defaults(), settings.value
         )
-        self.controller = Controller(timeline, defaults, log_directories.new_id)
+        self.controller = Controller(timeline, defaults, log_directories.new_id, chance.randrange)
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{DIRECTORY}: {name}", bug)
         self.runtime.on_failed = lambda: turn.fatal("the metadata in memory is not what its log says")
@@ -220,35 +231,32 @@ class MetadataController:
         self.commits.begin_at(log.end_offset)
 
     def _register(self) -> None:
-        config, directory_ids = self.config, tuple(d.id for d in self.log_directories.online)
         log = self.partition.open_log()
         self.broker_epoch = log.end_offset + 1
+        requests = [self.registration(node, self.broker_epoch + number) for number, node in enumerate(self.nodes)]
+        offline = self._offline_at_start()
+        self._write_at_start(lambda: self.controller.register_brokers(requests, self._controller_record(), offline))
+        log.flush_now()
+        self.flushed.note(log.end_offset)
+        self.partition.advance(log.end_offset)
+
+    def registration(self, node: Node, epoch: int) -> BrokerState:
+        """Returns what a node registers with; `epoch` is the offset of the record."""
+        config = node.config
         endpoints = tuple(
             Endpoint(one.name, one.host, one.port, config.security_protocol(one.name))
             for one in config.advertised.values()
         )
-        request = BrokerState(
-            config.node_id,
-            self.broker_epoch,
-            self.log_directories.new_id(),
-            endpoints,
-            config["broker.rack"],
-            False,
-            False,
-            directory_ids,
-        )
-        offline = self._offline_at_start()
-        self._write_at_start(lambda: self.controller.register_broker(request, self._controller_record(), offline))
-        log.flush_now()
-        self.flushed.note(log.end_offset)
-        self.partition.advance(log.end_offset)
+        directories = tuple(one.node_ids[node.id] for one in self.log_directories.online)
+        incarnation = self.log_directories.new_id()
+        return BrokerState(node.id, epoch, incarnation, endpoints, node.rack, False, False, directories)
 
     def _offline_at_start(self) -> set[tuple[bytes, int]]:
         """The partitions that can only be in a log directory that failed."""
         directories = self.log_directories
         if len(directories.online) == len(directories.all):
             return set()
-        ids = {one.id for one in directories.online}
+        ids = frozenset[bytes]().union(*(one.ids for one in directories.online))
         held = {tp for one in directories.online for tp in partition_directories(directories.files, one)}
         return {
             key
@@ -298,8 +306,8 @@ class MetadataController:
 
         def write() -> None:
             if not self.turn.stopped and not self.log_directories.all[0].failed:
-                left = [one.id for one in self.log_directories.online]
-                self.submit(lambda: self.controller.directory_failed(self.config.node_id, left, lost))
+                left = {node.id: [one.node_ids[node.id] for one in self.log_directories.online] for node in self.nodes}
+                self.submit(lambda: self.controller.directory_failed(left, lost))
 
         self.turn.soon(write)
 
@@ -391,9 +399,9 @@ class MetadataController:
         self.snapshots.take_if_due()
 
     def stop(self) -> None:
-        """Fences the node, as Kafka's controller does when a node stops, and closes the log."""
+        """Fences the nodes, as Kafka's controller does when a node stops, and closes the log."""
         if self.runtime.state is State.ACTIVE and self.broker_epoch >= 0:
-            self._write_now(lambda: self.controller.fence_broker(self.config.node_id))
+            self._write_now(lambda: self.controller.stop_brokers([node.id for node in self.nodes]))
         self.runtime.close()
         log, self.partition.log = self.partition.log, None
         if log is not None:

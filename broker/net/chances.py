@@ -37,8 +37,8 @@ class Chances:
             if value[0] >> 2 != 0x3E:
                 return bytes(value)
 
-    def port(self, listener: Listener) -> int:
-        """Returns the port to bind, 0 for any that is free."""
+    def port(self, listener: Listener, node: int) -> int:
+        """Returns the port to bind for a node, 0 for any that is free. `node`: its number, from 0."""
         return listener.port
 
 
@@ -54,12 +54,12 @@ class Seeded(Chances):
         before = files.read(path) if files.exists(path) else b""
         self.random = random.Random(sha256(b"%d:%s" % (self._seed, before)).digest()).randbytes
 
-    def port(self, listener: Listener) -> int:
+    def port(self, listener: Listener, node: int) -> int:
         """A port that may be any follows from the seed too, because the metadata contains it."""
         if listener.port:
             return listener.port
         digest = sha256(f"{self._seed}:{listener.name}".encode()).digest()
-        return PORTS_FROM + int.from_bytes(digest[:4], "big") % PORTS
+        return PORTS_FROM + (int.from_bytes(digest[:4], "big") + node) % PORTS
 
 
 def chances(config: Config, files: Files) -> Chances:

@@ -90,15 +90,23 @@ class Connection(asyncio.BufferedProtocol):
         "dispatcher",
         "held_bytes",
         "last_active_ms",
+        "own_dispatcher",
         "peer",
         "transport",
     )
 
-    def __init__(self, server: Listening, listener: str, security_protocol: SecurityProtocol) -> None:
+    def __init__(
+        self,
+        server: Listening,
+        listener: str,
+        security_protocol: SecurityProtocol,
+        dispatcher: Dispatcher | None = None,
+    ) -> None:
         self._server = server
         self._listener = listener
         self._security_protocol = security_protocol
-        self.dispatcher: Dispatcher = server.dispatcher
+        self.own_dispatcher: Dispatcher = dispatcher or server.dispatcher  # of the node
+        self.dispatcher = self.own_dispatcher
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.peer: Peer = cast(Peer, None)
         self._private: bytearray | None = None

@@ -18,7 +18,6 @@ from ..broker_schedule import BrokerSchedule
 from ..client_activity import ClientActivity
 from ..config.config import Config, ConfigError, ScenarioError, SeedError
 from ..config.lab_clock import MACHINE
-from ..config.listener_values import Listener
 from ..later import drive
 from ..limits import BUFFERED_BYTES
 from ..machine import Machine
@@ -29,6 +28,7 @@ from .chances import chances
 from .connection import Connection, SharedBuffer
 from .connection_counts import ConnectionCounts
 from .dispatch import Dispatcher
+from .listeners import Listeners, PortTaken
 from .logs import Logs
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from .tls import Share
 
 logger = logging.getLogger("ottla.kafka.network.SocketServer")
-BACKLOG = 1024
 SWEEP_MS = 1000
 WARM_AFTER_SECONDS = 0.1
 WARM_STEP_SECONDS = 0.01
@@ -53,10 +52,6 @@ EXIT_PORT_TAKEN = 3
 EXIT_LOCKED = 4
 EXIT_DIRECTORY = 5
 EXIT_FAILED = 6
-
-
-class PortTaken(Exception):
-    """The address of a listener is in use or not available."""
 
 
 class Server:
@@ -86,7 +81,7 @@ class Server:
         self.buffered_bytes_max: int = config["ottla.buffered.bytes.max"]
         self.stopping = asyncio.Event()
         self.failure: str | None = None
-        self._servers: list[asyncio.Server] = []
+        self.listeners = Listeners(self, self.dispatcher)
         self.lab: LabServer | None = None
         self._ends: list[Callable[[], None]] = []
         self._seam: Seam | None = None  # made with the first interceptor
@@ -112,11 +107,8 @@ class Server:
         """Binds the listeners and the lab, opens the data and starts to serve.
         Raises PortTaken, DirectoryError or OSError.
         """
-        listeners = self.config.listeners
         try:
-            for one in listeners:
-                await self._bind(one)
-            self._note_ports(listeners)
+            await self.listeners.bind()
             if self.config["ottla.lab.port"] >= 0:
                 await self._bind_lab()
             if self.config["ottla.trace"]:
@@ -127,8 +119,7 @@ class Server:
             raise
         self._start_tls()
         self.counts.load()
-        for server in self._servers:
-            await server.start_serving()
+        await self.listeners.serve()
         if self.lab is not None:
             await self.lab.serve()
         self.broker.turn.every(lambda: SWEEP_MS, self._close_idle)
@@ -137,29 +128,12 @@ class Server:
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
         self._loop.call_later(WARM_AFTER_SECONDS, self._warm, warming.steps(self.dispatcher.apis))
 
-    async def _bind(self, listener: Listener) -> None:
-        host = listener.host or "127.0.0.1"
-        try:
-            server = await self._loop.create_server(
-                self._accepting(listener),
-                host,
-                self.chances.port(listener),
-                backlog=BACKLOG,
-                start_serving=False,
-            )
-        except (OSError, UnicodeError) as error:
-            raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
-        self._servers.append(server)
+    def tls_share(self) -> Share:
+        """Returns what the listeners with TLS share."""
+        from .tls import Share
 
-    def _accepting(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
-        """Returns a function that makes the protocol of a new connection."""
-        name, protocol, tls = listener.name, self.config.security_protocol(listener.name), self.broker.tls
-        if not protocol.has_tls:
-            return lambda: Connection(self, name, protocol)
-        from .tls import Share, TlsConnection
-
-        share = self._tls_share = self._tls_share or Share(self._loop)
-        return lambda: TlsConnection(self, share, tls[name], Connection(self, name, protocol))
+        self._tls_share = self._tls_share or Share(self._loop)
+        return self._tls_share
 
     async def _bind_lab(self) -> None:
         from ..lab.server import LabServer
@@ -178,10 +152,8 @@ class Server:
         if LAB not in self.broker.tls:
             return None
         from .lab_tls import over_tls
-        from .tls import Share
 
-        share = self._tls_share = self._tls_share or Share(self._loop)
-        return partial(over_tls, self, share, self.broker.tls[LAB])
+        return partial(over_tls, self, self.tls_share(), self.broker.tls[LAB])
 
     def _start_trace(self) -> None:
         """Starts the trace that the configuration asks for. Raises ConfigError."""
@@ -191,19 +163,9 @@ class Server:
         at_start.start(self.lab.lab if self.lab is not None else Lab(self))
 
     def _close_listeners(self) -> None:
-        for server in self._servers:
-            server.close()
+        self.listeners.close()
         if self.lab is not None:
             self.lab.stop()
-
-    def _note_ports(self, listeners: list[Listener]) -> None:
-        """Port 0 means any free port: the port that was bound is advertised."""
-        given = []
-        for listener, server in zip(listeners, self._servers, strict=True):
-            port = server.sockets[0].getsockname()[1]
-            given.append(f"{listener.name}://{listener.host or '127.0.0.1'}:{port}")
-        self.config.values["listeners"] = [*given, str(self.config.controller_listener)]
-        self.config.values["controller.listener.names"] = [self.config.controller_listener.name]
 
     def _fatal(self, reason: str) -> None:
         self.failure = reason
@@ -232,10 +194,10 @@ class Server:
         """Returns the dispatcher that serves a new connection first."""
         peer = connection.peer
         if not peer.security_protocol.has_sasl:
-            return self.dispatcher
+            return connection.own_dispatcher
         from .sasl_gate import SaslGate
 
-        return SaslGate(self.dispatcher, self.broker.sasl[peer.listener], peer, connection.serve_by)
+        return SaslGate(connection.own_dispatcher, self.broker.sasl[peer.listener], peer, connection.serve_by)
 
     def connected(self, connection: Connection) -> bool:
         """Whether a new connection may stay: some descriptors are reserved for files."""
@@ -282,11 +244,13 @@ class Server:
 
             self._seam = Seam(self)
         self._seam.add(one)
+        self.listeners.share_seam()
 
     def release(self, one: Attached) -> None:
         """Removes an interceptor or a watcher."""
         if self._seam is not None:
             self._seam.remove(one)
+            self.listeners.share_seam()
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Calls when the server has ended and no thread works any more."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
@@ -66,6 +67,17 @@ class LogDirectory:
     jobs: int = 0  # checkpoint jobs that were made
     written: dict[str, int] = field(default_factory=dict)  # the job that wrote each checkpoint last
     writing: threading.Lock = field(default_factory=threading.Lock)
+    node_ids: dict[int, bytes] = field(default_factory=dict)  # by node: those of a partition's replicas
+
+    @property
+    def ids(self) -> frozenset[bytes]:
+        return frozenset((self.id, *self.node_ids.values()))
+
+    def share_among(self, nodes: Iterable[int], first: int) -> None:
+        """Gives each node an id of the directory, which it shares with the others; the first one has the real id."""
+        for node in nodes:
+            derived = sha256(self.id + node.to_bytes(4, "big")).digest()[:16]
+            self.node_ids[node] = self.id if node == first else derived
 
     def has_saved(self, topic: str, index: int) -> bool:
         """Whether the checkpoints may have offsets of a partition."""
@@ -274,9 +286,11 @@ class LogDirectories:
         new_id: Callable[[], bytes],
         metrics: Metrics,
         sparsely: SparseLog,
+        nodes: Iterable[int],
     ) -> None:
         self.turn = turn
         self.config = config
+        self.nodes = tuple(nodes)
         self.files = files
         self.new_id = new_id
         self.metrics = metrics
@@ -295,6 +309,8 @@ class LogDirectories:
         wanted = config["ottla.cluster.id"] or None
         salvage = config["ottla.recovery"] == "salvage"
         self.all, cluster_id = open_directories(self.files, paths, config.node_id, wanted, self.new_id, salvage)
+        for directory in self.all:
+            directory.share_among(self.nodes, config.node_id)
         return cluster_id
 
     @property

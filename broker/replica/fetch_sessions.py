@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any
 
+from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FIRST_EPOCH, INITIAL_EPOCH
@@ -373,7 +374,7 @@ def _tell(fetch: Fetch, entry: Entry, data: messages.FetchResponse.PartitionData
         and partition is not None
         and fetch.tells_leaders
     ):
-        data.current_leader.leader_id = fetch.partitions.node_id
+        data.current_leader.leader_id = NO_LEADER if partition.leader is None else partition.leader
         data.current_leader.leader_epoch = partition.leader_epoch
 
 
@@ -390,7 +391,7 @@ def _read(
     data.aborted_transactions = None
     if is_replica:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
-    partition.check_epoch(entry.current_leader_epoch)
+    fetch.partitions.check_led(partition, entry.current_leader_epoch)
     log = partition.open_log()
     diverging = entry.last_fetched_epoch >= 0 and _diverges(log, entry, data)
     if not diverging:

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from ...coordinator.metadata.state import NO_LEADER
+from ...coordinator.metadata.state import Partition as PartitionState
 from ...protocol.buffers import WritableData
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
@@ -58,6 +60,8 @@ class Partition:
         self.index = index
         self.topic_id = topic_id
         self.leader_epoch = leader_epoch
+        self.leader: int | None = None  # the node; None before the metadata is known
+        self.replicas: tuple[int, ...] = ()
         self.log: Log | None = None
         self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
         self.offline = False
@@ -73,6 +77,16 @@ class Partition:
         self.waiters: dict[Waiter, None] = {}
         self.on_committed: Callable[[int], None] | None = None  # the coordinator on this partition
         self.told_to = 0  # the last high watermark that `on_committed` got
+
+    def follow(self, state: PartitionState) -> bool:
+        """Takes over who leads, from the metadata; returns whether the leader's epoch has changed."""
+        has_moved = state.leader_epoch != self.leader_epoch
+        self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
+        return has_moved
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_LEADER
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index}, {self.high_watermark}..{self.end_offset})"

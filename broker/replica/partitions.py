@@ -19,7 +19,6 @@ class Partitions:
     def __init__(self, image: MetadataState, log_directories: LogDirectories) -> None:
         self.image = image
         self.log_directories = log_directories
-        self.node_id = log_directories.config.node_id
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[bytes, int], Partition] = {}
         self.directory_of: dict[Partition, LogDirectory] = {}
@@ -31,6 +30,27 @@ class Partitions:
         found = self.by_name.get((topic, index))
         if found is None or found.topic_id not in self.image.topic_names:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    def led(self, topic: str, index: int, current_leader_epoch: int = -1) -> Partition:
+        """Returns a partition that a client may use here. Raises ApiError, also if its leader epoch is wrong."""
+        found = self.get(topic, index)
+        self.check_led(found, current_leader_epoch)
+        return found
+
+    def leads(self, partition: Partition) -> bool:
+        """Whether requests for a partition are served here."""
+        return True
+
+    def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
+        """Raises ApiError if the client's leader epoch is wrong, or if this node does not lead the partition."""
+        partition.check_epoch(current_leader_epoch)
+
+    def of_node(self, node_id: int) -> PartitionsOfNode:
+        """Returns the partitions as the connections of one node see them."""
+        found = PartitionsOfNode.__new__(PartitionsOfNode)
+        vars(found).update(vars(self))
+        found.node_id = node_id
         return found
 
     def add(self, partition: Partition, directory: LogDirectory) -> None:
@@ -75,3 +95,19 @@ class Partitions:
         directory.recovery_points[partition.topic, partition.index] = partition.open_log().recovery_point
         job = directories.checkpoint_job(directory, RECOVERY_POINTS)
         directories.store(self.log_directories.files, directory, job)
+
+
+class PartitionsOfNode(Partitions):
+    """The partitions of the cluster for the connections of one node, which serves those that it leads."""
+
+    node_id: int
+
+    def leads(self, partition: Partition) -> bool:
+        return partition.leader == self.node_id
+
+    def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
+        if self.node_id not in partition.replicas:  # it does not know the epoch either
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+        partition.check_epoch(current_leader_epoch)
+        if partition.leader != self.node_id:
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 
 from ...coordinator.metadata.delta import MetadataDelta
@@ -65,6 +65,7 @@ class ReplicaManager:
         partitions: Partitions,
         policies: Policies,
         metrics: Metrics,
+        nodes: Iterable[int],
     ) -> None:
         self.turn = turn
         self.schedule = turn.schedule
@@ -72,6 +73,7 @@ class ReplicaManager:
         self.log_directories = log_directories
         self.partitions = partitions
         self.policies = policies
+        self.nodes = frozenset(nodes)
         self.opened: Callable[[Partition], None] = _nothing
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
@@ -102,7 +104,7 @@ class ReplicaManager:
         }
         for topic in image.topics.values():
             for state in image.partitions_of(topic.id):
-                if self.settings.config.node_id in state.replicas:
+                if not self.nodes.isdisjoint(state.replicas) or self._is_found(topic.name, state.index):
                     self._add(topic.name, state)
         set_aside_strays(self.log_directories, self.partitions.home)
         self.removal.find()
@@ -120,6 +122,7 @@ class ReplicaManager:
 
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:
         partition = Partition(topic, state.index, state.topic_id, state.leader_epoch)
+        partition.follow(state)
         directory = self._directory_for(state, topic, created)
         self.partitions.add(partition, directory)
         self._configure(partition)
@@ -132,6 +135,10 @@ class ReplicaManager:
         self._opening.append(steps)
         return partition
 
+    def _is_found(self, topic: str, index: int) -> bool:
+        """Whether a log directory has a partition, which may be of a node that is not configured any more."""
+        return any((topic, index) in found for found in self._found.values())
+
     def _directory_for(self, state: PartitionState, topic: str, created: bool) -> LogDirectory:
         """Returns the log directory of a partition: the one that the metadata names, unless only another one
         contains the partition. A new partition gets the directory with the fewest partitions.
@@ -139,7 +146,7 @@ class ReplicaManager:
         A partition that no usable directory contains may be in a directory that failed.
         """
         usable = self.log_directories.online or self.log_directories.all
-        named = [d for d in usable if d.id in state.directories]
+        named = [d for d in usable if not d.ids.isdisjoint(state.directories)]
         for directory in (*named, *usable):
             if (topic, state.index) in self._found.get(directory.path, ()):
                 return directory
@@ -259,7 +266,7 @@ class ReplicaManager:
 
     def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:
         """A generator; each step removes, configures or adds a partition."""
-        image, node = self.partitions.image, self.settings.config.node_id
+        image = self.partitions.image
         was_saved = False
         for topic in delta.removed:
             for index in range(topic.partitions):
@@ -275,17 +282,29 @@ class ReplicaManager:
         for key in delta.changed_partitions:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
-                partition.leader_epoch = state.leader_epoch
+                self._follow(partition, state)
+                yield
         yield from self._configure_what_changed(delta)
         for key in delta.new_partitions:
             state = image.partitions.get(key)  # None if this is a retry, and a later commit has removed the topic
-            if state is not None and key not in self.partitions.by_id and node in state.replicas:
+            if state is not None and key not in self.partitions.by_id and not self.nodes.isdisjoint(state.replicas):
                 self._add(image.topic_names[state.topic_id], state, created=True)
                 yield
         if self._leaving:
             self.turn.background(in_steps(self.turn, self._retire_all(), FILES_STEP))
         if self._opening and not self._opens_later:
             self._open_some()
+
+    def _follow(self, partition: Partition, state: PartitionState) -> None:
+        """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
+        if not partition.follow(state) or partition.log is None:
+            return
+        self.closed(partition)
+        partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
+        partition.disturb()
+        if partition.has_leader:
+            partition.log.assign_epoch(partition.leader_epoch, partition.end_offset)
+            bugs.guarded(f"the new leader of {partition.name}", self.opened, partition)
 
     def _configure_what_changed(self, delta: MetadataDelta) -> Iterator[None]:
         if delta.changes_all_topics:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from ...coordinator.hashing import partition_for
 from ...coordinator.lifecycle import State
@@ -257,6 +258,19 @@ class ShardHosts(Generic[S]):
         self.failed_loads: dict[int, int] = {}  # consecutive failures by partition
         self.times = EventTimes()
         self.begin: Callable[[ShardHost[S]], None] = ShardHost.begin  # the lab may delay it
+        self._everywhere: Self | None = None
+
+    def of_node(self, partitions: Partitions) -> Self:
+        """Returns the coordinators as the connections of one node see them: only those on partitions that it leads."""
+        found = copy(self)
+        found.partitions = partitions
+        found._everywhere = self
+        return found
+
+    @property
+    def everywhere(self) -> Self:
+        """The coordinators of all nodes."""
+        return self if self._everywhere is None else self._everywhere
 
     # environment of the shards
 
@@ -361,14 +375,19 @@ class ShardHosts(Generic[S]):
         host = self.hosts.get(index)
         if host is None:
             partition = self.partitions.by_name.get((self.topic_name, index))
-            if partition is None or partition.offline or partition.log is not None:
+            if partition is None or partition.offline or partition.log is not None or not self._leads(partition):
                 raise ApiError(Errors.NOT_COORDINATOR)
             if partition.opening is not None:
                 partition.open_log()
                 host = self.hosts.get(index)
             if host is None:
                 raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
+        elif not self._leads(host.partition):
+            raise ApiError(Errors.NOT_COORDINATOR)
         return host
+
+    def _leads(self, partition: Partition) -> bool:
+        return self.partitions.leads(partition)
 
     def host(self, key: Any) -> ShardHost[S]:
         """Returns the shard that coordinates a key. Raises ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -390,13 +409,20 @@ class ShardHosts(Generic[S]):
         """
         for index in range(self.partition_count):
             partition = self.partitions.by_name.get((self.topic_name, index))
-            if partition is not None and partition.opening is not None:
+            if partition is not None and partition.opening is not None and self._leads(partition):
                 partition.opening()
                 await self.turn.next()
+
+    def _indexes(self) -> Iterator[int]:
+        """Yields the partitions of the topic whose coordinators are here."""
+        for index in range(self.partition_count):
+            partition = self.partitions.by_name.get((self.topic_name, index))
+            if partition is None or self._leads(partition):
+                yield index
 
     async def read_all(self, handler: Callable[[S, int], T]) -> list[T]:
         """Runs a handler on every shard. Raises ApiError(COORDINATOR_LOAD_IN_PROGRESS) while one is not loaded."""
         if not self.has_topic:
             return []
         await self.open_all()
-        return [self.host_at(index).read(handler) for index in range(self.partition_count)]
+        return [self.host_at(index).read(handler) for index in self._indexes()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ...coordinator.metadata.delta import MetadataDelta
@@ -59,9 +60,7 @@ class SharePartitionManager:
         self.states = states
         self.partitions: dict[PartitionKey, SharePartitionLeader] = {}
         self._of_group: dict[str, dict[PartitionKey, SharePartitionLeader]] = {}
-        self.sessions = ShareSessions(
-            lambda: settings.value("group.share.max.share.sessions"), self.release, self._emptied
-        )
+        self.sessions = self._new_sessions()
         self.acknowledged: Counter[int] = Counter()  # records by the type of their acknowledgement
         self.load_ms = Summary()  # of share-partitions
         self.acquire_ms: dict[str, Summary] = {}  # by group: how long fetches waited for records
@@ -69,9 +68,22 @@ class SharePartitionManager:
         self.acquire_ratio: dict[str, Summary] = {}
         self._persister: Persister | None = None
         self._dead_letters: DeadLetters | None = None
+        self._everywhere = self
+
+    def of_node(self, partitions: Partitions) -> SharePartitionManager:
+        """Returns the share-partitions as the connections of one node see them, with sessions of its own."""
+        found = copy(self)
+        found.logs = partitions
+        found.sessions = found._new_sessions()
+        return found
+
+    def _new_sessions(self) -> ShareSessions:
+        return ShareSessions(lambda: self.settings.value("group.share.max.share.sessions"), self.release, self._emptied)
 
     @property
     def persister(self) -> Persister:
+        if self._everywhere is not self:
+            return self._everywhere.persister
         if self._persister is None:
             from .persister import persister
 
@@ -80,6 +92,8 @@ class SharePartitionManager:
 
     @property
     def dead_letters(self) -> DeadLetters:
+        if self._everywhere is not self:
+            return self._everywhere.dead_letters
         if self._dead_letters is None:
             from .dead_letters import DeadLetters
 
@@ -107,16 +121,25 @@ class SharePartitionManager:
             partition = self.logs.by_id.get((key.topic_id, key.partition))
             if partition is None:
                 raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            self._check_led(partition)
             partition.open_log()
-            found = self.partitions[key] = SharePartitionLeader(self, key, partition)
+            found = self.partitions[key] = SharePartitionLeader(self._everywhere, key, partition)
             self._of_group.setdefault(key.group_id, {})[key] = found
+        else:
+            self._check_led(found.partition)
         return found
+
+    def _check_led(self, partition: Partition) -> None:
+        if not self.logs.leads(partition):
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
 
     def acknowledge(
         self, key: PartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> Later[None]:
         """Completes when the acknowledgements of a member are written. Fails with ApiError."""
-        found = self.partitions.get(key)
+        partition, found = self.logs.by_id.get((key.topic_id, key.partition)), self.partitions.get(key)
+        if partition is not None and not self.logs.leads(partition):
+            return failed(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         if found is None:
             return failed(
                 ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, default_message(Errors.UNKNOWN_TOPIC_OR_PARTITION))
@@ -183,7 +206,8 @@ class SharePartitionManager:
 
     def _emptied(self, group_id: str) -> None:
         for shared in list(self._of_group.get(group_id, {}).values()):
-            self.remove(shared)
+            if self.logs.leads(shared.partition):
+                self.remove(shared)
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Does nothing without share groups: then there are no sessions and no share-partitions."""

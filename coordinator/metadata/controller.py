@@ -6,8 +6,9 @@ Ids, time and configuration are arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 from ...protocol import messages
@@ -17,7 +18,9 @@ from ...protocol.structs import Struct
 from ..shard import Packed, Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
+from .elections import Terms, changed, terms_of
 from .new_partitions import NewPartitions
+from .placement import Chance, Placer
 from .state import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -64,11 +67,11 @@ class Defaults:
 class Controller:
     """Implements `Shard` for `__cluster_metadata`."""
 
-    def __init__(self, timeline: Timeline, defaults: Defaults, new_id: Callable[[], bytes]) -> None:
+    def __init__(self, timeline: Timeline, defaults: Defaults, new_id: Callable[[], bytes], chance: Chance) -> None:
         self.state = MetadataState(lambda: TimelineDict(timeline))
         self.defaults = defaults
         self.new_id = new_id
-        self.assigned = 0  # where the round-robin placement of the next topic begins
+        self.chance = chance
 
     # the shard
 
@@ -86,81 +89,91 @@ class Controller:
 
     # brokers
 
-    def usable_brokers(self) -> list[Broker]:
-        return sorted((b for b in self.state.brokers.values() if not b.fenced), key=lambda b: b.id)
+    def is_active(self, node: int) -> bool:
+        """Whether a node is registered and may lead."""
+        found = self.state.brokers.get(node)
+        return found is not None and not found.fenced and not found.in_controlled_shutdown
 
-    def register_broker(
+    def register_brokers(
         self,
-        request: Broker,
+        requests: Sequence[Broker],
         controller: messages.RegisterControllerRecord,
         offline: Container[tuple[bytes, int]] = (),
     ) -> Result:
-        """Registers a node again, unfenced, and makes it the leader of its partitions, except of those `offline`, by
-        topic id and index: their log directory cannot be used.
+        """Registers the nodes again, unfenced, fences those that are gone, and elects leaders for the partitions that
+        have none, except for those `offline`, by topic id and index: their log directory cannot be used.
         """
-        registered = broker_record(replace(request, fenced=False, in_controlled_shutdown=False))
-        return Result([controller, registered, *self._elections(request.id, offline)])
-
-    def directory_failed(self, node: int, log_dirs: list[bytes], offline: Container[tuple[bytes, int]]) -> Result:
-        """Takes the partitions of a failed log directory from their leader, as Kafka's controller does after a
-        heartbeat that names the directory. `log_dirs`: the ids of those that are left.
-        """
-        epoch = self.state.brokers[node].epoch
-        change = messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=epoch, log_dirs=log_dirs)
-        lost = [
-            _without_leader(partition, (node,))
-            for key, partition in self.state.partitions.items()
-            if key in offline and partition.leader == node
-        ]
-        return Result([change, *lost])
-
-    def fence_broker(self, node: int) -> Result:
-        """Fences a node. The last write of a stopping node,
-        so that the next start need not wait for its session timeout.
-        """
-        epoch = self.state.brokers[node].epoch
-        return Result([messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=epoch, fenced=1)])
-
-    def _elections(self, node: int, offline: Container[tuple[bytes, int]]) -> list[Struct]:
-        changed: list[Struct] = []
+        here = {one.id for one in requests}
+        registered = [broker_record(replace(one, fenced=False, in_controlled_shutdown=False)) for one in requests]
+        gone = [_fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in here and not one.fenced]
+        changes: list[Struct | None] = []
         for key, partition in self.state.partitions.items():
             if key in offline:
-                if partition.leader == node or partition.elr:
-                    changed.append(_without_leader(partition, ()))
-            elif partition.leader == NO_LEADER and node in partition.replicas:
-                changed.append(
-                    messages.PartitionChangeRecord(
-                        partition_id=partition.index,
-                        topic_id=partition.topic_id,
-                        isr=[node],
-                        leader=node,
-                        eligible_leader_replicas=[] if partition.elr else None,
-                        last_known_elr=[] if partition.last_known_elr else None,
-                    )
-                )
-        return changed
+                if partition.leader in here or partition.elr:
+                    changes.append(_without_leader(partition, ()))
+            elif partition.leader not in here and not here.isdisjoint(partition.replicas):
+                left = [one for one in partition.isr if one in here]
+                changes.append(self._change(partition, left, here.__contains__))
+        return Result([controller, *registered, *gone, *filter(None, changes)])
+
+    def directory_failed(self, log_dirs: Mapping[int, list[bytes]], offline: Container[tuple[bytes, int]]) -> Result:
+        """Takes the partitions of a failed log directory from their leaders, as Kafka's controller does after a
+        heartbeat that names the directory. `log_dirs`: the ids of those that are left, by node.
+        """
+        changes = [
+            messages.BrokerRegistrationChangeRecord(
+                broker_id=node, broker_epoch=self.state.brokers[node].epoch, log_dirs=left
+            )
+            for node, left in log_dirs.items()
+        ]
+        lost = [
+            _without_leader(partition, (partition.leader,))
+            for key, partition in self.state.partitions.items()
+            if key in offline and partition.leader in log_dirs
+        ]
+        return Result([*changes, *lost])
+
+    def stop_brokers(self, nodes: Sequence[int]) -> Result:
+        """Fences the nodes when all of them stop. The last write of a stopping process,
+        so that the next start need not wait for session timeouts. The leaders stay for the next start.
+        """
+        brokers = [self.state.brokers[node] for node in nodes]
+        return Result([_fencing(one, fenced=1) for one in brokers if not one.fenced])
+
+    def _change(
+        self, partition: Partition, isr: Sequence[int], may_lead: Callable[[int], bool], lost: Collection[int] = ()
+    ) -> messages.PartitionChangeRecord | None:
+        """Returns the change of a partition whose in-sync replicas become `isr`, by Kafka's rules."""
+        default = Terms(may_lead, int(self.defaults.broker_value("min.insync.replicas") or 1), has_elr=True)
+        return changed(partition, isr, terms_of(self.state, partition, may_lead, default), lost)
 
     # placement
 
-    def place(self, count: int, replication_factor: int, first_index: int = 0) -> list[list[int]]:
-        """Returns the replicas of new partitions: round-robin over the usable brokers."""
-        ids = [b.id for b in self.usable_brokers()]
-        start = self.assigned
-        self.assigned += count
-        return [
-            [ids[(start + first_index + n + r) % len(ids)] for r in range(replication_factor)] for n in range(count)
-        ]
+    def place(self, count: int, replication_factor: int) -> list[list[int]]:
+        """Returns the replicas of new partitions."""
+        placer = Placer(self.state.brokers.values(), self.chance)
+        return [placer.place(replication_factor) for _ in range(count)]
 
-    def new_partitions(self, topic_id: bytes, placed: list[list[int]], first: int = 0) -> NewPartitions:
-        """Returns the partitions of a topic from number `first` on, which have these replicas."""
+    def new_partitions(self, topic_id: bytes, placed: list[list[int]], first: int = 0) -> list[NewPartitions]:
+        """Returns the partitions of a topic from number `first` on, which have these replicas.
+        Raises ApiError(INVALID_REPLICA_ASSIGNMENT) for one whose brokers are all fenced.
+        """
         brokers, new = self.state.brokers, []
-        choices: dict[tuple[int, ...], list[tuple[bytes, ...]]] = {}
+        choices: dict[tuple[int, ...], tuple[list[tuple[bytes, ...]], tuple[int, ...]]] = {}
         for index, replicas in enumerate(map(tuple, placed), first):
             if replicas not in choices:
-                choices[replicas] = [brokers[r].log_dirs or (bytes(16),) for r in replicas]
-            directories = tuple([ids[index % len(ids)] for ids in choices[replicas]])
-            new.append(Partition(topic_id, index, replicas, replicas, replicas[0], 0, 0, directories))
-        return NewPartitions(new)
+                isr = tuple(one for one in replicas if self.is_active(one))
+                choices[replicas] = [brokers[r].log_dirs or (bytes(16),) for r in replicas], isr
+            ids_of, isr = choices[replicas]
+            if not isr:
+                raise ApiError(
+                    Errors.INVALID_REPLICA_ASSIGNMENT,
+                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                    "controlled shutdown.",
+                )
+            directories = tuple([ids[index % len(ids)] for ids in ids_of])
+            new.append(Partition(topic_id, index, replicas, isr, isr[0], 0, 0, directories))
+        return [NewPartitions(list(some)) for _, some in groupby(new, lambda one: len(one.isr))]
 
     # producer ids
 
@@ -171,6 +184,10 @@ class Controller:
             broker_id=node, broker_epoch=broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK
         )
         return Result([record], (first, PRODUCER_ID_BLOCK))
+
+
+def _fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:
+    return messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=fenced)
 
 
 def _without_leader(partition: Partition, eligible: tuple[int, ...]) -> messages.PartitionChangeRecord:

@@ -130,7 +130,7 @@ def _create(
         messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
         for key, value in configs.items()
     ]
-    records.append(controller.new_partitions(topic_id, placed))
+    records += controller.new_partitions(topic_id, placed)
     return records, topic_id, placed
 
 
@@ -159,17 +159,17 @@ def _automatic(controller: Controller, topic: New) -> list[list[int]]:
 
 
 def _check_factor(controller: Controller, factor: int) -> None:
-    usable = controller.usable_brokers()
-    if not usable:
+    registered = controller.state.brokers
+    if not any(map(controller.is_active, registered)):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced.",
         )
-    if factor > len(usable):
+    if factor > len(registered):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {len(usable)} broker(s) are registered or some brokers "
+            f"cannot be reached because only {len(registered)} broker(s) are registered or some brokers "
             "have all their log directories cordoned.",
         )
 
@@ -277,7 +277,7 @@ def create_partitions(
             reply.append((topic.name, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")))
             continue
         try:
-            records.append(_more_partitions(controller, topic, mutate))
+            records += _more_partitions(controller, topic, mutate)
             reply.append((topic.name, None))
         except ApiError as error:
             reply.append((topic.name, error))
@@ -289,7 +289,7 @@ def _additional(state: MetadataState, topic: More) -> int:
     return 0 if known is None else max(topic.count - state.partition_counts[known.id], 0)
 
 
-def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> NewPartitions:
+def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> list[NewPartitions]:
     state = controller.state
     known = state.topics.get(topic.name)
     if known is None:
@@ -317,5 +317,5 @@ def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> New
             check_assignment(controller, replicas, factor)
     else:
         _check_factor(controller, factor)
-        placed = controller.place(more, factor, present)
+        placed = controller.place(more, factor)
     return controller.new_partitions(known.id, placed, present)

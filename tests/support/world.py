@@ -54,7 +54,9 @@ class World:
         self.fatal: list[str] = []
         self.broker.turn.fatal = self.fatal.append
         self.broker.start()
-        self.dispatcher = Dispatcher(self.broker, apis(config["unstable.api.versions.enable"]))
+        served = apis(config["unstable.api.versions.enable"])
+        self.dispatchers = {one.id: Dispatcher(self.broker.of_node(one), served) for one in self.broker.nodes}
+        self.dispatcher = self.dispatchers[config.node_id]
         self.connections: dict[Connection, None] = {}  # none has a socket
         self.seam = Seam(self)
         self.peer = Peer("PLAINTEXT", "127.0.0.1:1")
@@ -64,6 +66,14 @@ class World:
         answer = self._taken(name, version, message, peer or self.peer)
         self.broker.turn.settle()
         return answer
+
+    def at(self, node: int, name: str, version: int, message: Any) -> Any:
+        """Sends a request to a node, and lets time pass until the reply is there."""
+        before, self.dispatcher = self.dispatcher, self.dispatchers[node]
+        try:
+            return self.ask(name, version, message)
+        finally:
+            self.dispatcher = before
 
     def together(self, *requests: tuple[str, int, Any]) -> list[Answer]:
         """Requests of several connections that the broker finds in one turn."""

@@ -1,0 +1,83 @@
+"""The nodes of the cluster: identities over one process.
+
+Each node has an id, a rack and listeners of its own. The first one has the configured ones; each further node has the
+next id, and the ports after those of the node before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .config import Config, as_text
+from .listener_values import Listener
+
+
+class Node:
+    """A node. `config`: the configuration as this node has it; `is_running`: whether its listeners are open."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.id = config.node_id
+        self.is_running = True
+
+    def __repr__(self) -> str:
+        return f"Node({self.id})"
+
+    @property
+    def rack(self) -> str | None:
+        found: str | None = self.config["broker.rack"]
+        return found
+
+    def address(self, listener: str) -> Listener | None:
+        """Returns what the node advertises for clients of a listener; None if it has no such listener."""
+        return self.config.advertised.get(listener)
+
+
+class Nodes:
+    """All nodes of the configuration, in the order of their ids."""
+
+    def __init__(self, config: Config) -> None:
+        count, racks = config["ottla.nodes"], config["ottla.nodes.racks"] or []
+        configs = [config] if count == 1 else [_config_of(config, number, racks) for number in range(count)]
+        self.by_id = {one.id: one for one in map(Node, configs)}
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.by_id.values())
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    @property
+    def first(self) -> Node:
+        return next(iter(self))
+
+
+def _config_of(config: Config, number: int, racks: list[str]) -> Config:
+    """Returns the configuration of the node with this number, from 0."""
+    if racks:
+        config.values["broker.rack"] = racks[0]
+    if not number:
+        return config
+    step = number * len(config.listeners)
+    values = dict(config.values)
+    values["node.id"] = config.node_id + number
+    values["listeners"] = [
+        str(one if one.name == config.controller_listener.name else _moved(one, step)) for one in config.every_listener
+    ]
+    given = dict(config.given)
+    if "advertised.listeners" in given:
+        values["advertised.listeners"] = [str(_moved(one, step)) for one in config.advertised_given]
+        given["advertised.listeners"] = as_text(values["advertised.listeners"])
+    if "node.id" in given:
+        given["node.id"] = str(values["node.id"])
+    if racks:
+        values["broker.rack"] = racks[number % len(racks)]
+    if values["broker.rack"] is not None:
+        given["broker.rack"] = values["broker.rack"]
+    return replace(config, values=values, given=given)
+
+
+def _moved(listener: Listener, step: int) -> Listener:
+    """Returns the listener with a higher port; a listener with any free port stays so."""
+    return replace(listener, port=listener.port + step) if listener.port else listener

@@ -1,0 +1,103 @@
+"""The listeners of the nodes: each node has sockets, a dispatcher and connections of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from ..config.listener_values import Listener
+from ..config.nodes import Node
+from .chances import Chances
+from .connection import Connection, Listening
+from .dispatch import Dispatcher
+
+if TYPE_CHECKING:
+    from .tls import Share
+
+BACKLOG = 1024
+
+
+class PortTaken(Exception):
+    """The address of a listener is in use or not available."""
+
+
+class Owner(Listening, Protocol):
+    """What listeners need of their server."""
+
+    chances: Chances
+
+    def tls_share(self) -> Share: ...
+
+
+class Listeners:
+    """The sockets of all nodes of a server."""
+
+    def __init__(self, server: Owner, dispatcher: Dispatcher) -> None:
+        self._server = server
+        self._nodes = server.broker.nodes
+        self._dispatchers = dict.fromkeys(self._nodes.by_id, dispatcher)
+        self._open: dict[int, list[asyncio.Server]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    # start and stop
+
+    async def bind(self) -> None:
+        """Binds the listeners of all nodes. Raises PortTaken."""
+        for number, node in enumerate(self._nodes):
+            await self._bind_node(node, number)
+
+    async def serve(self) -> None:
+        """Lets clients connect, after the start of the broker."""
+        broker, first = self._server.broker, self._server.dispatcher
+        if len(self._nodes) > 1:
+            for node in self._nodes:
+                made = self._dispatchers[node.id] = Dispatcher(broker.of_node(node), first.apis, first.log)
+                made.seam = first.seam
+            self._server.dispatcher = self._dispatchers[self._nodes.first.id]
+        for servers in self._open.values():
+            for one in servers:
+                await one.start_serving()
+
+    def close(self) -> None:
+        for node_id in list(self._open):
+            self._close(node_id)
+
+    def _close(self, node_id: int) -> None:
+        for one in self._open.pop(node_id, ()):
+            one.close()
+
+    def share_seam(self) -> None:
+        """Lets what looks at requests of the first node look at those of all nodes."""
+        for one in self._dispatchers.values():
+            one.seam = self._server.dispatcher.seam
+
+    async def _bind_node(self, node: Node, number: int) -> None:
+        """Port 0 means any free port: the port that was bound is advertised."""
+        config, given = node.config, []
+        opened = self._open[node.id] = []
+        for one in config.listeners:
+            opened.append(await self._bind(node, one, self._server.chances.port(one, number)))
+            port = opened[-1].sockets[0].getsockname()[1]
+            given.append(f"{one.name}://{one.host or '127.0.0.1'}:{port}")
+        config.values["listeners"] = [*given, str(config.controller_listener)]
+        config.values["controller.listener.names"] = [config.controller_listener.name]
+
+    async def _bind(self, node: Node, listener: Listener, port: int) -> asyncio.Server:
+        host = listener.host or "127.0.0.1"
+        accepting = self._accepting(node, listener)
+        try:
+            return await self._loop.create_server(accepting, host, port, backlog=BACKLOG, start_serving=False)
+        except (OSError, UnicodeError) as error:
+            raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
+
+    def _accepting(self, node: Node, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
+        """Returns a function that makes the protocol of a new connection."""
+        server, dispatchers, name = self._server, self._dispatchers, listener.name
+        protocol, tls = node.config.security_protocol(name), server.broker.tls
+        if not protocol.has_tls:
+            return lambda: Connection(server, name, protocol, dispatchers[node.id])
+        from .tls import TlsConnection
+
+        share = server.tls_share()
+        return lambda: TlsConnection(server, share, tls[name], Connection(server, name, protocol, dispatchers[node.id]))

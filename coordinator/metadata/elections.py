@@ -1,0 +1,107 @@
+"""Elections: how the leader, the in-sync replicas and the eligible ones of a partition change when brokers come and go
+(Kafka's PartitionChangeBuilder, KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from ...protocol import messages
+from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
+
+ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
+
+
+class Kind(Enum):
+    """`PREFERRED`: the first replica, if it may lead; `ONLINE`: the present leader, else the first replica that may
+    lead; `UNCLEAN`: if none may, the first that is alive, although it may not have all committed records.
+    """
+
+    PREFERRED = 0
+    UNCLEAN = 1
+    ONLINE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an election of one partition depends on. `may_lead`: whether a broker is alive."""
+
+    may_lead: Callable[[int], bool]
+    min_isr: int
+    has_elr: bool
+    kind: Kind = Kind.ONLINE
+
+
+def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int], bool], default: Terms) -> Terms:
+    """Returns the terms of a partition: as its topic and the cluster configure them, else those of `default`."""
+    name = state.topic_names[partition.topic_id]
+    own, everywhere = state.config_of(TOPIC, name), state.config_of(BROKER, "")
+    min_isr = own.get("min.insync.replicas", everywhere.get("min.insync.replicas"))
+    unclean = own.get("unclean.leader.election.enable", everywhere.get("unclean.leader.election.enable"))
+    kind = default.kind if unclean is None else Kind.UNCLEAN if unclean == "true" else Kind.ONLINE
+    has_elr = state.features.get(ELIGIBLE_REPLICAS, 0) > 0
+    return Terms(may_lead, default.min_isr if min_isr is None else int(min_isr), has_elr, kind)
+
+
+def changed(
+    partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int] = ()
+) -> messages.PartitionChangeRecord | None:
+    """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this makes
+    necessary; None if nothing changes. `lost`: replicas that may have lost committed records.
+    """
+    elr, last_known = partition.elr, partition.last_known_elr
+    if terms.has_elr:
+        elr, last_known = _eligible(partition, isr, terms, lost)
+    elif not isr:
+        isr = partition.isr
+    leader, is_clean = _elected(partition, isr, elr, terms)
+    if leader not in (partition.leader, NO_LEADER) and leader not in isr:
+        isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
+        last_known = last_known if is_clean else ()
+    if not isr and partition.leader != NO_LEADER:
+        last_known = (partition.leader,)  # who is chosen when no eligible replica comes back
+    record = messages.PartitionChangeRecord(
+        partition_id=partition.index,
+        topic_id=partition.topic_id,
+        isr=list(isr) if tuple(isr) != partition.isr else None,
+        leader=leader if leader != partition.leader else NO_LEADER_CHANGE,
+        eligible_leader_replicas=list(elr) if elr != partition.elr else None,
+        last_known_elr=list(last_known) if last_known != partition.last_known_elr else None,
+    )
+    said = (record.isr, record.eligible_leader_replicas, record.last_known_elr)
+    return None if said == (None, None, None) and record.leader == NO_LEADER_CHANGE else record
+
+
+def _eligible(
+    partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the eligible replicas, which have all committed records, and those that were eligible last."""
+    if len(isr) >= min(terms.min_isr, len(partition.replicas)):
+        return (), ()
+    left = {*partition.elr, *partition.isr}
+    elr = tuple(one for one in sorted(left) if one not in isr and one not in lost)
+    left.update(partition.last_known_elr)
+    return elr, tuple(one for one in sorted(left) if one not in isr and one not in elr)
+
+
+def _elected(partition: Partition, isr: Collection[int], elr: Collection[int], terms: Terms) -> tuple[int, bool]:
+    """Returns the leader, and whether it has all committed records."""
+    replicas, may_lead = partition.replicas, terms.may_lead
+    clean = isr if isr or not terms.has_elr else elr
+    fit = [one for one in replicas if one in clean and may_lead(one)]
+    if terms.kind is Kind.PREFERRED and replicas[0] in fit:
+        return replicas[0], True
+    if partition.leader in fit:
+        return partition.leader, True
+    if fit:
+        return fit[0], True
+    last = partition.last_known_elr
+    if terms.has_elr and not clean and len(last) == 1 and may_lead(last[0]):
+        return last[0], False
+    if terms.kind is Kind.UNCLEAN:
+        for one in replicas:
+            if may_lead(one):
+                return one, False
+    return NO_LEADER, True
