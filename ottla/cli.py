@@ -38,6 +38,8 @@ class Commands(LazyGroup):
         "clock": "clock_commands:clock",
         "group": "group_commands:group",
         "groups": "group_commands:groups",
+        "reset-offsets": "group_commands:reset_offsets",
+        "delete-offsets": "group_commands:delete_offsets",
         "compare": "compare_command:compare",
         "ui": "ui_command:ui",
         "verdict": "verdict_command:verdict",

@@ -1,4 +1,6 @@
-"""`ottla groups` and `ottla group`: groups of a running broker, and the timeline of one, also from a data directory."""
+"""`ottla groups` and `ottla group`: groups of a running broker, and the timeline of one, also from a data directory.
+`ottla reset-offsets` and `ottla delete-offsets` set where groups go on.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ WAITS: Mapping[str, str] = {
 
 
 @lab_command(watch=True)
-@click.option("--type", "kind", default=None, help="Only groups of this kind: classic, consumer or share.")
+@click.option("--type", "kind", default=None, help="Only groups of this kind: classic, consumer, share or streams.")
 @click.option("--state", default=None, help="Only groups in this state, such as Stable.")
 @click.argument("pattern", required=False)
 def groups(lab: Lab, kind: str | None, state: str | None, pattern: str | None) -> Shown:
@@ -63,6 +65,45 @@ def group(lab: Lab, with_timeline: bool, data: str | None, name: str) -> Shown:
         return _shown(events)
     found = lab.group(name)
     return Shown({**found, "timeline": events}, lambda: _group(found, events))
+
+
+@lab_command()
+@click.option("-t", "--topic", required=True, help="The topic.")
+@click.option("-p", "--partition", type=int, default=None, help="Only this partition of the topic.")
+@click.option("--to", type=click.Choice(["earliest", "latest"]), default=None, help="The log start or its end.")
+@click.option("--offset", type=int, default=None, help="This offset; the nearest that there is.")
+@click.option("--timestamp", type=int, default=None, help="The first record at or after this time, in milliseconds.")
+@click.option("--by", type=int, default=None, help="So many records back (below 0) or on.")
+@click.option("--execute", is_flag=True, help="Set the offsets; without it the plan is shown.")
+@click.argument("name")
+def reset_offsets(lab: Lab, name: str, execute: bool, **asked: object) -> Shown:
+    """Set the committed offsets of the group NAME, or the start offsets of a share group. The group must have no
+    members.
+    """
+    wanted = {key: value for key, value in asked.items() if value is not None}
+    found = lab.put(f"groups/{segment(name)}/offsets", wanted, plan=not execute)
+    columns = ("topic", "partition", "before", "after")
+    rows = [{**one, "after": one["committed_offset"]} for one in found["offsets"]]
+    return Shown(found, lambda: _planned(table(columns, rows), execute))
+
+
+@lab_command()
+@click.option("-t", "--topic", required=True, help="The topic.")
+@click.option("--execute", is_flag=True, help="Delete the offsets; without it the plan is shown.")
+@click.argument("name")
+def delete_offsets(lab: Lab, name: str, topic: str, execute: bool) -> Shown:
+    """Forget a topic of the share group NAME: the group begins again where its configuration says. The group must have
+    no members.
+    """
+    plan = {} if execute else {"plan": "true"}
+    found = lab.delete(f"groups/{segment(name)}/offsets", topic=topic, **plan)
+    return Shown(found, lambda: _planned(table(("topic", "partition", "before"), found["offsets"]), execute))
+
+
+def _planned(lines: Iterable[str], is_done: bool) -> Iterator[str]:
+    yield from lines
+    if not is_done:
+        yield "This is the plan: --execute carries it out."
 
 
 def _history(data: str, name: str) -> list[GroupEventView]:

@@ -98,9 +98,11 @@ async def acknowledge(context: Context, request: Request, member: SessionKey, de
 
 
 def leader_of(context: Context, topic_id: bytes, index: int, error_codes: Collection[int]) -> tuple[int, int] | None:
-    """Returns the leader of a partition and its epoch, if an error says that another one leads."""
+    """Returns the leader of a partition and its epoch, if an error says that it is another one, or one of another state
+    (then it may be this broker).
+    """
     partition = context.broker.partitions.by_id.get((topic_id, index))
-    if partition is None or partition.leader is None or partition.leader == context.node_id:
+    if partition is None or partition.leader is None:
         return None
     if not {Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH}.intersection(error_codes):
         return None

@@ -18,7 +18,7 @@ from ..error_places import COORDINATOR, ITSELF, Place, array, codes
 from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._share_groups import delete_states
+from ..share_groups import delete_states
 
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)

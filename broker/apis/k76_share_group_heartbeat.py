@@ -20,8 +20,8 @@ from ..group.room import NoRoom
 from ..later import Later, after
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..share_groups import initialize
 from ._groups import client_of, may_describe_all, note_full
-from ._share_groups import initialize
 from ._share_requests import MEMBER_ID_CHARS_MAX
 
 if TYPE_CHECKING:

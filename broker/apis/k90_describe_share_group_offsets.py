@@ -19,8 +19,8 @@ from ..error_places import COORDINATOR, ITSELF, Place, Text, array, codes
 from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..share_groups import each, keys_of
 from ..steps import Pace
-from ._share_groups import each, keys_of
 
 if TYPE_CHECKING:
     from ...coordinator.share.state import PartitionState

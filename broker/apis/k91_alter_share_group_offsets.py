@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ...coordinator.group.share import share_partitions
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -16,7 +15,7 @@ from ...protocol.schema import NO_UUID
 from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._share_groups import each, keys_of, note_initialized
+from ..share_groups import alter_offsets
 from ._share_requests import check_group
 
 GROUPS = Check(Operation.READ, ResourceType.GROUP, "group_id", Refusal.IN_HANDLER)
@@ -63,27 +62,9 @@ async def handle(
             if broker.topic(topic.topic_name) is None
         ]
         request.topics = [topic for topic in request.topics if broker.topic(topic.topic_name) is not None]
-        response, epoch, offsets = await broker.groups.write(
-            request.group_id, "alter-share-group-offsets", lambda shard: share_partitions.alter(shard, request)
-        )
+        response = await alter_offsets(broker, request)
     except ApiError as error:
         return error.put_into(r())
-    keys = keys_of(request.group_id, offsets)
-    persister = broker.share_partitions.persister.once
-    _, errors = await each(
-        broker, keys, lambda key: persister.initialize(key, epoch, offsets[key.topic_id][key.partition])
-    )
-    if not errors and offsets:
-        partitions = {topic: frozenset(of) for topic, of in offsets.items()}
-        try:
-            await note_initialized(broker, request.group_id, partitions, errors)
-        except ApiError as error:
-            return error.put_into(r())
-    for topic in response.responses:
-        for partition in topic.partitions:
-            failed = errors.get((bytes(topic.topic_id), partition.partition_index))
-            if failed is not None:
-                failed.put_into(partition)
     response.responses = unknown + response.responses
     return response
 

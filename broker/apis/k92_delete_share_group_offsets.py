@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from ...coordinator.group.share import share_partitions
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._share_groups import delete_states
+from ..share_groups import delete_offsets
 from ._share_requests import check_group
 
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "group_id", Refusal.IN_HANDLER)
@@ -48,30 +47,12 @@ async def handle(
         GROUPS.require(context, request.group_id)
         check_group(context, request.group_id)
         request.topics, denied = await TOPICS.parted(context, request.topics, attrgetter("topic_name"))
-        refused, wanted = await broker.groups.write(
-            request.group_id,
-            "initiate-delete-share-group-offsets",
-            lambda shard: share_partitions.begin_delete(shard, request),
-        )
-        errors = await delete_states(broker, request.group_id, wanted)
-        names = {topic: broker.groups.image.topic_name(topic) or "" for topic in wanted}
-        failed = {topic: error for (topic, _), error in errors.items()}
-        done = {topic: name for topic, name in names.items() if topic not in failed}
-        results = []
-        if done:
-            results = await broker.groups.write(
-                request.group_id,
-                "complete-delete-share-group-offsets",
-                lambda shard: share_partitions.complete_delete(shard, request.group_id, done),
-            )
+        response = await delete_offsets(broker, request)
     except ApiError as error:
         return error.put_into(r())
-    for topic, why in failed.items():
-        out = why.put_into(r.DeleteShareGroupOffsetsResponseTopic(topic_name=names[topic], topic_id=topic))
-        refused.append(out)
     error_of_denied = ApiError(TOPICS.code)
-    refused += [
+    response.responses += [
         error_of_denied.put_into(r.DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name))
         for topic in denied
     ]
-    return r(responses=results + refused)
+    return response

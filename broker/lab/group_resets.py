@@ -1,4 +1,6 @@
-"""Sets the committed offsets of a group, as `kafka-consumer-groups --reset-offsets` does."""
+"""Sets the committed offsets of a group, as `kafka-consumer-groups --reset-offsets` does, or the start offsets of a
+share group, as `kafka-share-groups --reset-offsets` does.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from ...coordinator.group.environment import Client
 from ...coordinator.group.share.group import ShareGroup
 from ...coordinator.shard import Result
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import ApiError
 from ...storage import timestamps
 from ..steps import opened_in_steps
+from . import share_resets
 from .shapes import INT64, Invalid, Range, Size
 
 if TYPE_CHECKING:
@@ -39,7 +42,10 @@ class ResetOffsets:
     timestamp: Annotated[
         int | None, "The first record at or after this time, in milliseconds; else the high watermark.", Range(0, INT64)
     ] = None
-    by: Annotated[int | None, "So many records from the committed offset, back or on.", Range(-INT64, INT64)] = None
+    by: Annotated[
+        int | None, "So many records from the committed or start offset, back or on.", Range(-INT64, INT64)
+    ] = None
+    plan: Annotated[bool, "Only show what would be set."] = False
 
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.to, self.offset, self.timestamp, self.by)) != 1:
@@ -47,7 +53,7 @@ class ResetOffsets:
 
 
 class CommittedView(TypedDict):
-    """A committed offset. `before`: null if there was none."""
+    """A committed offset, or the start offset of a share-partition. `before`: null if there was none."""
 
     topic: str
     partition: int
@@ -56,9 +62,10 @@ class CommittedView(TypedDict):
 
 
 class ResetView(TypedDict):
-    """The offsets that were set."""
+    """The offsets that were set. `is_plan`: they were not, because only the plan was asked for."""
 
     group: str
+    is_plan: bool
     offsets: list[CommittedView]
 
 
@@ -69,8 +76,29 @@ async def reset(broker: Broker, asked: ResetOffsets) -> ResetView:
     if not partitions:
         place = f"topic {asked.topic}" if index is None else f"partition {asked.topic}-{index}"
         raise LookupError(f"{place} does not exist")
-    before = await broker.groups.write(asked.group, "read-offsets", lambda shard: _committed(shard, asked, partitions))
+    before, is_share = await _before(broker, asked, partitions)
     places = {one.index: await _place(broker, one, asked, before.get(one.index)) for one in partitions}
+    if is_share and not asked.plan:
+        await share_resets.alter(broker, asked.group, asked.topic, places)
+    elif not asked.plan:
+        await _commit(broker, asked, places)
+    shown: Iterable[CommittedView] = (
+        {"topic": asked.topic, "partition": place, "before": before.get(place), "committed_offset": offset}
+        for place, offset in places.items()
+    )
+    return {"group": asked.group, "is_plan": asked.plan, "offsets": list(shown)}
+
+
+async def _before(broker: Broker, asked: ResetOffsets, partitions: list[Partition]) -> tuple[dict[int, int], bool]:
+    """The offsets by partition, and whether the group is a share group. Raises ApiError."""
+    found = await broker.groups.write(asked.group, "read-offsets", lambda shard: _committed(shard, asked, partitions))
+    if found is not None:
+        return found, False
+    topic_id = broker.image.topics[asked.topic].id
+    return await share_resets.starts(broker, asked.group, topic_id, [one.index for one in partitions]), True
+
+
+async def _commit(broker: Broker, asked: ResetOffsets, places: dict[int, int]) -> None:
     request = _request(broker, asked, places)
 
     def commit(shard: GroupShard) -> Result[messages.OffsetCommitResponse]:
@@ -83,20 +111,14 @@ async def reset(broker: Broker, asked: ResetOffsets) -> ResetView:
         for partition in topic.partitions:
             if partition.error_code:
                 raise ApiError(partition.error_code)
-    shown: Iterable[CommittedView] = (
-        {"topic": asked.topic, "partition": place, "before": before.get(place), "committed_offset": offset}
-        for place, offset in places.items()
-    )
-    return {"group": asked.group, "offsets": list(shown)}
 
 
-def _committed(shard: GroupShard, asked: ResetOffsets, partitions: list[Partition]) -> Result[dict[int, int]]:
-    """The committed offsets by partition. Raises ApiError(NON_EMPTY_GROUP or INVALID_GROUP_ID)."""
+def _committed(shard: GroupShard, asked: ResetOffsets, partitions: list[Partition]) -> Result[dict[int, int] | None]:
+    """The committed offsets by partition; None for a share group. Raises ApiError(NON_EMPTY_GROUP)."""
     group = shard.groups.get(asked.group)
+    share_resets.check_empty(asked.group, group is None or group.is_empty)
     if isinstance(group, ShareGroup):
-        raise ApiError(Errors.INVALID_GROUP_ID, f"{asked.group} is a share group: its offsets are those of its queues")
-    if group is not None and not group.is_empty:
-        raise ApiError(Errors.NON_EMPTY_GROUP, f"the group {asked.group} has members: stop them first")
+        return Result([], None)
     stored = shard.offsets.by_group.get(asked.group)
     if stored is None:
         return Result([], {})

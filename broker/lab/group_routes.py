@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from ...coordinator.group import views
 from ...coordinator.group.events import GroupEventView
 from ..later import Later, drive
-from . import group_resets, group_views
+from . import group_resets, group_views, share_resets
 from .encode import Turns
 from .group_resets import ResetOffsets, ResetView
 from .group_views import GroupListView, GroupStateView, Wanted
@@ -16,6 +16,7 @@ from .lab import Lab
 from .pages import Page
 from .routes import Refused, route
 from .shapes import Invalid, Millis, Range, Size
+from .share_resets import DeletedOffsetsView, DeleteOffsets
 
 if TYPE_CHECKING:
     from ..group.chronicle import Chronicle
@@ -28,7 +29,7 @@ NOT_THERE = {404: "the group does not exist", 409: "the coordinator of the group
 class ListGroups(Page):
     """Which groups to list."""
 
-    type: Annotated[str | None, "Only groups of this kind: classic, consumer or share."] = None
+    type: Annotated[str | None, "Only groups of this kind: classic, consumer, share or streams."] = None
     state: Annotated[str | None, "Only groups in this state, such as Stable, in any case."] = None
     name: Annotated[str | None, "Only groups whose name matches: `*` stands for anything.", Size(1, 249)] = None
 
@@ -125,14 +126,29 @@ def group_timeline(lab: Lab, asked: GroupTimeline) -> Later[TimelineView]:
     example=ResetOffsets("reset", "orders", to="earliest"),
     errors={
         404: "the topic or the partition does not exist",
-        409: "the group has members, or is a share group, or its coordinator is loading",
+        409: "the group has members, or its coordinator is loading",
     },
 )
 def reset_offsets(lab: Lab, asked: ResetOffsets) -> Later[ResetView]:
-    """Sets the committed offsets of a group without members, in one partition of a topic or in all. A group that does
-    not exist begins with them.
+    """Sets the committed offsets of a group without members, or the start offsets of a share group, in one partition of
+    a topic or in all. A group that does not exist begins with committed offsets. With `plan` nothing is set.
     """
     return drive(group_resets.reset(lab.broker, asked))
+
+
+@route(
+    "DELETE /v1/groups/{group}/offsets",
+    example=DeleteOffsets("jobs", "orders"),
+    errors={
+        404: "the group or the topic does not exist, or the group has no offsets of the topic",
+        409: "the group has members, or is no share group, or its coordinator is loading",
+    },
+)
+def delete_offsets(lab: Lab, asked: DeleteOffsets) -> Later[DeletedOffsetsView]:
+    """Forgets a topic of a share group without members: the group begins again where its configuration says, and what
+    it knew of records in flight is gone. With `plan` nothing is deleted.
+    """
+    return drive(share_resets.delete(lab.broker, asked))
 
 
 def _timeline(chronicle: Chronicle, asked: GroupTimeline) -> TimelineView:

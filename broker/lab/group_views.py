@@ -19,6 +19,8 @@ from ...coordinator.group.share.view import initialized
 from ...coordinator.group.view import KindView
 from ...coordinator.group.views import GroupSummaryView
 from ...coordinator.lifecycle import State
+from ...coordinator.share.batches import UNSET_OFFSET
+from ...coordinator.share.state import PartitionKey, PartitionState
 from ...protocol.errors import ApiError, Errors
 from ..group.coordinators import TOPIC_NAME
 from ..share import share_partition_leader
@@ -63,8 +65,8 @@ class OffsetView(TypedDict):
 
 
 class ShareLagView(TypedDict):
-    """A share-partition of a share group. The offsets are null until a member fetches from it. `href`: where all of its
-    state is.
+    """A share-partition of a share group. `start_offset`: null while the group has none; `end_offset` and `in_flight`
+    are null until a member fetches. `href`: where all of its state is.
     """
 
     topic: str
@@ -195,27 +197,47 @@ def _shared(broker: Broker, shard: GroupShard, group: ShareGroup) -> Iterator[Sh
         if key.group_id == group.id
     }
     for place in initialized(shard, group):
-        topic_id = shard.env.image.topic_id(place["topic"])
+        topic_id = shard.env.image.topic_id(place["topic"]) or b""
         for index in place["partitions"]:
-            one = loaded.get((topic_id or b"", index))
-            yield _share_lag(group.id, place["topic"], index, one)
+            stored = _stored_share(broker, PartitionKey(group.id, topic_id, index))
+            yield _share_lag(broker, group.id, (place["topic"], index), loaded.get((topic_id, index)), stored)
+
+
+def _stored_share(broker: Broker, key: PartitionKey) -> PartitionState | None:
+    """What the share coordinator has of a share-partition; None without a state, or while it is loading."""
+    states = broker.share_states
+    host = states.hosts.get(states.partition_for(key)) if states.has_topic else None
+    return host.shard.states.get(key) if host is not None and host.runtime.state is State.ACTIVE else None
 
 
 def _share_lag(
-    group_id: str, topic: str, index: int, one: share_partition_leader.SharePartitionLeader | None
+    broker: Broker,
+    group_id: str,
+    place: Key,
+    one: share_partition_leader.SharePartitionLeader | None,
+    stored: PartitionState | None,
 ) -> ShareLagView:
+    """Offsets of the share-partition's leader; of the share coordinator, if none is loaded, or if the offsets were set
+    since.
+    """
+    topic, index = place
     window = None if one is None else one.engine.window
-    high_watermark = None if one is None else one.partition.high_watermark
-    lag = None
-    if window is not None and high_watermark is not None:
-        lag = max(0, high_watermark - window.start_offset - window.complete_count)
+    if one is not None and stored is not None and stored.state_epoch > one.engine.state_epoch:
+        window = None
+    start, complete = None, 0
+    if window is not None:
+        start, complete = window.start_offset, window.complete_count
+    elif stored is not None and stored.start_offset != UNSET_OFFSET:
+        start, complete = stored.start_offset, max(0, stored.complete_count)
+    partition = broker.partitions.by_name.get(place)
+    high_watermark = None if partition is None else partition.high_watermark
     return {
         "topic": topic,
         "partition": index,
-        "start_offset": None if window is None else window.start_offset,
+        "start_offset": start,
         "end_offset": None if window is None else window.end_offset,
         "in_flight": None if window is None else window.in_flight_count,
         "high_watermark": high_watermark,
-        "lag": lag,
+        "lag": None if start is None or high_watermark is None else max(0, high_watermark - start - complete),
         "href": f"/v1/share/{quote(group_id, safe='')}/{quote(topic, safe='')}/{index}",
     }

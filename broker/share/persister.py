@@ -132,12 +132,13 @@ class NoOpPersister:
         return finished(None)
 
 
-def as_partition_error(error: ApiError) -> ApiError:
-    """Converts a coordinator's error to the error that the partition leader returns."""
+def as_partition_error(error: ApiError, doing: str) -> ApiError:
+    """Converts a coordinator's error to the error that the partition leader returns. `doing`: `read` or `write`."""
     if error.code in (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS):
         return ApiError(Errors.COORDINATOR_NOT_AVAILABLE, error.message_or_default)
+    words = f"Error in {doing} state RPC. {error.message_or_default}"
     if error.code in (Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION):
-        return error
+        return ApiError(error.code, words)
     if error.code in (Errors.FENCED_LEADER_EPOCH, Errors.FENCED_STATE_EPOCH):
-        return ApiError(Errors.NOT_LEADER_OR_FOLLOWER, error.message_or_default)
-    return ApiError(Errors.UNKNOWN_SERVER_ERROR, error.message_or_default)
+        return ApiError(Errors.NOT_LEADER_OR_FOLLOWER, words)
+    return ApiError(Errors.UNKNOWN_SERVER_ERROR, words)

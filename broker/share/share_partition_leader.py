@@ -176,7 +176,7 @@ class SharePartitionLeader:
         try:
             return await self.owner.persister.read(self.key, self.engine.leader_epoch)
         except ApiError as error:
-            raise as_partition_error(error) from None
+            raise as_partition_error(error, "read") from None
 
     async def _first_offset(self) -> int:
         """Returns the start offset of a group without a state
@@ -250,7 +250,7 @@ class SharePartitionLeader:
                 self.distrust(bug)
                 error = bug
             if isinstance(error, ApiError):
-                error = as_partition_error(error)
+                error = as_partition_error(error, "write")
                 self.owner.failed(self, error)
             elif error is not None:
                 error = ApiError(Errors.UNKNOWN_SERVER_ERROR)

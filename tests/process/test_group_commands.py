@@ -16,6 +16,8 @@ from ottla.testing import Broker
 
 from ..support.ask import create, produce
 from ..support.poll import until
+from ..support.share_session import ShareSession
+from ..support.ui_scene import commit
 from ..support.wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -71,6 +73,44 @@ def test_a_member_that_is_waited_for_is_named_in_words(broker: Broker) -> None:
         stays = m.ConsumerGroupHeartbeatRequest(group_id="slow", member_id="a", member_epoch=epoch)
         wire.ask("ConsumerGroupHeartbeat", 1, stays)
         assert "waits for a to give up orders:1; b will get that (" in run(broker, "group", "slow").stdout
+
+
+def test_offsets_are_set_after_the_plan_was_shown(broker: Broker) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        commit(wire, "nightly", "orders", {0: 1, 1: 0})
+    plan = ("reset-offsets", "nightly", "-t", "orders", "-p", "0", "--to", "latest")
+    shown = run(broker, *plan).stdout.splitlines()
+    assert [line.split() for line in shown[:2]] == [
+        ["topic", "partition", "before", "after"],
+        ["orders", "0", "1", "2"],
+    ]
+    assert shown[2] == "This is the plan: --execute carries it out."
+    assert broker.lab.group("nightly")["offsets"][0]["committed_offset"] == 1  # type: ignore[index]
+    assert run(broker, *plan, "--execute").stdout.splitlines() == shown[:2]
+    assert broker.lab.group("nightly")["offsets"][0]["committed_offset"] == 2  # type: ignore[index]
+    refused = run(broker, "reset-offsets", "workers", "-t", "orders", "--by", "-1", "--execute")
+    assert (refused.exit_code, refused.stderr) == (1, "ottla: the group workers has members: stop them first\n")
+    wrong = run(broker, "reset-offsets", "nightly", "-t", "orders")
+    assert (wrong.exit_code, "exactly one of to, offset, timestamp and by" in wrong.stderr) == (1, True)
+
+
+def test_a_share_group_is_set_and_forgets_a_topic(broker: Broker) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        create(wire, "parcels", 1)
+        produce(wire, "parcels", b"first", b"second")
+        session = ShareSession(wire, "parcels", bytes.fromhex(broker.lab.topic("parcels")["topic_id"]), 1)
+        session.leave()
+    done = json.loads(
+        run(broker, "reset-offsets", "parcels", "-t", "parcels", "--offset", "1", "--execute", "--json").stdout
+    )
+    assert done["offsets"] == [{"topic": "parcels", "partition": 0, "before": None, "committed_offset": 1}]
+    plan = run(broker, "delete-offsets", "parcels", "-t", "parcels").stdout.splitlines()
+    assert [line.split() for line in plan[:2]] == [["topic", "partition", "before"], ["parcels", "0", "1"]]
+    assert "--execute" in plan[2]
+    assert run(broker, "delete-offsets", "parcels", "-t", "parcels", "--execute").stdout.splitlines() == plan[:2]
+    assert broker.lab.group("parcels")["share_partitions"] == []
+    again = run(broker, "delete-offsets", "parcels", "-t", "parcels", "--execute")
+    assert (again.exit_code, again.stderr) == (1, "ottla: the group parcels has no offsets of topic parcels\n")
 
 
 def test_a_data_directory_tells_what_the_broker_told(broker: Broker) -> None:

@@ -84,3 +84,11 @@ class ShareSession:
         self.epoch += 1
         reply = self.wire.ask("ShareAcknowledge", 2, request)
         assert [p.error_code for t in reply.responses for p in t.partitions] == [0]
+
+    def leave(self) -> None:
+        """The member ends its session, if it has one, and leaves the group."""
+        if self.epoch:
+            self.epoch = -1
+            self.fetch()
+        leaving = m.ShareGroupHeartbeatRequest(group_id=self.group, member_id="m", member_epoch=-1)
+        assert self.wire.ask("ShareGroupHeartbeat", 1, leaving).error_code == 0

@@ -85,8 +85,12 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
         *{"floor", "config", "settings", "security", "tls", "replica", "controller", "shards", "group"},
         *{"transaction", "share", "telemetry"},
     },
+    "share_groups": {"floor", "share", "broker"},
     "seed": {"floor", "config", "broker"},
-    "lab": {"floor", "config", "replica", "shards", "group", "transaction", "share", "telemetry", "broker", "seed"},
+    "lab": {
+        *{"floor", "config", "replica", "shards", "group", "transaction", "share", "telemetry", "broker"},
+        *{"share_groups", "seed"},
+    },
     "net": {"floor", "config", "security", "tls", "replica", "broker", "seed", "lab"},
     "apis": {
         "floor",
@@ -100,6 +104,7 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
         "transaction",
         "share",
         "broker",
+        "share_groups",
         "net",
         "tls",
     },

@@ -1,4 +1,4 @@
-"""Setting the committed offsets of a group in the lab."""
+"""Setting the committed offsets of a group in the lab. Start offsets of share groups are in test_lab_share_resets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from ottla.protocol import messages as m
 
 from ..support.group_world import beat, commit, world
 from ..support.lab import LabWorld
-from ..support.share_world import beat as share_beat
-from ..support.share_world import world as share_world
 
 
 @pytest.fixture
@@ -65,11 +63,15 @@ def test_a_group_with_members_is_refused(site: LabWorld) -> None:
     assert (status, "has members" in words) == (409, True)
 
 
-def test_a_share_group_is_refused() -> None:
-    w = share_world()
-    share_beat(w, "m", -1)
-    status, words = LabWorld(w).refused("PUT /v1/groups/q/offsets", {"topic": "t", "to": "earliest"})
-    assert (status, "is a share group" in words) == (409, True)
+def test_a_plan_sets_nothing(site: LabWorld) -> None:
+    commit(site.world, 5)
+    done = site.ask("PUT /v1/groups/s/offsets", topic="t", partition=0, by=2, plan=True)
+    assert done == {
+        "group": "s",
+        "is_plan": True,
+        "offsets": [{"topic": "t", "partition": 0, "before": 5, "committed_offset": 7}],
+    }
+    assert committed(site) == {0: 5}
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,15 @@ def configure(pair: Pair, group: str, **values: str) -> None:
 def began(pair: Pair, name: str, partitions: int = 1, group: str | None = None, **config: str) -> Ids:
     """A topic, and a group of its name with one member whose share-partitions are initialised."""
     ids = topic(pair, name, partitions)
-    configure(pair, group or name, share_auto_offset_reset="earliest", **config)
-    heartbeat(pair, group or name, 0, [name])
-    initialized(pair, group or name, ids, partitions)
+    joined(pair, group or name, name, ids, partitions, **config)
     return ids
+
+
+def joined(pair: Pair, group: str, name: str, ids: Ids, partitions: int, **config: str) -> None:
+    """A member of a group; its share-partitions are initialised."""
+    configure(pair, group, share_auto_offset_reset="earliest", **config)
+    heartbeat(pair, group, 0, [name])
+    initialized(pair, group, ids, partitions)
 
 
 def initialized(pair: Pair, group: str, ids: Ids, partitions: int = 1) -> None:
