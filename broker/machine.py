@@ -57,8 +57,12 @@ class MachineTime(Protocol):
     def note_long_lived(self, count: int) -> None:
         """Notes that `count` partitions were made, which stay: the garbage collector need not examine them again."""
 
-    def start_program(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Program:
-        """Starts a program that works beside the broker (`program.py`), with files that are open. Raises OSError."""
+    def start_program(
+        self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool = False
+    ) -> Program:
+        """Starts a program that works beside the broker (`program.py`), with files that are open. `answers`: whether it
+        sends something. Raises OSError.
+        """
 
 
 def _wall_ms() -> int:
@@ -117,10 +121,12 @@ class Machine:
             self._long_lived = 0
             gc.freeze()
 
-    def start_program(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> Program:
+    def start_program(
+        self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool = False
+    ) -> Program:
         from .program import Child  # what starts processes is seldom needed
 
-        return Child(module, arguments, descriptors)
+        return Child(module, arguments, descriptors, answers)
 
     def close(self) -> None:
         """Waits for the threads. What waits for their results is not called any more, and no work begins.

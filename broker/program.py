@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+READ_BYTES: Final = 1 << 20
 PIPE_BYTES: Final = 1 << 20  # more than that only root may ask for
 FULL_SECONDS: Final = 0.002  # until a full pipe is tried again
 _SET_PIPE_SIZE: Final = 1031  # F_SETPIPE_SZ of Linux
@@ -30,8 +31,16 @@ class Program(Protocol):
     def take(self, data: memoryview) -> int:
         """Gives it bytes, and does not wait: returns how many it took. Raises OSError if it has ended."""
 
+    def read(self) -> bytes | None:
+        """Returns what it has sent, and does not wait; None if it has ended and nothing more comes. Only of a program
+        that answers.
+        """
+
     def end(self) -> None:
         """No more bytes come: it ends when it has done with those that it has."""
+
+    def kill(self) -> None:
+        """Ends it at once."""
 
     def has_ended(self) -> bool: ...
 
@@ -42,21 +51,26 @@ class Program(Protocol):
 
 
 class Child:
-    """A program in a process. `module`: has a function `main`. Raises OSError if it cannot be started."""
+    """A program in a process. `module`: has a function `main`. `answers`: whether it sends something. Raises OSError if
+    it cannot be started.
+    """
 
-    def __init__(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> None:
+    def __init__(self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool) -> None:
         package = str(sys.modules[__name__.partition(".")[0]].__file__)  # this one
         place = str(Path(package).resolve().parents[1])
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, place, module, *arguments],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if answers else subprocess.DEVNULL,
             pass_fds=tuple(descriptors),
             start_new_session=True,  # Ctrl-C ends the broker, and the broker ends this
         )
         assert self._process.stdin is not None
         self._stdin = self._process.stdin
         os.set_blocking(self._stdin.fileno(), False)
+        self._stdout = self._process.stdout
+        if self._stdout is not None:
+            os.set_blocking(self._stdout.fileno(), False)
         if sys.platform == "linux":
             import fcntl
 
@@ -69,8 +83,26 @@ class Child:
         except BlockingIOError:
             return 0
 
+    def read(self) -> bytes | None:
+        if self._stdout is None or self._stdout.closed:
+            return None
+        try:
+            data = os.read(self._stdout.fileno(), READ_BYTES)
+        except BlockingIOError:
+            return b""
+        if not data:
+            self._stdout.close()
+        return data or None
+
     def end(self) -> None:
         self._stdin.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._stdin.close()
+        if self._stdout is not None:
+            self._stdout.close()
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None

@@ -80,7 +80,7 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
         key, version = _number(line, "key"), _number(line, "version")
         if key not in keys:
             return None
-        message = _message(key, str(kind), version, line.get("message")) if key in message_keys else None
+        message = message_of_line(key, str(kind), version, line.get("message")) if key in message_keys else None
         if kind == "request":
             return _request(line, at, message)
         given = line.get("message")
@@ -135,7 +135,8 @@ def _text(line: Line, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _message(key: int, kind: str, version: int, found: object) -> Struct | None:
+def message_of_line(key: int, kind: str, version: int, found: object) -> Struct | None:
+    """Returns the message of a line from its JSON; None if it is none. `kind`: request or reply."""
     try:
         return _reader(key, kind, version)(found)
     except (ValueError, KeyError, TypeError, UnsupportedVersion):

@@ -189,10 +189,11 @@ class Route:
         asked = self._asked(in_path, request)
         page = self._page(asked, request)
         reply = self.call(lab, asked)
+        respond = as_json if page is None else page.response
+        if isinstance(reply, Later):
+            return after(reply, lambda done: respond(done.get()))
         if page is not None:
             return page.response(reply)
-        if isinstance(reply, Later):
-            return after(reply, lambda done: as_json(done.get()))
         return in_turns(reply) if isinstance(reply, Generator) else as_json(reply)
 
     def _page(self, asked: object, request: Request) -> Page | None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ottla.broker.clock import Cancellable, VirtualSchedule
+from ottla.broker.lab.traces.feeding import Feed
 
 
 class VirtualProgram:
@@ -15,17 +16,28 @@ class VirtualProgram:
 
     def __init__(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> None:
         own = {str(one): str(os.dup(one)) for one in descriptors}
-        self._writer = import_module(module).Writer([own.get(one, one) for one in arguments])
+        self._answers = bytearray()
+        self._feed = Feed(import_module(module).begin([own.get(one, one) for one in arguments], self._answers.extend))
         self._has_ended = False
 
     def take(self, data: memoryview) -> int:
-        self._writer.feed(bytes(data))
+        if self._has_ended:
+            raise BrokenPipeError("the program has ended")
+        self._feed.feed(bytes(data))
         return len(data)
+
+    def read(self) -> bytes | None:
+        data = bytes(self._answers)
+        self._answers.clear()
+        return data or (None if self._has_ended else b"")
 
     def end(self) -> None:
         if not self._has_ended:
             self._has_ended = True
-            self._writer.end()
+            self._feed.end()
+
+    def kill(self) -> None:
+        self._has_ended = True
 
     def has_ended(self) -> bool:
         return self._has_ended
@@ -60,7 +72,9 @@ class VirtualMachine:
     def at_end_of_turn(self, call: Callable[[], None]) -> object:
         return self.schedule.soon(call)
 
-    def start_program(self, module: str, arguments: Sequence[str], descriptors: Sequence[int]) -> VirtualProgram:
+    def start_program(
+        self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool = False
+    ) -> VirtualProgram:
         return VirtualProgram(module, arguments, descriptors)
 
     def run_in_thread(self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.broker.lab.traces import recorder as tracing
 from ottla.broker.lab.traces import ring as rings
-from ottla.broker.lab.traces import sink as sinks
-from ottla.broker.lab.traces import tracer as tracing
+from ottla.broker.lab.traces import stream as streams
 from ottla.broker.lab.traces.recording import Record, Times, packed
 from ottla.broker.lab.traces.ring import Ring
 from ottla.protocol import codec, headers
@@ -189,7 +189,7 @@ def test_the_first_line_says_which_filters_a_trace_has(
 def test_a_slow_disk_drops_events_and_the_trace_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traced = Traced(tmp_path, file="t.jsonl")
     traced.world.pass_ms(100)
-    monkeypatch.setattr(sinks, "PENDING_BYTES_MAX", -1)
+    monkeypatch.setattr(streams, "PENDING_BYTES_MAX", -1)
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     traced.world.pass_ms(100)
     monkeypatch.undo()

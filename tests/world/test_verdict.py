@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 from ottla.broker.lab.http import Request, Response
+from ottla.broker.lab.traces import recorder, stream
+from ottla.broker.lab.verdict.live import Answer, Answers, Live
 from ottla.broker.lab.verdict.provocations import SCHEDULES, provocations
+from ottla.broker.lab.verdict.routes import Verdicts
+from ottla.broker.later import Later
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 from ottla.verdict.from_trace import examine
@@ -61,7 +65,9 @@ def visits(world: ConnectedWorld) -> None:
     client.lose()
 
 
-def test_the_live_verdict_is_that_of_the_trace() -> None:
+@pytest.mark.parametrize("small_bytes", [10, 16 << 10])
+def test_the_live_verdict_is_that_of_the_trace(small_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "SMALL_BYTES", small_bytes)  # beyond it, requests with records are sent as text
     world, lab = world_with_verdict()
     lab.ask("POST /v1/traces")
     visits(world)
@@ -125,13 +131,75 @@ def test_a_verdict_begins_and_ends_by_routes() -> None:
     assert lab.refused("POST /v1/verdict", {"examination": "all"})[0] == 400
 
 
+def test_what_no_rule_of_an_examination_looks_at_is_not() -> None:
+    world, lab = world_with_verdict(examination="classic-group")
+    visits(world)
+    assert lab.ask("GET /v1/verdict")["events"] == 2 * len(("ApiVersions", "JoinGroup", "JoinGroup")) + 3
+
+
+def live_of(lab: LabWorld) -> Live:
+    return lab.lab.part(Verdicts).get()
+
+
+def test_nothing_is_concluded_from_what_the_program_was_too_slow_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, lab = world_with_verdict()
+    client = world.connect()
+    named(client)
+    client.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
+    join = m.JoinGroupRequest(group_id="g", session_timeout_ms=10_000, protocol_type="consumer")
+    join.rebalance_timeout_ms = 10_000
+    join.protocols = [m.JoinGroupRequest.JoinGroupRequestProtocol(name="range")]
+    assert client.ask("JoinGroup", 9, join).error_code == Errors.MEMBER_ID_REQUIRED
+    world.pass_ms(100)
+    monkeypatch.setattr(stream, "PENDING_BYTES_MAX", -1)
+    client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
+    world.pass_ms(100)
+    monkeypatch.undo()
+    client.ask("JoinGroup", 9, join)  # the rules cannot know whether it joined with its id meanwhile
+    found = lab.ask("GET /v1/verdict")
+    assert (found["dropped"], found["events"]) == (2, 11)
+    assert rules(found)["KIP-394.member-id-kept"]["outcome"] == "not exercised"
+    client.ask("JoinGroup", 9, join)
+    assert rules(lab.ask("GET /v1/verdict"))["KIP-394.member-id-kept"]["outcome"] == "failed"
+
+
+def test_a_verdict_whose_program_has_ended_says_so_and_another_begins() -> None:
+    world, lab = world_with_verdict()
+    visits(world)
+    live_of(lab)._stream.program.kill()
+    for at in ("GET", "DELETE"):
+        assert lab.refused(f"{at} /v1/verdict") == (503, "the program that examines the clients has ended")
+    lab.ask("POST /v1/verdict")
+    visits(world)
+    assert rules(lab.ask("DELETE /v1/verdict"))["KIP-394.member-id-kept"]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("size", [1, 3, 10_000])
+def test_answers_come_in_any_pieces(size: int) -> None:
+    parts = [b"[7,2]", b'{"client_id":"a"}', b"{}", b"[0,0]", b"[1,1]", b"{}"]
+    data = b"".join(stream.SIZE.pack(len(one)) + one for one in parts)
+    answers = Answers()
+    found = [one for at in range(0, len(data), size) for one in answers.add(data[at : at + size])]
+    assert found == [Answer(7, [b'{"client_id":"a"}', b"{}"]), Answer(0, []), Answer(1, [b"{}"])]
+
+
+def test_several_ask_at_a_time() -> None:
+    world, lab = world_with_verdict()
+    for name in ("shop", "till"):
+        named(world.connect(), name)
+    live = live_of(lab)
+    one, all_of_them = live.ask("till"), live.ask()
+    assert [len(found.get().clients) for found in (one, all_of_them)] == [1, 2]
+
+
 HOSTILE = "<script>alert(1)</script>"
 
 
 def page(lab: LabWorld, query: str = "", accept: str = "") -> Response:
     headers = {"host": "localhost", "accept": accept}
     found = lab.server.answer(Request("GET", "/v1/verdict", b"", "127.0.0.1", headers, query))
-    assert isinstance(found, Response)
+    if isinstance(found, Later):
+        found = found.get()
     return found
 
 

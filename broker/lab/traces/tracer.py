@@ -1,40 +1,24 @@
-"""The watcher that records a trace.
-
-It is the nearest to the client of all, so that it sees what came and what was sent. What it does on the loop for a
-request is small: it keeps the bytes of the request and of its reply, with their times (`recording.py`). Of a large
-request with records it makes the text at once, because that takes less time than to copy the records.
-"""
+"""A trace: what is recorded for its file, and the last events of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
 from importlib import metadata
 from typing import Annotated, Final
 
-from ....protocol.structs import Struct
 from ....protocol.text import Json
 from ...broker import Broker
 from ...machine import MachineTime
-from ...replies import Reply
 from ..faults.matching import Match, Matcher
-from ..seam import Asked, Line, Sent, Watcher
-from ..sent_replies import LENGTH, holes_of
-from . import events, writer
+from . import writer
 from .events import Raw
-from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Body, Ids, Record, Times, packed
-from .ring import EVENT_BYTES_MAX, Ring
-from .sink import Sink
+from .recorder import Recorder
+from .recording import Record, Times, packed
+from .ring import Ring
+from .sink import END_SECONDS, Sink
 
-SMALL_BYTES: Final = 16 << 10  # of a request that is copied, whatever it has
-SMALL_ELEMENTS: Final = 500  # of a larger request with records whose text is made at once
-DELAY_MS: Final = 20  # for which records wait for others
-BLOCK_BYTES: Final = 256 << 10  # of records that do not wait
-BLOCK_EVENTS: Final = 1000
-SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 EVERYTHING: Final = Match()
-IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +33,7 @@ class TraceAsked(Match):
     ] = "none"
 
 
-class Tracer(Watcher):
+class Tracer(Recorder):
     """A trace. `keys`: of the APIs that are traced, None for all. `sink`: None to keep only the last events."""
 
     order = 0
@@ -62,10 +46,11 @@ class Tracer(Watcher):
         broker: Broker,
         machine: MachineTime,
     ) -> None:
+        super().__init__(broker, machine)
         self.given = asked
         self.sink: Sink | None = None
         self.ring = Ring()
-        self.bytes = self.dropped = 0
+        self.bytes = 0
         self.filters: dict[str, Json] = {
             one.name: getattr(asked, one.name)
             for one in fields(Match)
@@ -74,15 +59,7 @@ class Tracer(Watcher):
         self._keys = None if keys is None else frozenset(keys)
         self._matcher = matcher if self.filters.keys() - {"api"} else None
         self._shows_all = not self.filters
-        self._has_raw = asked.raw != "none"
-        self._broker, self._machine, self._schedule = broker, machine, broker.schedule
-        self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
-        self._clients: dict[int, _Client] = {}
-        self._records: list[Record] = []
-        self._record_bytes = 0
-        self._is_waiting = False
-        self._zero_ms = machine.wall_ms() - machine.work_ns() // 1_000_000
-        self._dropped_noted = 0
+        self._has_raw, self._shows_refused = asked.raw != "none", asked.raw == "secrets"
 
     def about(self) -> dict[str, Json]:
         """What the first line of each file says that does not change."""
@@ -99,136 +76,15 @@ class Tracer(Watcher):
         """The first line of a file that would begin now."""
         return writer.head(self.about(), self._schedule.now_ms(), self._work_ns(), self._wall_ms())
 
-    # connections
-
-    def opened(self, line: Line) -> None:
-        if self._shows_all:
-            self._client(line)
-
-    def _client(self, line: Line) -> _Client:
-        """Returns what is known of a connection; its opening is an event when it is first seen."""
-        found = self._clients.get(line.number)
-        if found is None:
-            found = self._clients[line.number] = _Client(line)
-            peer = line.peer
-            protocol = peer.security_protocol.name
-            self._rare("opened", connection=line.number, peer=peer.address, listener=peer.listener, protocol=protocol)
-        return found
-
-    def closed(self, line: Line) -> None:
-        if self._clients.pop(line.number, None) is not None:
-            self._rare("closed", connection=line.number, peer=line.peer.address)
-
-    def refused(self, line: Line, frame: memoryview, reason: str) -> None:
-        if line.number in self._clients or self._shows_all:
-            self._client(line)
-            key, version, correlation_id = events.start_of(frame)
-            self._rare(
-                "refused",
-                connection=line.number,
-                peer=line.peer.address,
-                key=key,
-                version=version,
-                correlation_id=correlation_id,
-                size=len(frame),
-                reason=reason,
-                **({"raw": events.base64_of(frame)} if self.given.raw == "secrets" else {}),
-            )
-
-    def _rare(self, event: str, **values: str | int | None) -> None:
-        at_ms, mono_us = self._schedule.now_ms(), self._work_ns() // 1000
-        made = events.plain_line(event, at_ms=at_ms, mono_us=mono_us, **values)
-        self._put(made, len(made))
-
-    # exchanges
-
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Sent | None:
-        api = context.api
-        if self._keys is not None and api.key not in self._keys:
-            return None
-        if self._matcher is not None and not self._matcher.takes(context, request):
-            return None
-        ns = self._work_ns()
-        client = self._clients.get(line.number) or self._client(line)
-        ids = (number, api.key, context.version, context.correlation_id)
-        size = kept = len(frame)
-        body: Body
-        if size > SMALL_BYTES and api.has_records and not self._copies(size) and _is_short(request, SMALL_ELEMENTS):
-            shape = events.shape(api.key, api.request, api.response, context.version)
-            body = shape.request_text(request)
-            kept = len(body)
-        else:
-            body = bytes(frame)
-        text = client.text(context.client_id)
-        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        self._put((REQUEST, at_ms, ns, text, ids, size, ns, body, None), kept)
-        return partial(self._answered, client, text, ids, ns)
-
-    def _answered(self, client: _Client, text: str, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
-        """A reply is sent. `text`: that of the connection when the request came."""
-        ns = self._work_ns()
-        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        if ids[1] in IDENTIFYING:
-            text = client.text_now()
-        if reply is None:
-            if not end:
-                self._put((REPLY, at_ms, ns, text, ids, 0, began_ns, None, None), 0)
-            return
-        size = reply.size - LENGTH
-        body = reply.head
-        holes = None
-        if reply.parts:
-            if self._copies(size):
-                body = _whole(reply)
-            else:
-                holes = holes_of(reply)
-        self._put((REPLY, at_ms, ns, text, ids, size, began_ns, body, holes), len(body))
-
-    def _copies(self, size: int) -> bool:
-        """Whether the bytes of a frame are asked for."""
-        return self._has_raw and size <= RAW_BYTES_MAX
-
-    # records
-
-    def _put(self, record: Record, size: int) -> None:
-        records = self._records
-        records.append(record)
-        self._record_bytes += size
-        if self._record_bytes > BLOCK_BYTES or len(records) >= BLOCK_EVENTS:
-            self.flush(is_large=size > EVENT_BYTES_MAX)
-        elif not self._is_waiting:
-            self._is_waiting = True
-            self._machine.after(DELAY_MS, self._flush_later)
-
-    def _flush_later(self) -> None:
-        self._is_waiting = False
-        self.flush()
-
-    def flush(self, is_large: bool = False) -> None:
-        """Makes a block of the records. `is_large`: whether the last one has more bytes than the ring keeps of one."""
-        records = self._records
-        if not records:
-            return
-        self._records, self._record_bytes = [], 0
-        sink, times = self.sink, self._times()
+    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
+        sink = self.sink
         has_room = sink is None or sink.has_room()
-        if not has_room:
-            self.dropped += len(records)
-        elif self.dropped > self._dropped_noted:
-            count, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
-            records.insert(0, events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=count))
+        self._note_dropped(times, records, has_room)
         block = packed(times, records)
         self.ring.add(times, records, block, is_large)
         if sink is not None and has_room:
             self.bytes += len(block)
             sink.put(block)
-
-    def _times(self) -> Times:
-        ns, clock_ms, at_ms = self._work_ns(), self._wall_ms(), self._schedule.now_ms()
-        zero_ms = clock_ms - ns // 1_000_000
-        if abs(zero_ms - self._zero_ms) >= SAME_CLOCK_MS:  # the machine's clock was set
-            self._zero_ms = zero_ms
-        return Times(ns, at_ms, clock_ms, self._zero_ms)
 
     def end(self) -> None:
         """Nothing more is recorded."""
@@ -247,53 +103,7 @@ class Tracer(Watcher):
         """Waits until all is written. Call it when the loop does not serve any more."""
         self.flush()
         if self.sink is not None:
-            self.sink.close()
-
-
-class _Client:
-    """The text of a connection's fields, made again when they change."""
-
-    __slots__ = ("_client_id", "_line", "_principal", "_software", "_text")
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self._client_id: str | None = None
-        self._principal = ""
-        self._software = ("", "")
-        self._text = ""
-
-    def text(self, client_id: str | None) -> str:
-        peer = self._line.peer
-        if peer.software is not self._software or client_id != self._client_id or peer.principal != self._principal:
-            self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
-            self._text = events.connection_text(self._line.number, peer, client_id)
-        return self._text
-
-    def text_now(self) -> str:
-        """The text for the last client id."""
-        return self.text(self._client_id)
-
-
-def _whole(reply: Reply) -> bytearray:
-    """The bytes of a reply; reads records from their files."""
-    out = bytearray(reply.head)
-    for place, part in reversed(reply.parts):
-        out[place:place] = bytes(part)
-    return out
-
-
-def _is_short(message: Struct, elements_max: int) -> bool:
-    """Whether the arrays of a message, and those in their elements, have few elements."""
-    count, left = 0, [message]
-    while left and count <= elements_max:
-        one = left.pop()
-        for name in one.__slots__:
-            value = getattr(one, name)
-            if type(value) is list and value:
-                count += len(value)
-                if isinstance(value[0], Struct):
-                    left += value
-    return count <= elements_max
+            self.sink.close(END_SECONDS)
 
 
 def _version() -> str:

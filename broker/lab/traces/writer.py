@@ -1,17 +1,9 @@
-"""The program that writes the file of a trace: it takes blocks from its broker, and makes lines of them.
-
-A process of its own has an interpreter lock of its own, so that the broker's loop does not wait for it. It ends when
-its broker does.
-"""
+"""The program that writes the file of a trace: it takes blocks from its broker, and makes lines of them."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
-import struct
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
@@ -19,11 +11,10 @@ from ....protocol.text import Json
 from ...log_file import LogFile
 from . import events
 from .events import Raw
+from .feeding import Answer, run
 from .recording import Times, lines, unpacked
 
 logger = logging.getLogger("ottla.lab.traces")
-READ_BYTES: Final = 1 << 20
-SIZE: Final = struct.Struct(">I")  # before each block
 NICE: Final = 5
 LINES_AT_ONCE: Final = 500
 
@@ -44,28 +35,13 @@ class Writer:
         self._raw = cast(Raw, self._about["raw"])
         self._file = LogFile(path, int(max_bytes), int(backups), self._head, int(descriptor))
         self._times = Times(0, 0, 0, 0)
-        self._stream = bytearray()
         self._lost = 0
         self._failed = False
 
     def _head(self) -> bytes:
         return head(self._about, self._times.at_ms, self._times.ns, self._times.clock_ms)
 
-    def feed(self, data: bytes) -> None:
-        """The next bytes of the stream."""
-        stream = self._stream
-        stream += data
-        done = 0
-        while len(stream) - done >= SIZE.size:
-            (size,) = SIZE.unpack_from(stream, done)
-            start = done + SIZE.size
-            if len(stream) - start < size:
-                break
-            done = start + size
-            self._write(bytes(stream[start:done]))
-        del stream[:done]
-
-    def _write(self, block: bytes) -> None:
+    def take(self, block: bytes) -> None:
         self._times, records = unpacked(block)
         if self._lost:
             times = self._times
@@ -90,16 +66,9 @@ class Writer:
         self._file.close()
 
 
+def begin(arguments: Sequence[str], answer: Answer) -> Writer:
+    return Writer(arguments)
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Writes what comes on standard input, to its end."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the broker ends this
-        signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(format="%(levelname)s %(message)s")
-    writer = Writer(arguments)
-    is_nice = False
-    while data := os.read(sys.stdin.fileno(), READ_BYTES):
-        writer.feed(data)
-        if not is_nice:  # it is soon ready, and then it yields to the loop
-            is_nice = True
-            os.nice(NICE)
-    writer.end()
+    run(begin, arguments, NICE)

@@ -1,115 +1,137 @@
-"""The events of a running broker, for the rules of `verdict/`: what a trace would have of them."""
+"""The verdict on the clients of a running broker: what they do is recorded as for a trace, and a program beside the
+broker examines it (`examining.py`).
+
+A question is a block in the stream of records, so that its answer includes all that was recorded before.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+import json
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from ....protocol.errors import MalformedMessage
-from ....protocol.structs import Struct, copied
-from ....verdict.events import UNKNOWN, Closed, Event, Opened, Refused, Request
-from ....verdict.events import Reply as Answered
 from ....verdict.examiner import Examiner
 from ....verdict.rule import Examination
 from ...broker import Broker
+from ...later import Later
 from ...machine import MachineTime
-from ...replies import Reply
-from ..seam import Asked, Line, Sent, Watcher
-from ..sent_replies import LENGTH, holes_of, message_of
+from ..routes import Refused
+from ..traces.recorder import Recorder
+from ..traces.recording import Record, Times, packed
+from ..traces.stream import SIZE, Stream
+from .examining import question
 
-LEFT_ALONE = (0, 1)  # the keys of Produce and Fetch, whose handlers do not change what rules look at
+MODULE: Final = f"{__package__}.examining"
+LOOK_MS: Final = 2  # between two looks for an answer
+ENDED: Final = "the program that examines the clients has ended"
 
 
-class Live(Watcher):
-    """Examines the clients of a broker, by what is sent."""
+class Answer(NamedTuple):
+    """What the program knows. `unexamined`: requests of clients beyond its limit; `clients`: the JSON of their
+    reports.
+    """
+
+    unexamined: int
+    clients: Sequence[bytes]
+
+
+class Live(Recorder):
+    """Examines the clients of a broker. `events`: how many were recorded. Raises OSError if the program cannot be
+    started.
+    """
 
     order = 10
 
     def __init__(self, examination: Examination | None, broker: Broker, machine: MachineTime) -> None:
+        super().__init__(broker, machine)
         self.examination = examination
-        self.examiner = Examiner(examination)
-        self.events = 0
-        self._keys = self.examiner.keys
-        self._message_keys = self.examiner.message_keys
-        self._broker, self._work_ns = broker, machine.work_ns
+        self._keys = Examiner(examination).keys
+        self._recorded = 0
+        program = machine.start_program(MODULE, [examination or ""], [], answers=True)
+        self._stream = Stream(program, machine, "the program that examines the clients")
+        self._answers = Answers()
+        self._asked: deque[Later[Answer]] = deque()
+        self._is_looking = False
 
-    def feed(self, event: Event) -> None:
-        self.events += 1
-        self.examiner.feed(event)
+    @property
+    def events(self) -> int:
+        return self._recorded + len(self._records)
 
-    def at(self, line: Line) -> tuple[int, int, int]:
-        """The connection and the times of an event."""
-        return line.number, self._broker.schedule.now_ms(), self._work_ns() // 1000
+    @property
+    def has_ended(self) -> bool:
+        """Whether its program has."""
+        return self._stream.ended.done
 
-    def opened(self, line: Line) -> None:
-        self.feed(Opened(*self.at(line), address=line.peer.address))
+    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
+        self._recorded += len(records)
+        has_room = self._stream.has_room()
+        self._note_dropped(times, records, has_room)
+        if has_room:
+            self._stream.put(packed(times, records))
 
-    def closed(self, line: Line) -> None:
-        self.feed(Closed(*self.at(line)))
+    def ask(self, client_id: str | None = None) -> Later[Answer]:
+        """Returns what is known of all clients, or of those with a client id. Fails with Refused if the program has
+        ended.
+        """
+        self.flush()
+        later: Later[Answer] = Later()
+        self._asked.append(later)
+        self._stream.put(question(client_id))
+        if not self._is_looking:
+            self._look()
+        return later
 
-    def refused(self, line: Line, frame: memoryview, reason: str) -> None:
-        refused = Refused(*self.at(line), address=line.peer.address, reason=reason)
-        if len(frame) >= 2 * LENGTH:
-            refused.key, refused.version, refused.correlation_id = (
-                _int(frame, 0, 2),
-                _int(frame, 2, 4),
-                _int(frame, 4, 8),
-            )
-        self.feed(refused)
+    def _look(self) -> None:
+        data = self._stream.program.read()
+        while data:
+            for answer in self._answers.add(data):
+                self._asked.popleft().finish(answer)
+            data = self._stream.program.read()
+        if data is None:
+            while self._asked:
+                self._asked.popleft().fail(Refused(503, ENDED))
+        self._is_looking = bool(self._asked)
+        if self._is_looking:
+            self._machine.after(LOOK_MS, self._look)
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Sent | None:
-        api = context.api
-        key = api.key
-        if key not in self._keys:
-            return None
-        has_message = key in self._message_keys
-        software, version = context.peer.software
-        self.feed(
-            Request(
-                *self.at(line),
-                exchange=number,
-                api=api.name,
-                key=key,
-                version=context.version,
-                correlation_id=context.correlation_id,
-                client_id=context.client_id,
-                address=context.peer.address,
-                software=software or UNKNOWN,
-                software_version=version or UNKNOWN,
-                size=len(frame),
-                message=_as_sent(key, request) if has_message else None,
-            )
-        )
-        return partial(self._answered, line, number, api.response, context.version, has_message)
+    def end(self) -> None:
+        """Nothing more is recorded; questions are answered still."""
+        self.flush()
+        self._stream.end()
+        self._stream.ended.when_done(lambda _: self._look())
 
-    def _answered(
-        self, line: Line, number: int, response: str, version: int, has_message: bool, reply: Reply | None, end: bool
-    ) -> None:
-        if reply is None and end:
-            return
-        message = _message(response, version, reply) if reply is not None else None
-        self.feed(
-            Answered(
-                *self.at(line),
-                exchange=number,
-                size=reply.size - LENGTH if reply is not None else 0,
-                throttle_time_ms=getattr(message, "throttle_time_ms", 0),
-                message=message if has_message else None,
-            )
-        )
+    def close(self) -> None:
+        """Ends the program at once. Call it when the loop does not serve any more."""
+        if not self._stream.ended.done:
+            self._stream.program.kill()
 
 
-def _int(frame: memoryview, start: int, end: int) -> int:
-    return int.from_bytes(frame[start:end], "big", signed=True)
+class Answers:
+    """Puts the bytes that the program sends together: the number of the clients with more, and each client."""
 
+    def __init__(self) -> None:
+        self._stream = bytearray()
+        self._about: tuple[int, int] | None = None
+        self._clients: list[bytes] = []
 
-def _as_sent(key: int, request: Struct) -> Struct:
-    """The message of a request, which stays as it was sent: handlers take theirs apart, and complete it."""
-    return request if key in LEFT_ALONE else copied(request)
-
-
-def _message(response: str, version: int, reply: Reply) -> Struct | None:
-    """The message of a reply; None if faults have damaged it."""
-    try:
-        return message_of(response, version, reply.head, holes_of(reply))
-    except MalformedMessage:
-        return None
+    def add(self, data: bytes) -> list[Answer]:
+        """Adds bytes; returns the answers that are complete."""
+        stream, made, done = self._stream, [], 0
+        stream += data
+        while len(stream) - done >= SIZE.size:
+            (size,) = SIZE.unpack_from(stream, done)
+            if len(stream) - done - SIZE.size < size:
+                break
+            done += SIZE.size + size
+            part = bytes(stream[done - size : done])
+            if self._about is None:
+                self._about = tuple(json.loads(part))
+            else:
+                self._clients.append(part)
+            unexamined, count = self._about
+            if len(self._clients) == count:
+                made.append(Answer(unexamined, self._clients))
+                self._about, self._clients = None, []
+        del stream[:done]
+        return made

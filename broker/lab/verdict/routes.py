@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict, cast
+from typing import Annotated, Final, Literal, TypedDict, cast
 
 from ....verdict.badge import badge
 from ....verdict.html_report import POLICY, html
 from ....verdict.report import ClientReport
 from ....verdict.rule import Examination
+from ...later import Later, after
 from ..faults.rules import Faults
 from ..faults.rules import Rule as FaultRule
 from ..lab import Lab
 from ..routes import Nothing, Page, Refused, route
 from ..shapes import Invalid
-from .live import Live
+from .live import Answer, Live
 from .provocations import provocations
 
 
@@ -26,16 +28,18 @@ class Verdicts:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._live: Live | None = None
+        self._begun: list[Live] | None = None  # whose programs may work still
         self.provoked: list[tuple[str, FaultRule]] = []
         """What the examination provokes, with the rule of faults."""
 
     def start(self, examination: Examination | None, seed: int | None) -> Live:
         """Begins a verdict. `seed`: of what the examination provokes; None provokes nothing. Raises OverflowError if
-        there is one, or if there are too many faults.
+        there is one, or if there are too many faults; OSError if its program cannot be started.
         """
         if self._live is not None:
             raise OverflowError("the broker examines its clients already")
         self._live = Live(examination, self._lab.broker, self._lab.server.machine)
+        self._note_begun(self._live)
         self._lab.server.intercept(self._live)
         self.provoked = []
         try:
@@ -48,6 +52,17 @@ class Verdicts:
             raise
         return self._live
 
+    def _note_begun(self, live: Live) -> None:
+        if self._begun is None:
+            self._begun = []
+            self._lab.server.at_end(self._close)
+        self._begun = [one for one in self._begun if not one.has_ended]
+        self._begun.append(live)
+
+    def _close(self) -> None:
+        for live in self._begun or ():
+            live.close()
+
     def get(self) -> Live:
         """Raises LookupError if there is none."""
         if self._live is None:
@@ -55,9 +70,10 @@ class Verdicts:
         return self._live
 
     def stop(self) -> Live:
-        """Ends it; the report stays as it is. Raises LookupError."""
+        """Ends it; what was asked is answered still. Raises LookupError."""
         live = self.get()
         self._lab.server.release(live)
+        live.end()
         for _, rule in self.provoked:
             with suppress(LookupError):  # somebody has removed it
                 self._lab.part(Faults).remove(rule.number)
@@ -109,24 +125,36 @@ class ProvokedView(TypedDict):
 
 class VerdictView(TypedDict):
     """What is known of each client so far. `provoked`: the faults of the examination; `events`: requests, replies and
-    others that were examined; `unexamined`: requests of clients beyond the first 1,000.
+    others that were recorded; `dropped`: those that the program beside the broker did not take fast enough, from which
+    nothing is concluded; `unexamined`: requests of clients beyond the first 1,000.
     """
 
     examination: Examination | None
     provoked: list[ProvokedView]
     events: int
+    dropped: int
     unexamined: int
     clients: Iterable[ClientReport]
 
 
-def _view(lab: Lab, live: Live, client_id: str | None = None) -> VerdictView:
+def _view(live: Live, provoked: list[ProvokedView], answer: Answer) -> VerdictView:
     return VerdictView(
         examination=live.examination,
-        provoked=[_provoked(what, rule) for what, rule in lab.part(Verdicts).provoked],
+        provoked=provoked,
         events=live.events,
-        unexamined=live.examiner.unexamined,
-        clients=(one for one in live.examiner.report() if client_id in (None, one["client_id"])),
+        dropped=live.dropped,
+        unexamined=answer.unexamined,
+        clients=(json.loads(one) for one in answer.clients),
     )
+
+
+def _asked(lab: Lab, live: Live, client_id: str | None = None) -> Later[VerdictView]:
+    provoked = _all_provoked(lab)
+    return after(live.ask(client_id), lambda found: _view(live, provoked, found.get()))
+
+
+def _all_provoked(lab: Lab) -> list[ProvokedView]:
+    return [_provoked(what, rule) for what, rule in lab.part(Verdicts).provoked]
 
 
 def _provoked(what: str, rule: FaultRule) -> ProvokedView:
@@ -152,33 +180,42 @@ def _badge(reply: object) -> Iterator[str]:
 @route(
     "POST /v1/verdict",
     example=VerdictAsked("basic", provokes=True, seed=1),
-    errors={409: "the broker examines its clients already"},
+    errors={409: "the broker examines its clients already, or the program that examines them cannot be started"},
 )
 def start_verdict(lab: Lab, asked: VerdictAsked) -> VerdictView:
     """Examines the clients from now on. One that is connected already is judged by what it does from now on. With
     `provokes` faults bring about what does not occur by itself.
     """
     try:
-        return _view(lab, lab.part(Verdicts).start(asked.examination, asked.seed if asked.provokes else None))
-    except OverflowError as error:
+        live = lab.part(Verdicts).start(asked.examination, asked.seed if asked.provokes else None)
+    except (OverflowError, OSError) as error:
         raise Refused(409, str(error)) from None
+    return _view(live, _all_provoked(lab), Answer(0, ()))
+
+
+ERRORS: Final = {404: "the broker does not examine its clients", 503: "the program that examines them has ended"}
 
 
 @route(
     "GET /v1/verdict",
     example=VerdictWanted(),
-    errors={404: "the broker does not examine its clients"},
+    errors=ERRORS,
     pages={
         "html": Page("text/html; charset=utf-8", _html, POLICY),
         "svg": Page("image/svg+xml; charset=utf-8", _badge, POLICY),
     },
 )
-def verdict(lab: Lab, asked: VerdictWanted) -> VerdictView:
-    """Shows which rules each client has passed, failed, and not exercised."""
-    return _view(lab, lab.part(Verdicts).get(), asked.client_id)
+def verdict(lab: Lab, asked: VerdictWanted) -> Later[VerdictView]:
+    """Shows which rules each client has passed, failed, and not exercised. The reply includes all that clients did
+    before the request.
+    """
+    return _asked(lab, lab.part(Verdicts).get(), asked.client_id)
 
 
-@route("DELETE /v1/verdict", example=Nothing(), errors={404: "the broker does not examine its clients"})
-def stop_verdict(lab: Lab, asked: Nothing) -> VerdictView:
+@route("DELETE /v1/verdict", example=Nothing(), errors=ERRORS)
+def stop_verdict(lab: Lab, asked: Nothing) -> Later[VerdictView]:
     """Ends the examination, and shows its report."""
-    return _view(lab, lab.part(Verdicts).stop())
+    verdicts = lab.part(Verdicts)
+    found = _asked(lab, verdicts.get())
+    verdicts.stop()
+    return found

@@ -85,7 +85,9 @@ class Verdict:
         beyond = (
             f", {words.number(found['unexamined'])} of clients beyond the first 1,000" if found["unexamined"] else ""
         )
-        self._state.set_text(f"{found['examination'] or 'all rules'}: {words.number(found['events'])} events{beyond}")
+        dropped = f", {words.number(found['dropped'])} of them dropped" if found["dropped"] else ""
+        events = f"{words.number(found['events'])} events{dropped}{beyond}"
+        self._state.set_text(f"{found['examination'] or 'all rules'}: {events}")
         self._clients = {f"{number}": one for number, one in enumerate(found["clients"])}
         self._grid.show(client(key, one) for key, one in self._clients.items())
         self._show_rules()

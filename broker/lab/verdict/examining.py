@@ -1,0 +1,152 @@
+"""The program that examines the clients of a broker: it takes the blocks of a recorder, gives the rules the events, and
+answers questions.
+
+An event of an exchange is made of its bytes, and only what rules look into is decoded. What is rare comes as the line
+that a trace has of it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Sequence
+from typing import Final, NamedTuple, cast
+
+from ....protocol import codec, headers
+from ....protocol.buffers import Data
+from ....protocol.errors import MalformedMessage
+from ....protocol.structs import Struct
+from ....verdict.events import UNKNOWN, Reply, Request
+from ....verdict.from_trace import TraceExaminer, message_of_line
+from ....verdict.rule import Examination
+from ..sent_replies import Holes, message_of
+from ..traces.feeding import Answer, run
+from ..traces.recording import REQUEST, Body, Exchanged, unpacked
+from ..traces.stream import SIZE
+
+NICE: Final = 5
+QUESTION: Final = b"?"  # with which no block of records begins
+TEXTS_MAX: Final = 10_000  # of connections, that are known
+COLLECTED_AFTER: Final = (50_000, 20, 100)
+"""Of the garbage collector: what rules keep has no circles, and looking for them takes time."""
+
+
+def question(client_id: str | None) -> bytes:
+    """The block that asks for the report of all clients, or of those with a client id."""
+    return QUESTION + json.dumps(client_id).encode()
+
+
+class _Who(NamedTuple):
+    """What the text of a connection says."""
+
+    connection: int
+    client_id: str | None
+    address: str
+    software: str
+    software_version: str
+
+
+class Examining:
+    """Examines the blocks of a stream. `arguments`: the examination, empty for all rules."""
+
+    def __init__(self, arguments: Sequence[str], answer: Answer) -> None:
+        (examination,) = arguments
+        self._of = TraceExaminer(cast(Examination, examination) if examination else None)
+        self._answer = answer
+        self._known: dict[str, _Who] = {}
+
+    def take(self, block: bytes) -> None:
+        if block.startswith(QUESTION):
+            self._report(json.loads(block[len(QUESTION) :]))
+            return
+        times, records = unpacked(block)
+        examiner = self._of.examiner
+        for record in records:
+            if isinstance(record, bytes):
+                self._of.take(json.loads(record))
+            else:
+                examiner.feed(self._event(record, times.zero_ms))
+
+    def _event(self, record: Exchanged, zero_ms: int) -> Request | Reply:
+        event, given_ms, ns, text, (number, key, version, correlation_id), size, _, body, holes = record
+        who = self._known.get(text) or self._who(text)
+        at_ms = zero_ms + ns // 1_000_000 if given_ms is None else given_ms
+        has_message = key in self._of.examiner.message_keys
+        if event == REQUEST:
+            return Request(
+                who.connection,
+                at_ms,
+                ns // 1000,
+                number,
+                name_of(key),
+                key,
+                version,
+                correlation_id,
+                who.client_id,
+                who.address,
+                who.software,
+                who.software_version,
+                size,
+                request_of(key, version, body) if has_message else None,
+            )
+        message = reply_of(key, version, body, holes)
+        throttle_ms = getattr(message, "throttle_time_ms", 0)
+        return Reply(who.connection, at_ms, ns // 1000, number, size, throttle_ms, message if has_message else None)
+
+    def _who(self, text: str) -> _Who:
+        said = json.loads(f"{{{text}}}")
+        if len(self._known) >= TEXTS_MAX:
+            self._known.clear()
+        found = self._known[text] = _Who(
+            said["connection"],
+            said["client_id"],
+            said["peer"],
+            said["software"] or UNKNOWN,
+            said["software_version"] or UNKNOWN,
+        )
+        return found
+
+    def _report(self, client_id: str | None) -> None:
+        clients = [one for one in self._of.examiner.report() if client_id in (None, one["client_id"])]
+        self._send([self._of.examiner.unexamined, len(clients)])
+        for one in clients:
+            self._send(one)
+
+    def _send(self, found: object) -> None:
+        data = json.dumps(found, separators=(",", ":")).encode()
+        self._answer(SIZE.pack(len(data)) + data)
+
+    def end(self) -> None: ...
+
+
+def name_of(key: int) -> str:
+    """The name of an API that is served."""
+    return cast(str, headers.request_name(key)).removesuffix("Request")
+
+
+def request_of(key: int, version: int, body: Body) -> Struct | None:
+    """The message of a request."""
+    if isinstance(body, str):
+        return message_of_line(key, REQUEST, version, json.loads(body))
+    name = cast(str, headers.request_name(key))
+    _, start = headers.client_id_of(headers.request_header_version(name, version), cast(Data, body))
+    return cast(Struct, codec.parse(name, version, cast(Data, body), start))
+
+
+def reply_of(key: int, version: int, body: Body, holes: Holes | None) -> Struct | None:
+    """The message of a reply; None if none was sent, or if faults have damaged it."""
+    if body is None:
+        return None
+    try:
+        return message_of(headers.response_name(key), version, cast(Data, body), holes)
+    except MalformedMessage:
+        return None
+
+
+def begin(arguments: Sequence[str], answer: Answer) -> Examining:
+    return Examining(arguments, answer)
+
+
+def main(arguments: Sequence[str]) -> None:
+    gc.set_threshold(*COLLECTED_AFTER)
+    run(begin, arguments, NICE)
