@@ -52,11 +52,13 @@ class Text(Enum):
     OWN = "of the case"  # none if it is that of the code, or for UNKNOWN_SERVER_ERROR: it could tell internals
     OF_CODE = "of the code"
     OWN_OR_OF_CODE = "of the case, or of the code"
+    OWN_OF_ALL_OR_OF_CODE = "of the case, also for UNKNOWN_SERVER_ERROR, or of the code"
 
     def of(self, error: ApiError) -> str | None:
         """Returns the message for an error."""
         of_code = default_message(error.code)
-        own = None if error.code == Errors.UNKNOWN_SERVER_ERROR else error.own_message
+        is_shown = error.code != Errors.UNKNOWN_SERVER_ERROR or self is Text.OWN_OF_ALL_OR_OF_CODE
+        own = error.own_message if is_shown else None
         if self is Text.OWN:
             return None if own == of_code else own
         return of_code if own is None or self is Text.OF_CODE else own

@@ -37,6 +37,16 @@ def java_order(names: Iterable[str]) -> list[str]:
     return sorted(listed, key=lambda name: _bucket(name, capacity))
 
 
+def put_order(names: Iterable[str], capacity: int) -> list[str]:
+    """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
+    filled by `put`.
+    """
+    listed, size = list(dict.fromkeys(names)), 1
+    while size < capacity or len(listed) > size * 3 // 4:
+        size *= 2
+    return sorted(listed, key=lambda name: _bucket(name, size))
+
+
 def computed_order(names: Iterable[str], capacity: int) -> list[str]:
     """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
     filled by `computeIfAbsent`, which grows the map later than `put`, and puts a new key before those of its bucket.

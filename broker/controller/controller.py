@@ -124,7 +124,7 @@ class MetadataController:
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{DIRECTORY}: {name}", bug)
         self.runtime.on_failed = lambda: turn.fatal("the metadata in memory is not what its log says")
         self.events = Events(turn, self.runtime, self.controller.state, self)
-        self.snapshots = Snapshots(turn, self.image, self.partition, self.commits, log_directories, self._voter)
+        self.snapshots = Snapshots(turn, self.image, self.partition, self.commits, log_directories, self.voter)
         self.broker_epoch = -1
         self._syncing = False
         self._notes = False  # an offset was written to its file and is not durable yet
@@ -153,7 +153,7 @@ class MetadataController:
 
     def _start(self, path: str) -> None:
         directory, files, pool = self.log_directories.all[0], self.log_directories.files, self.log_directories.pool
-        voter, now = self._voter(), self.schedule.now_ms()
+        voter, now = self.voter(), self.schedule.now_ms()
         is_new = not files.exists(path)
         self.flushed = FlushedOffset(pool, path)
         self.flushed.load()
@@ -203,7 +203,8 @@ class MetadataController:
         for own, table in zip(self.controller.state.tables(), self.image.tables(), strict=True):
             own.update(dict(table.items()))
 
-    def _voter(self) -> Voter:
+    def voter(self) -> Voter:
+        """Returns the only voter of the metadata log."""
         listener = self.config.controller_listener
         return Voter(self.config.node_id, self.log_directories.all[0].id, listener.name, listener.host, listener.port)
 

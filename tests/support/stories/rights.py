@@ -336,6 +336,9 @@ STORIES = (
         same(m.StreamsGroupTopologyDescriptionUpdateRequest(group_id="st", member_id="m")),
         (OP.READ, (R.GROUP, "st")),
     ),
+    story("AddRaftVoter", same(m.AddRaftVoterRequest(cluster_id=None, voter_id=-1, timeout_ms=1000)), ALTER_C),
+    story("RemoveRaftVoter", same(m.RemoveRaftVoterRequest(cluster_id=None, voter_id=-1)), ALTER_C),
+    story("UnregisterController", same(m.UnregisterControllerRequest(controller_id=77)), ALTER_C),
 )
 
 

@@ -1,0 +1,37 @@
+"""UnregisterController, version 0: forgets a controller that was registered once, in another life of the data directory
+(KIP-1170).
+
+**Behaviour**
+- The active controller, this process, gets INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...coordinator.metadata import registrations
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol import messages
+from ..error_places import CONTROLLER, Place, Text, codes
+from ..net.context import Context
+from ..security.authorization import Check
+
+AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
+ERRORS = (
+    Place(
+        "the whole",
+        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED INVALID_REQUEST CONTROLLER_ID_NOT_REGISTERED"),
+        text=Text.OWN_OF_ALL_OR_OF_CODE,
+    ),
+)
+
+
+async def handle(
+    context: Context, request: messages.UnregisterControllerRequest
+) -> messages.UnregisterControllerResponse:
+    metadata = context.broker.metadata
+    active = metadata.voter().id
+    await metadata.submit(
+        partial(registrations.unregister_controller, metadata.controller, active, request.controller_id)
+    )
+    return messages.UnregisterControllerResponse()
