@@ -3,6 +3,7 @@
     python -m tests.sim [seeds=20000] [seed=N]                 logs
     python -m tests.sim groups [seeds=20000] [seed=N]          groups
     python -m tests.sim share [seeds=20000] [seed=N]           share groups
+    python -m tests.sim streams [seeds=20000] [seed=N]         streams groups
     python -m tests.sim transactions [seeds=20000] [seed=N]    transactions
     python -m tests.sim indexes [seeds=20000] [seed=N]         damaged indexes
     python -m tests.sim broker [seeds=20000] [seed=N]          a whole broker
@@ -18,7 +19,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-SIMULATORS = ("logs", "groups", "share", "transactions", "indexes", "broker", "damage", "faults", "security")
+SIMULATORS = ("logs", "groups", "share", "streams", "transactions", "indexes", "broker", "damage", "faults", "security")
 
 
 def main(arguments: list[str]) -> int:
