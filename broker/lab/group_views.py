@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import translate
 from itertools import islice
 from re import Pattern, compile
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 from urllib.parse import quote
 
 from ...coordinator.group import views
@@ -16,6 +16,7 @@ from ...coordinator.group.format import Key, Stored
 from ...coordinator.group.offsets.store import Offsets
 from ...coordinator.group.share.group import ShareGroup
 from ...coordinator.group.share.view import initialized
+from ...coordinator.group.streams.group import StreamsGroup
 from ...coordinator.group.view import KindView
 from ...coordinator.group.views import GroupSummaryView
 from ...coordinator.lifecycle import State
@@ -24,7 +25,9 @@ from ...coordinator.share.state import PartitionKey, PartitionState
 from ...protocol.errors import ApiError, Errors
 from ..group.coordinators import TOPIC_NAME
 from ..share import share_partition_leader
+from . import streams_views
 from .encode import Turns
+from .streams_views import StreamsView
 
 if TYPE_CHECKING:
     from ...coordinator.group.group import Group
@@ -85,6 +88,7 @@ class GroupStateView(KindView):
     coordinator: int
     offsets: Iterable[OffsetView]
     share_partitions: Iterable[ShareLagView]
+    streams: Annotated[StreamsView | None, "The topology and the tasks of a streams group."]
 
 
 class Wanted(NamedTuple):
@@ -162,6 +166,7 @@ def group(broker: Broker, group_id: str) -> Turns[GroupStateView]:
         "coordinator": index,
         "offsets": (_offset(broker, *one, pending) for one in stored),
         "share_partitions": shared,
+        "streams": streams_views.view(one, shard.env.image) if isinstance(one, StreamsGroup) else None,
     }
 
 

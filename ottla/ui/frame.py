@@ -116,12 +116,24 @@ class Page:
         more = {} if every_s is None else {"every_s": every_s}
         return Live(self.health, fetch, show, absent=absent, **more)
 
+    async def asked(self, asking: Awaitable[T]) -> T | None:
+        """The broker's answer; None if it refuses, and says why."""
+        try:
+            return await asking
+        except (LabRefused, LabUnreachable) as error:
+            self._say(error)
+            return None
+
+    @staticmethod
+    def _say(error: Exception) -> None:
+        ui.notify(str(error), type="negative", timeout=8000, close_button="close")
+
     async def act(self, action: Awaitable[object], done: str, *after: Refreshed) -> bool:
         """Carries out what the user asked for, says how it went, and shows what has changed."""
         try:
             await action
         except (LabRefused, LabUnreachable) as error:
-            ui.notify(str(error), type="negative", timeout=8000, close_button="close")
+            self._say(error)
             return False
         if done:
             ui.notify(done, type="positive", timeout=2000)

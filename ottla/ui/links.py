@@ -41,8 +41,8 @@ class Link:
     async def put(self, path: str, /, **body: object) -> Reply:
         return await self._call("PUT", path, body)
 
-    async def delete(self, path: str, /) -> Reply:
-        return await self._call("DELETE", path, None)
+    async def delete(self, path: str, /, **query: object) -> Reply:
+        return await self._call("DELETE", path, None, query)
 
     async def _call(
         self, method: str, path: str, body: Mapping[str, object] | None, query: Mapping[str, object] | None = None

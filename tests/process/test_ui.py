@@ -12,10 +12,12 @@ import pytest
 from ottla.protocol import messages as m
 
 from ottla.testing import Broker
+from ottla.ui import words
 from ottla.ui.words import time as time_text
 
 from ..support.chromium import Missing, browser
 from ..support.poll import until
+from ..support.share_session import ShareSession
 from ..support.ui_driver import Driver
 from ..support.ui_scene import SETTINGS, commit, everything, join, ui_process
 from ..support.wire import Wire
@@ -78,7 +80,7 @@ def test_the_page_of_brokers_with_a_token_has_a_token_too() -> None:
 
 def test_the_first_page_leads_to_each_broker(page: Driver, shop: Broker) -> None:
     page.open("/")
-    page.sees("7 topics, 3 groups")
+    page.sees("8 topics, 4 groups")
     page.sees("0 topics, 0 groups")
     page.click(f'a[aria-label="Broker {shop.lab_url.removeprefix("http://")}"]')
     page.sees("connected", "[data-state]")
@@ -161,9 +163,30 @@ def test_offsets_are_reset(page: Driver, shop: Broker) -> None:
     page.cell("Offsets", "orders/1", 2, "3")
     page.act("reset orders/1")
     page.confirm()
+    page.sees("orders/1: 3 → 0", "[data-plan]")
+    page.cell("Offsets", "orders/1", 2, "3")
+    page.confirm("[data-carry-out]")
     page.cell("Offsets", "orders/1", 2, "0")
     committed = {one["partition"]: one["committed_offset"] for one in shop.lab.group("nightly")["offsets"]}
     assert committed == {0: 3, 1: 0, 2: 3}
+
+
+def test_a_streams_group_shows_its_topology_and_each_task(page: Driver) -> None:
+    page.open("/b/0/groups")
+    page.choose("Kind", "streams")
+    page.follow("Groups", "counting")
+    page.sees("topology epoch 0   fits the topics yes", "[data-topology]")
+    page.cell("Subtopologies", "0", 2, "2")
+    page.cell("Subtopologies", "0", 5, "counting-totals-changelog")
+    page.cell("Tasks", "0_0", 3, "owned")
+    page.types('input[aria-label="Filter Tasks"]', "pending")
+    page.cell("Tasks", "0_1", 4, "counter-2")
+    page.cell("Tasks", "0_1", 7, "counter-1")
+    page.cell("Processes", "counter-2", 2, "process-counter-2")
+    page.cell("Waits for", "counter-1", 2, "heartbeat")
+    page.open("/b/0/group?name=billing")
+    page.cell("Members", "billing-3", 4, "waits for partitions")
+    page.hides("[data-topology]")
 
 
 def test_queues_show_each_record_and_transactions_who_holds_back_whom(page: Driver) -> None:
@@ -323,6 +346,33 @@ def test_what_clients_chose_is_shown_as_text(page: Driver, other: Broker) -> Non
         page.sees(f"{HOSTILE} became a member", 'section[aria-label="Timeline"]')
     assert page.count("main img") == 0
     assert page.value("window.broken") is None
+
+
+def test_the_start_offsets_of_a_share_group_are_reset_and_forgotten(page: Driver, other: Broker) -> None:
+    other.lab.seed({"name": "returns"})
+    for number in range(4):
+        other.lab.post("records/returns", value=f"{number}")
+    topic_id = bytes.fromhex(other.lab.topic("returns")["topic_id"])
+    with Wire(other.bootstrap_servers, client_id="returns") as wire:
+        wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["returns"]))
+        session = ShareSession(wire, "returns", topic_id, 1)
+        page.open("/b/1/group?name=returns")
+        page.act("reset returns/0")
+        page.confirm()
+        page.sees("the group returns has members: stop them first", ".q-notification")
+        session.leave()
+    page.act("reset returns/0")
+    page.choose("to", "the high watermark")
+    page.confirm()
+    page.sees(f"returns/0: {words.MINUS} → 4", "[data-plan]")
+    page.confirm("[data-carry-out]")
+    page.cell("Share-partitions", "returns/0", 2, "4")
+    page.cell("Share-partitions", "returns/0", 5, "0")
+    page.act("forget returns/0")
+    page.sees("returns/0: 4", "[data-plan]")
+    page.confirm("[data-carry-out]")
+    page.sees("There are no share-partitions.")
+    assert other.lab.group("returns")["share_partitions"] == []
 
 
 def test_a_thousand_topics_and_five_hundred_members_come_in_pages(page: Driver, other: Broker) -> None:

@@ -134,12 +134,12 @@ class Driver:
         """Presses the button with an accessible name."""
         self.click(f'button[aria-label="{name}"]')
 
-    def confirm(self) -> None:
+    def confirm(self, button: str = "[data-yes]") -> None:
         """Says yes to the dialog until it is gone: one that is just opening loses a click."""
-        self.finds("[data-yes]")
+        self.finds(button)
 
         def is_gone() -> bool:
-            shown = self.chrome.find_elements(By.CSS_SELECTOR, "[data-yes]")
+            shown = self.chrome.find_elements(By.CSS_SELECTOR, button)
             for one in shown:
                 one.click()
             return not shown

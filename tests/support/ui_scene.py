@@ -20,7 +20,7 @@ from ottla.protocol.records import Record, Template
 from ottla.testing import Broker
 
 from .poll import until
-from .share_session import ShareSession
+from .share_session import ShareSession, configure
 from .wire import Wire
 
 START_SECONDS_MAX = 60.0
@@ -28,6 +28,8 @@ LONG_MS = 1_800_000
 SETTINGS: dict[str, object] = {  # nothing ends by itself while a page is looked at
     "group.consumer.max.session.timeout.ms": LONG_MS,
     "group.consumer.session.timeout.ms": LONG_MS,
+    "group.streams.max.session.timeout.ms": LONG_MS,
+    "group.streams.session.timeout.ms": LONG_MS,
     "group.share.max.session.timeout.ms": LONG_MS,
     "group.share.session.timeout.ms": LONG_MS,
     "group.share.max.record.lock.duration.ms": LONG_MS,
@@ -126,6 +128,36 @@ def parcels(broker: Broker, wire: Wire) -> None:
         session.acknowledge(0, offset, offset, [kind])
 
 
+def counting(wire: Wire) -> None:
+    """A streams group, one of whose tasks is about to move to the second member."""
+    r = m.StreamsGroupHeartbeatRequest
+    changelog = r.TopicInfo(name="counting-totals-changelog")
+    part = r.Subtopology(subtopology_id="0", source_topics=["payments"], state_changelog_topics=[changelog])
+
+    def beat(member: str, epoch: int, **more: Any) -> Any:
+        request = r(group_id="counting", member_id=member, member_epoch=epoch, **more)
+        found = wire.ask("StreamsGroupHeartbeat", 1, request)
+        return found if found.error_code == 0 else None
+
+    def joined(member: str) -> int:
+        topology = r.Topology(epoch=0, subtopologies=[part])
+        nothing: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+        more = {"rebalance_timeout_ms": LONG_MS, "process_id": f"process-{member}", "topology": topology}
+        return int(until(lambda: beat(member, 0, **nothing, **more), f"{member} joins").member_epoch)
+
+    configure(wire, "counting", "streams.initial.rebalance.delay.ms", "0")
+    epoch = joined("counter-1")
+
+    def is_assigned() -> bool:
+        nonlocal epoch
+        found = beat("counter-1", epoch)
+        epoch = found.member_epoch
+        return bool(found.active_tasks)
+
+    until(is_assigned, "the internal topic is there, and the tasks are assigned")
+    joined("counter-2")
+
+
 def transaction(wire: Wire, name: str = "checkout") -> None:
     """A transaction that is open."""
     wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=1, coordinator_keys=[name]))
@@ -159,5 +191,6 @@ def everything() -> Iterator[Broker]:
         billing(wire)
         nightly(wire)
         parcels(broker, robot)
+        counting(wire)
         transaction(checkout)
         yield broker

@@ -1,4 +1,4 @@
-"""A group: what it waits for, its members, its offsets with their lag, and what happened."""
+"""A group: what it waits for, its members, its offsets with their lag or its tasks, and what happened."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from .. import words
 from ..frame import Page
 from ..grid import Action, Column, Grid, Row
 from .records import time_of
+from .streams import Streams
 from .timeline import Timeline
 
 if TYPE_CHECKING:
+    from ...broker.lab.group_resets import ResetView
     from ...broker.lab.group_views import GroupStateView, OffsetView, ShareLagView
+    from ...broker.lab.share_resets import DeletedOffsetsView
     from ...coordinator.group.view import GroupMemberView, TimerView, WaitView
 
 MEMBERS = (
@@ -53,6 +56,7 @@ SHARES = (
     Column("high", "high watermark", "number"),
     Column("lag", "lag", "number"),
 )
+PLAN_LINES_MAX = 20
 TO = {
     "earliest": "the log start",
     "latest": "the high watermark",
@@ -88,9 +92,17 @@ class Group:
                 filtered=True,
                 page=20,
                 actions=(Action("reset", "reset"),),
-                on_act=self._reset,
+                on_act=self._act,
             )
-            self._shares = Grid("Share-partitions", SHARES, empty="There are no share-partitions.", page=20)
+            self._shares = Grid(
+                "Share-partitions",
+                SHARES,
+                empty="There are no share-partitions.",
+                page=20,
+                actions=(Action("reset", "reset"), Action("delete", "forget")),
+                on_act=self._act,
+            )
+            self._streams = Streams()
         self._timeline = Timeline(page, name)
         self._live = page.live(self._fetch, self._show, absent=self._gone)
 
@@ -125,15 +137,26 @@ class Group:
         self._members.show(map(member, members))
         self._offsets.show(map(offset, offsets))
         self._shares.show(map(share, found["share_partitions"]))
+        self._streams.show(found["streams"])
         for one, is_shown in ((self._offsets, not is_share), (self._shares, is_share)):
             one.set_visibility(is_shown)
 
-    async def _reset(self, _: str, key: str) -> None:
+    async def _act(self, action: str, key: str) -> None:
         topic, _, partition = key.rpartition("/")
+        path, link = f"groups/{segment(self._name)}/offsets", self._page.link
+        if action == "delete":
+            plan: ResetView | DeletedOffsetsView | None = await self._page.asked(
+                link.delete(path, topic=topic, plan="true")
+            )
+            if plan and await agreed(f"Forget what the group has read of {topic}?", plan, "forget"):
+                await self._page.act(link.delete(path, topic=topic), "the topic is forgotten", self._live)
+            return
         wanted = await where_to(topic, int(partition))
         if wanted is not None:
-            path = f"groups/{segment(self._name)}/offsets"
-            await self._page.act(self._page.link.put(path, topic=topic, **wanted), "the offsets are set", self._live)
+            plan = await self._page.asked(link.put(path, topic=topic, plan=True, **wanted))
+            if plan and await agreed(f"Set the offsets of {topic}?", plan, "set"):
+                done = link.put(path, topic=topic, **wanted)
+                await self._page.act(done, "the offsets are set", self._live)
 
 
 def heading(text: str) -> ui.label:
@@ -191,6 +214,7 @@ def share(one: ShareLagView) -> Row:
     place = f"{one['topic']}/{one['partition']}"
     return {
         "key": place,
+        "title": place,
         "place": place,
         "start": words.number(one["start_offset"]),
         "flight": words.number(one["in_flight"]),
@@ -209,7 +233,7 @@ async def where_to(topic: str, partition: int) -> dict[str, object] | None:
         what.bind_visibility_from(to, "value", lambda way: way not in ("earliest", "latest"))
         with ui.row().classes("end"):
             ui.button("cancel", on_click=lambda: dialog.submit(False)).props("flat no-caps")
-            ui.button("set", on_click=lambda: dialog.submit(True)).props("no-caps unelevated data-yes")
+            ui.button("plan", on_click=lambda: dialog.submit(True)).props("no-caps unelevated data-yes")
     if await dialog is not True:
         return None
     wanted: dict[str, object] = {} if is_all.value else {"partition": partition}
@@ -221,3 +245,21 @@ async def where_to(topic: str, partition: int) -> dict[str, object] | None:
         ui.notify(f"{text!r} is not what that takes", type="negative")
         return None
     return wanted | {str(to.value): number}
+
+
+async def agreed(question: str, plan: ResetView | DeletedOffsetsView, word: str) -> bool:
+    """Shows what would be set, and asks whether it is to be carried out."""
+    lines = []
+    for one in plan["offsets"][:PLAN_LINES_MAX]:
+        after = one.get("committed_offset")
+        to = f" → {words.number(after)}" if isinstance(after, int) else ""
+        lines.append(f"{one['topic']}/{one['partition']}: {words.number(one['before'])}{to}")
+    if len(plan["offsets"]) > PLAN_LINES_MAX:
+        lines.append(f"and {len(plan['offsets']) - PLAN_LINES_MAX} more")
+    with ui.dialog() as dialog, ui.card().classes("ask"):
+        ui.label(question).classes("heading")
+        ui.label("\n".join(lines)).classes("pre mono").props("data-plan")
+        with ui.row().classes("end"):
+            ui.button("cancel", on_click=lambda: dialog.submit(False)).props("flat no-caps")
+            ui.button(word, on_click=lambda: dialog.submit(True)).props("no-caps unelevated data-carry-out")
+    return await dialog is True

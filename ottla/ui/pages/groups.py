@@ -23,7 +23,7 @@ COLUMNS = (
     Column("epoch", "epoch", "number"),
     Column("type", "protocol"),
 )
-KINDS = {"": "all kinds", "classic": "classic", "consumer": "consumer", "share": "share"}
+KINDS = {"": "all kinds", "classic": "classic", "consumer": "consumer", "share": "share", "streams": "streams"}
 
 
 def build(page: Page) -> None:
