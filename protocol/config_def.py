@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,15 @@ class ConfigKey:
         value = _PARSERS[self.type](self, text)
         self._check(value)
         return value
+
+    def canonical(self, text: str) -> str:
+        """Returns a valid value as Kafka writes it: `+5` is 5, and a list has no duplicates. Raises ConfigInvalid."""
+        value = _PARSERS[self.type](self, text)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, list):
+            return ",".join(dict.fromkeys(value))
+        return java_double(value) if isinstance(value, float) else str(value)
 
     def _check(self, value: Any) -> None:
         if self.valid is None:
@@ -140,6 +150,15 @@ def _boolean(key: ConfigKey, text: str) -> bool:
 
 def _list(key: ConfigKey, text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text.strip(_SPACE) else []
+
+
+def java_double(value: float) -> str:
+    """`Double.toString`: 0.0001 is 1.0E-4."""
+    if not value or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, _ = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}E{Decimal(repr(value)).adjusted()}"
 
 
 _PARSERS: dict[str, Callable[[ConfigKey, str], Value]] = {

@@ -123,13 +123,8 @@ def node_number(name: str) -> int:
     return int(name)
 
 
-def check_resource(
-    context: Context,
-    resource: Resource,
-    names: list[str],
-    values: list[tuple[str, str | None]],
-) -> None:
-    """Raises ApiError for a resource that cannot be altered, or not with these values."""
+def check_resource(context: Context, resource: Resource) -> None:
+    """Raises ApiError for a resource that cannot be altered."""
     if resource.resource_type == TOPIC:
         TOPICS.require(context, resource.resource_name)
         return
@@ -146,6 +141,12 @@ def check_resource(
     name = resource.resource_name
     if name and node_number(name) != context.node_id:
         raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id}, but received {name}")
+
+
+def check_broker(context: Context, name: str, names: list[str], values: list[tuple[str, str | None]]) -> None:
+    """Raises ApiError for keys of a broker, or of all where `name` is empty, that cannot be altered, or not to these
+    values.
+    """
     fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic_broker_keys())
     if fixed:
         raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")

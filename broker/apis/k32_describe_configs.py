@@ -99,7 +99,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         topic_rules.check_name(name)
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(broker, broker.image.config_of(TOPIC, name))
+        return describe_topic(broker, _canonical("topic", broker.image.config_of(TOPIC, name)))
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -117,7 +117,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(broker, broker.image.config_of(GROUP, name))
+        return describe_group(broker, _canonical("group", broker.image.config_of(GROUP, name)))
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
@@ -153,9 +153,19 @@ def describe_client_metrics(own: dict[str, str]) -> list[Described]:
             continue
         value = own[key.name]
         if key.type == "LIST":
-            value = ",".join(dict.fromkeys(key.parse(value)))
+            value = key.canonical(value)
         found.append(Described(key, value, CLIENT_METRICS_SOURCE, [(key.name, value, CLIENT_METRICS_SOURCE)]))
     return found
+
+
+def _canonical(kind: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Returns the own values of a topic or a group as Kafka shows them: those of internal keys as they were given."""
+    known = keys(kind)
+    return {
+        name: text if known[name].internal else known[name].canonical(text)
+        for name, text in own.items()
+        if name in known
+    }
 
 
 def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:

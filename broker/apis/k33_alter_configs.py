@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...coordinator.metadata import configs
+from ...coordinator.metadata.state import BROKER
 from ...protocol import messages
 from ..net.context import Context
 from ._config_changes import (
@@ -20,6 +21,7 @@ from ._config_changes import (
     OF_EACH_RESOURCE,
     TOPICS,
     answer,
+    check_broker,
     check_names,
     check_resource,
     check_values,
@@ -35,9 +37,10 @@ async def handle(context: Context, request: messages.AlterConfigsRequest) -> mes
     def check(resource: messages.AlterConfigsRequest.AlterConfigsResource) -> dict[str, str | None]:
         check_names(resource.configs)
         check_values(resource.configs)
-        check_resource(
-            context, resource, [c.name for c in resource.configs], [(c.name, c.value) for c in resource.configs]
-        )
+        check_resource(context, resource)
+        if resource.resource_type == BROKER:
+            values = [(c.name, c.value) for c in resource.configs]
+            check_broker(context, resource.resource_name, [name for name, _ in values], values)
         return {c.name: c.value for c in resource.configs}
 
     wanted, refused = checked(request.resources, check)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...coordinator.metadata import configs
+from ...coordinator.metadata.state import BROKER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..net.context import Context
@@ -21,6 +22,7 @@ from ._config_changes import (
     OF_EACH_RESOURCE,
     TOPICS,
     answer,
+    check_broker,
     check_names,
     check_resource,
     check_values,
@@ -46,8 +48,11 @@ async def handle(
             alter_levels(context, resource, request.validate_only)
             return []
         _check_operations(resource)
-        set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
-        check_resource(context, resource, [c.name for c in resource.configs], set_values)
+        check_resource(context, resource)
+        if resource.resource_type == BROKER:
+            _check_lists(resource)
+            set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
+            check_broker(context, resource.resource_name, [c.name for c in resource.configs], set_values)
         return [(c.name, c.config_operation, c.value) for c in resource.configs]
 
     passed, refused = checked(request.resources, check)
@@ -57,6 +62,13 @@ async def handle(
         partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
     )
     return answer(messages.IncrementalAlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))
+
+
+def _check_lists(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
+    """Raises ApiError(INVALID_CONFIG): values are appended to what is no list, or taken from it."""
+    for c in resource.configs:
+        if c.config_operation in (configs.APPEND, configs.SUBTRACT):
+            configs.check_list_operation(resource.resource_type, c.name, c.config_operation)
 
 
 def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.config_def import ConfigInvalid, keys
+from ...protocol.config_def import ConfigInvalid, ConfigKey, keys
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import ELR_VERSION
 from ...protocol.structs import Struct
+from ..hashing import java_order
 from ..shard import Decision, Result
 from .client_metrics import check_client_metrics
 from .controller import Controller, bounded
@@ -21,6 +22,8 @@ from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 _RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 SET, DELETE, APPEND, SUBTRACT = range(4)
 MIN_ISR = "min.insync.replicas"
+RESET = "share.auto.offset.reset"
+TAGS = "streams.rack.aware.assignment.tags"
 Values = dict[str, Any]  # parsed, by key: the key decides the type
 
 
@@ -76,27 +79,59 @@ def group_bounds(name: str) -> tuple[str, str] | None:
     return (low, high) if low in keys("broker") and high in keys("broker") else None
 
 
+_RANGES = tuple(
+    f"{kind}.{rest}"
+    for kind, names in (
+        ("consumer", ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")),
+        (
+            "share",
+            (
+                "heartbeat.interval.ms",
+                "session.timeout.ms",
+                "record.lock.duration.ms",
+                "delivery.count.limit",
+                "partition.max.record.locks",
+                "assignment.interval.ms",
+            ),
+        ),
+        (
+            "streams",
+            (
+                "heartbeat.interval.ms",
+                "session.timeout.ms",
+                "num.standby.replicas",
+                "assignment.interval.ms",
+                "task.offset.interval.ms",
+                "num.warmup.replicas",
+            ),
+        ),
+    )
+    for rest in names
+)
+_MOST = {
+    "streams.num.standby.replicas": "group.streams.max.standby.replicas",
+    "streams.num.warmup.replicas": "group.streams.max.warmup.replicas",
+}
+_LEAST = {"streams.task.offset.interval.ms": "group.streams.min.task.offset.interval.ms"}
+
+
 def check_group_config(controller: Controller, values: dict[str, str]) -> None:
-    """Validates the configuration of a group. Raises ConfigInvalid or ApiError."""
+    """Validates the configuration of a group. Raises ConfigInvalid or ApiError: of several violations that which Kafka
+    finds first.
+    """
     known = keys("group")
-    parsed: Values = {}
-    for name, value in values.items():
+    for name in java_order(values):
         if name not in known:
             raise ApiError(Errors.INVALID_CONFIG, f"Unknown group config name: {name}")
-        if name == "share.auto.offset.reset" and not _RESET.fullmatch(value):
-            reason = (
-                f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' "
-                "or of the format 'by_duration:<PnDTnHnMn.nS>'."
-            )
-            raise ConfigInvalid(name, value, reason)
-        parsed[name] = value if name == "share.auto.offset.reset" else known[name].parse(value)
-    for name, value in parsed.items():
-        bounds = group_bounds(name)
-        if bounds is not None:
-            low, high = (controller.defaults.broker_value(key) for key in bounds)
-            if not low <= value <= high:
-                raise ApiError(Errors.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive.")
-    _check_streams(controller, parsed)
+    _check_tags(values.get(TAGS))
+    parsed: Values = {}
+    for name, key in known.items():
+        if name in values:
+            parsed[name] = _reset(key, values[name]) if name == RESET else key.parse(values[name])
+    for name in _RANGES:
+        if name in parsed:
+            _check_range(controller, name, parsed[name])
+    _check_assignor(controller, parsed.get("streams.assignor.name"))
     for kind in ("consumer", "share", "streams"):
         session, interval = (
             parsed.get(name, controller.defaults.broker_value(f"group.{name}"))
@@ -112,31 +147,46 @@ def check_group_config(controller: Controller, values: dict[str, str]) -> None:
         )
 
 
-def _check_streams(controller: Controller, parsed: Values) -> None:
-    """Checks of streams group keys besides their ranges."""
-    for name, key in (
-        ("streams.num.standby.replicas", "group.streams.max.standby.replicas"),
-        ("streams.num.warmup.replicas", "group.streams.max.warmup.replicas"),
-    ):
-        most = controller.defaults.broker_value(key)
-        if parsed.get(name, 0) > most:
-            raise ApiError(Errors.INVALID_CONFIG, f"{name} must be less than or equal to {most}")
-    least = controller.defaults.broker_value("group.streams.min.task.offset.interval.ms")
-    if parsed.get("streams.task.offset.interval.ms", least) < least:
-        raise ApiError(
-            Errors.INVALID_CONFIG, f"streams.task.offset.interval.ms must be greater than or equal to {least}"
-        )
-    tags = parsed.get("streams.rack.aware.assignment.tags", [])
+def _check_tags(text: str | None) -> None:
+    """Checks the list before its values, which may be empty or have duplicates that the parser drops."""
+    tags = [tag.strip() for tag in text.split(",")] if text is not None else []
     if len(set(tags)) < len(tags):
-        raise ApiError(Errors.INVALID_CONFIG, "streams.rack.aware.assignment.tags must not contain duplicate tag keys.")
-    if "streams.assignor.name" in parsed:
-        name, known = parsed["streams.assignor.name"], controller.defaults.broker_value("group.streams.assignors")
-        if name not in known:
-            text = (
-                f"streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: "
-                f"[{', '.join(known)}]."
-            )
-            raise ApiError(Errors.INVALID_CONFIG, text)
+        raise ApiError(Errors.INVALID_CONFIG, f"{TAGS} must not contain duplicate tag keys.")
+
+
+def _reset(key: ConfigKey, text: str) -> str:
+    reset = key.canonical(text)
+    if not _RESET.fullmatch(reset):
+        reason = (
+            f"Invalid value `{reset}` for configuration {key.name}. The value must be either 'earliest', 'latest' "
+            "or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        raise ConfigInvalid(key.name, reset, reason)
+    return reset
+
+
+def _check_range(controller: Controller, name: str, value: int) -> None:
+    """Checks a value against those that the broker allows."""
+    bound = controller.defaults.broker_value
+    if name in _MOST and value > bound(_MOST[name]):
+        raise ApiError(Errors.INVALID_CONFIG, f"{name} must be less than or equal to {bound(_MOST[name])}")
+    if name in _LEAST and value < bound(_LEAST[name]):
+        raise ApiError(Errors.INVALID_CONFIG, f"{name} must be greater than or equal to {bound(_LEAST[name])}")
+    bounds = group_bounds(name)
+    if bounds is not None:
+        low, high = map(bound, bounds)
+        if not low <= value <= high:
+            raise ApiError(Errors.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive.")
+
+
+def _check_assignor(controller: Controller, name: str | None) -> None:
+    known = controller.defaults.broker_value("group.streams.assignors")
+    if name is not None and name not in known:
+        text = (
+            f"streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: "
+            f"[{', '.join(known)}]."
+        )
+        raise ApiError(Errors.INVALID_CONFIG, text)
 
 
 def alter_configs(
@@ -189,10 +239,13 @@ def _changes(
     return changes
 
 
-def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
+def check_list_operation(kind: int, key: str, operation: int) -> ConfigKey:
+    """Returns the key of a list to which values are appended, or from which they are taken. Raises
+    ApiError(INVALID_CONFIG).
+    """
     known = None
-    if kind != CLIENT_METRICS:  # whose lists Kafka does not know as such here
-        known = keys({TOPIC: "topic", GROUP: "group"}.get(kind, "broker")).get(key)
+    if kind in (TOPIC, BROKER):  # Kafka does not know the lists of others as such here
+        known = keys("topic" if kind == TOPIC else "broker").get(key)
     word = "APPEND" if operation == APPEND else "SUBTRACT"
     if kind == BROKER and known is None:
         raise ApiError(Errors.INVALID_CONFIG, f"Unknown config name: {key}")
@@ -201,6 +254,11 @@ def _list_operation(kind: int, key: str, operation: int, value: str, before: dic
         if kind == BROKER:
             text = f"Config value {word.lower()} is not allowed for config key: {key}"
         raise ApiError(Errors.INVALID_CONFIG, text)
+    return known
+
+
+def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
+    known = check_list_operation(kind, key, operation)
     present = [p for p in (before.get(key, known.default) or "").split(",") if p]
     for part in (p.strip() for p in value.split(",")):
         if operation == APPEND and part not in present:

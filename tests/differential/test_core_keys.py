@@ -47,6 +47,21 @@ def test_every_topic_key_is_described(pair: Pair) -> None:
     assert all(c.documentation for c in mine.results[0].configs)
 
 
+def test_values_are_described_in_one_form(pair: Pair) -> None:
+    """However they were written: without spaces and duplicates, and as Java writes numbers."""
+    values = {
+        "cleanup_policy": " compact , delete,compact",
+        "compression_type": " lz4 ",
+        "flush_messages": "+7",
+        "follower_replication_throttled_replicas": " 1:1 ",
+        "min_cleanable_dirty_ratio": " 0.00010 ",
+        "preallocate": " TRUE ",
+        "retention_ms": " 0005000",
+    }
+    topic(pair, "forms", 1, **values)
+    pair.ask("DescribeConfigs", 4, describe("forms", include_synonyms=True))
+
+
 # of which each broker has its own
 OWN_VALUES = {
     "advertised.listeners",

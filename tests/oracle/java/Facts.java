@@ -13,9 +13,14 @@ import org.apache.kafka.server.common.MetadataVersion;
 public class Facts {
     static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
 
+    /** The keys of a definition, by name. */
     static ObjectNode config(ConfigDef definition) {
+        return config(new TreeMap<>(definition.configKeys()));
+    }
+
+    static ObjectNode config(Map<String, ConfigDef.ConfigKey> keys) {
         ObjectNode out = JSON.createObjectNode();
-        for (ConfigDef.ConfigKey key : new TreeMap<>(definition.configKeys()).values()) {
+        for (ConfigDef.ConfigKey key : keys.values()) {
             ObjectNode entry = out.putObject(key.name);
             entry.put("type", key.type.name());
             if (key.hasDefault()) {
@@ -66,7 +71,8 @@ public class Facts {
             ArrayNode list = synonyms.putArray(e.getKey());
             e.getValue().forEach(s -> list.add(s.name()));
         }
-        out.set("group_configs", config(org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF));
+        // in the order in which values are parsed, so that of several wrong ones the first is named
+        out.set("group_configs", config(org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF.configKeys()));
         out.set("broker_configs", config(org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF));
         ArrayNode dynamic = out.putArray("dynamic_broker_configs");
         new java.util.TreeSet<>(org.apache.kafka.server.config.DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS).forEach(dynamic::add);
