@@ -12,6 +12,9 @@ from ottla.coordinator.group.streams.sticky import TaskMember, TaskSpec, steps
 from ottla.coordinator.group.streams.tasks import NO_TASKS, Tasks
 from ottla.coordinator.java_queue import JavaQueue
 
+from ..oracle.task_cases import KEPT, group, recorded, words
+from ..support.seeds import spans
+
 
 @st.composite
 def specs(draw: st.DrawFn) -> TaskSpec:
@@ -77,3 +80,10 @@ def test_the_queue_yields_the_least(count: int) -> None:
     assert [queue.poll() for _ in range(count)] == sorted(number * 7 % count for number in range(count))
     with pytest.raises(IndexError):
         queue.poll()
+
+
+@pytest.mark.parametrize("of", spans(0, KEPT, quick=200))
+def test_an_assignment_is_the_one_that_kafka_makes(of: range) -> None:
+    said = recorded()
+    for seed in of:
+        assert words(assigned(group(seed))) == said[seed], f"seed {seed}"
