@@ -1,8 +1,9 @@
 """The metrics of the group coordinator with Kafka 4.4's names (`group-coordinator-metrics`, `GroupMetadataManager`).
 
 Kafka's threads and queues have no counterpart (`thread-idle-ratio`, `event-queue-size`, `event-queue-time-ms`,
-`background-*`, `batch-buffer-cache-*`): there is one loop, whose delay is `ottla_loop_lag_seconds_max`. Times cover the
-whole run; Kafka's cover the last minute.
+`background-*`, `batch-buffer-cache-*`): there is one loop, whose delay is `ottla_loop_lag_seconds_max`. Nor have
+descriptions of topologies (`streams-group-topology-description-*`), which only a plug-in stores. Times cover the whole
+run; Kafka's cover the last minute.
 """
 
 from __future__ import annotations
@@ -24,17 +25,12 @@ if TYPE_CHECKING:
 PREFIX = "kafka_server_group_coordinator_metrics"
 EVENTS = "ottla_group_coordinator_events"
 MANAGER = "kafka_coordinator_group_GroupMetadataManager"
-GROUP_KINDS = ("classic", "consumer", "share", "streams")
 CLASSIC_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-CONSUMER_STATES = ("empty", "assigning", "reconciling", "stable", "dead")
-SHARE_STATES = ("empty", "stable", "dead")
-STREAMS_STATES = {
-    "empty": "Empty",
-    "not_ready": "NotReady",
-    "assigning": "Assigning",
-    "reconciling": "Reconciling",
-    "stable": "Stable",
-    "dead": "Dead",
+STATES = {
+    "classic": CLASSIC_STATES,
+    "consumer": ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
+    "share": ("Empty", "Stable", "Dead"),
+    "streams": ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead"),
 }
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 LOADED_STATES = ("loading", "active", "failed")
@@ -68,7 +64,7 @@ def groups(coordinators: GroupCoordinators) -> Iterator[Metric]:
 
 def _states(hosts: list[ShardHost[GroupShard]]) -> Iterator[Metric]:
     """The number of groups by kind and state, and of their offsets."""
-    by_kind: dict[str, Counter[str]] = {kind: Counter() for kind in GROUP_KINDS}
+    by_kind: dict[str, Counter[str]] = {kind: Counter() for kind in STATES}
     offsets = 0
     for host in hosts:
         offsets += sum(len(of) for of in host.shard.offsets.by_group.values())
@@ -83,13 +79,9 @@ def _states(hosts: list[ShardHost[GroupShard]]) -> Iterator[Metric]:
         )
     yield GaugeMetricFamily(f"{PREFIX}_offset_count", "Committed offsets.", value=offsets)
     yield _by("group_count", "Groups by protocol.", "protocol", by_protocol)
-    for name, text, counts in (
-        ("classic", "Classic", {state.lower(): by_kind["classic"][state] for state in CLASSIC_STATES}),
-        ("consumer", "Consumer", {state: by_kind["consumer"][state.capitalize()] for state in CONSUMER_STATES}),
-        ("share", "Share", {state: by_kind["share"][state.capitalize()] for state in SHARE_STATES}),
-        ("streams", "Streams", {state: by_kind["streams"][name] for state, name in STREAMS_STATES.items()}),
-    ):
-        yield _by(f"{name}_group_count", f"{text} groups by state.", "state", counts)
+    for kind, names in STATES.items():
+        counts = {state: by_kind[kind][state] for state in names}
+        yield _by(f"{kind}_group_count", f"{kind.capitalize()} groups by state.", "state", counts)
 
 
 def _rates(coordinators: GroupCoordinators) -> Iterator[Metric]:

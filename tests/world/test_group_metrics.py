@@ -10,51 +10,35 @@ from ottla.broker.event_times import Rates, Times
 from ottla.broker.group.metrics import groups
 from ottla.protocol import messages as m
 
+from ..oracle.mbeans import recorded
 from ..support.group_world import beat, commit, policy, stable, world
+from ..support.stories.streams import R, joining, part
 from ..support.world import World
 
-QUANTILES = ("max", "p50", "p95", "p99", "p999")
-TIMES = ("event_processing", "event_purgatory", "batch_linger", "batch_flush")
+# Kafka's threads with their queues and buffers, and the plug-in that stores descriptions of topologies
+WITHOUT_COUNTERPART = (
+    "background-",
+    "batch-buffer-cache-",
+    "event-queue-",
+    "thread-idle-ratio-",
+    "streams-group-topology-description-",
+)
 
-# Kafka's group-coordinator-metrics, without those of threads, their queues and buffers
-OF_COORDINATOR = {
-    *(
-        f"{name}_{how}"
-        for name in ("offset_commit", "offset_expiration", "offset_deletion")
-        for how in ("rate", "count_total")
-    ),
-    *(
-        f"{kind}_rebalance_{how}"
-        for kind in ("group_completed", "consumer_group", "share_group", "streams_group")
-        for how in ("rate", "count_total")
-    ),
-    *(
-        f"{what}_time_ms_{q}"
-        for what in ("event_processing", "event_purgatory", "batch_linger", "batch_flush")
-        for q in ("max", "p50", "p95", "p99", "p999")
-    ),
-    *(f"group_count{{{protocol}}}" for protocol in ("classic", "consumer", "share", "streams")),
-    *(
-        f"classic_group_count{{{state}}}"
-        for state in ("empty", "preparingrebalance", "completingrebalance", "stable", "dead")
-    ),
-    *(f"consumer_group_count{{{state}}}" for state in ("empty", "assigning", "reconciling", "stable", "dead")),
-    *(f"share_group_count{{{state}}}" for state in ("empty", "stable", "dead")),
-    *(
-        f"streams_group_count{{{state}}}"
-        for state in ("empty", "not_ready", "assigning", "reconciling", "stable", "dead")
-    ),
-    *(f"num_partitions{{{state}}}" for state in ("loading", "active", "failed")),
-    "batch_flush_rate",
-    "offset_count",
-    "partition_load_time_max",
-    "partition_load_time_avg",
-}
-OF_MANAGER = {
-    "NumOffsets",
-    "NumGroups",
-    *(f"NumGroups{s}" for s in ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")),
-}
+
+def names_of_kafka() -> set[str]:
+    """The MBeans that a Kafka had, by the names of ottla."""
+    found = set()
+    for line in recorded():
+        bean, _, attribute = line.partition(" ")
+        keys = dict(pair.split("=") for pair in bean.partition(":")[2].split(","))
+        if keys["type"] == "GroupMetadataManager":
+            found.add(keys["name"])
+        elif not attribute.startswith(WITHOUT_COUNTERPART):
+            name = attribute.replace("-", "_")
+            tag = keys.get("state", keys.get("protocol"))
+            is_counter = name.endswith("_count") and tag is None and name != "offset_count"
+            found.add(f"{name}_total" if is_counter else name if tag is None else f"{name}{{{tag}}}")
+    return found
 
 
 def metrics(w: World) -> dict[str, float]:
@@ -69,7 +53,7 @@ def metrics(w: World) -> dict[str, float]:
 
 
 def test_every_name_of_kafkas_is_there_and_no_other() -> None:
-    assert set(metrics(world())) == OF_COORDINATOR | OF_MANAGER
+    assert set(metrics(world())) == names_of_kafka()
 
 
 def test_counts_rates_and_states_of_groups() -> None:
@@ -99,7 +83,7 @@ def test_counts_rates_and_states_of_groups() -> None:
     }
     assert 0.12 < found["offset_commit_rate"] < 0.14, "four in thirty seconds and a little"
     assert (found["group_completed_rebalance_count_total"], found["consumer_group_rebalance_count_total"]) == (1, 1)
-    assert (found["classic_group_count{empty}"], found["group_count{classic}"], found["group_count{consumer}"]) == (
+    assert (found["classic_group_count{Empty}"], found["group_count{classic}"], found["group_count{consumer}"]) == (
         2,
         2,
         1,
@@ -171,3 +155,21 @@ def test_rates_are_of_the_last_minute() -> None:
     counts["commits"] = 130
     assert rates.of(counts, 70_000) == {"commits": 2.0}
     assert rates.of(counts, 131_000) == {"commits": 0.0}
+
+
+def test_streams_groups_are_counted_by_state() -> None:
+    w = world()
+    leaves = R(group_id="over", member_id="m1", member_epoch=-1)
+    for request in (joining("runs"), joining("waits", part("0", "absent")), joining("over"), leaves):
+        assert w.send("StreamsGroupHeartbeat", 1, request).reply.error_code == 0
+    found = metrics(w)
+    assert {name: value for name, value in found.items() if name.startswith("streams_group_count")} == {
+        "streams_group_count{Empty}": 1,
+        "streams_group_count{NotReady}": 1,
+        "streams_group_count{Assigning}": 0,
+        "streams_group_count{Reconciling}": 0,
+        "streams_group_count{Stable}": 1,
+        "streams_group_count{Dead}": 0,
+    }
+    assert (found["group_count{streams}"], found["NumGroups"]) == (3, 3)
+    assert found["streams_group_rebalance_count_total"] == 3
