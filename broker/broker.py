@@ -24,6 +24,7 @@ from .config.config import Config
 from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
+from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
 from .group.coordinators import GroupCoordinators
 from .later import Later
@@ -79,6 +80,7 @@ class Broker:
         self.tls = tls_listeners(config, settings.of_listener)
         self.log_directories = LogDirectories(turn, config, files, new_id, self.metrics, self.sparsely, nodes.by_id)
         self.metadata = MetadataController(turn, settings, self.log_directories, self.policies, nodes, self.chance)
+        self.node_lives = NodeLives(turn, settings, self.metadata, nodes)
         self.partitions = Partitions(self.image, self.log_directories)
         self.replicas = ReplicaManager(
             turn, settings, self.log_directories, self.partitions, self.policies, self.metrics, nodes.by_id
@@ -208,6 +210,7 @@ class Broker:
             self.tokens.load()
             self.turn.every(lambda: self.config["delegation.token.expiry.check.interval.ms"], self._sweep_tokens)
         self.replicas.start()
+        self.node_lives.start()
         self.turn.settle()
 
     def stop(self) -> str | None:

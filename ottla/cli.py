@@ -41,6 +41,7 @@ class Commands(LazyGroup):
         "reset-offsets": "group_commands:reset_offsets",
         "delete-offsets": "group_commands:delete_offsets",
         "compare": "compare_command:compare",
+        "node": "node_commands:node",
         "ui": "ui_command:ui",
         "verdict": "verdict_command:verdict",
         **{name: f"lab_commands:{name}" for name in CONTROL},

@@ -1,4 +1,4 @@
-"""ElectLeaders, versions 0 to 2: returns ELECTION_NOT_NEEDED or an error, because every partition has one replica.
+"""ElectLeaders, versions 0 to 2: elects the preferred leaders, or any replica that is alive (KIP-183, KIP-460).
 
 **Behaviour**
 - Without topics the request means all partitions; those that need no election are left out of the reply.
@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from ...coordinator.metadata import brokers
+from ...coordinator.metadata.elections import Kind
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.errors import ApiError, Errors, default_message
+from ...protocol.errors import ApiError, Errors
 from ..controller.controller import check_time
 from ..error_places import CONTROLLER, ITSELF, Place, Text, array, codes
 from ..net.context import Context
@@ -23,9 +23,8 @@ from ..security.authorization import Check
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 
 
-PREFERRED, UNCLEAN = 0, 1
+KINDS = {0: Kind.PREFERRED, 1: Kind.UNCLEAN}
 ERROR_SINCE = 1  # top-level error
-NOBODY = {PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE, UNCLEAN: Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 ERRORS = (
     Place(
         "each partition",
@@ -44,48 +43,23 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.ElectLeadersRequest) -> messages.ElectLeadersResponse:
+async def handle(context: Context, request: messages.ElectLeadersRequest) -> messages.ElectLeadersResponse:
     r = messages.ElectLeadersResponse
     if request.topic_partitions == []:
         return r()
     check_time(request.timeout_ms)
-    if request.election_type not in NOBODY:
+    if request.election_type not in KINDS:
         raise ApiError(Errors.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    wanted = None
     if request.topic_partitions is not None:
-        asked = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-        return r(
-            replica_election_results=[
-                _elect(context, name, partitions, request.election_type) for name, partitions in asked
-            ]
-        )
-    image = context.broker.image
-    every = [
-        _elect(context, name, range(image.partition_counts[topic.id]), request.election_type)
-        for name, topic in image.topics.items()
-    ]
-    for topic in every:
-        topic.partition_result = [one for one in topic.partition_result if one.error_code != Errors.ELECTION_NOT_NEEDED]
-    return r(replica_election_results=every)
-
-
-def _elect(
-    context: Context,
-    name: str,
-    indexes: Iterable[int],
-    kind: int,
-) -> messages.ElectLeadersResponse.ReplicaElectionResult:
-    r, results = messages.ElectLeadersResponse, []
-    for index in indexes:
-        partition = context.broker.partitions.by_name.get((name, index))
-        if partition is None:
-            code = Errors.UNKNOWN_TOPIC_OR_PARTITION
-            text: str | None = (
-                f"No such partition as {name}-{index}"
-                if name in context.broker.image.topics
-                else f"No such topic as {name}"
-            )
-        else:
-            code = NOBODY[kind] if partition.offline else Errors.ELECTION_NOT_NEEDED
-            text = default_message(code)
-        results.append(r.PartitionResult(partition_id=index, error_code=int(code), error_message=text))
-    return r.ReplicaElectionResult(topic=name, partition_result=results)
+        wanted = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
+    metadata, kind = context.broker.metadata, KINDS[request.election_type]
+    found = await metadata.submit(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
+    asked = [topic.topic for topic in request.topic_partitions or ()] or list(context.broker.image.topics)
+    topics = {name: r.ReplicaElectionResult(topic=name) for name in asked}
+    for name, index, error in found:
+        result = r.PartitionResult(partition_id=index, error_message=None)
+        if error is not None:
+            error.put_into(result)
+        topics[name].partition_result.append(result)
+    return r(replica_election_results=list(topics.values()))

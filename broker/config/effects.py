@@ -22,13 +22,13 @@ _REASONS: dict[str, str] = {
     "ottla is no client of other brokers": """
         sasl.client.* sasl.login.* sasl.mechanism.controller.protocol ssl.endpoint.identification.algorithm""",
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
-    "every partition has one replica": """
-        replica.* num.replica.* replication.quota.* auto.leader.rebalance.enable leader.imbalance.*
+    "all replicas of a partition share one log": """
+        replica.* num.replica.* replication.quota.*
         unclean.leader.election.interval.ms alter.log.dirs.* controlled.shutdown.enable""",
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
         controller.quorum.election.* controller.quorum.fetch.* controller.quorum.request.*
-        controller.quorum.retry.* broker.heartbeat.interval.ms broker.session.timeout.ms
+        controller.quorum.retry.* broker.heartbeat.interval.ms
         initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.* metadata.log.dir
         metadata.log.segment.* metadata.log.max.snapshot.interval.ms internal.metadata.*
         unstable.feature.versions.enable""",

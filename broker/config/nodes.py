@@ -8,18 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import Enum
 
 from .config import Config, as_text
 from .listener_values import Listener
 
 
+class NodeRefused(Exception):
+    """A change of a node that is not possible now."""
+
+
+class NodeState(Enum):
+    """What a node does. A paused node keeps its connections and answers nothing."""
+
+    RUNNING = "running"
+    STARTING = "starting"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    PAUSED = "paused"
+
+
 class Node:
-    """A node. `config`: the configuration as this node has it; `is_running`: whether its listeners are open."""
+    """A node. `config`: the configuration as this node has it; `session`: counts its sessions with the controller;
+    `was_clean`: whether its last shutdown was clean.
+    """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.id = config.node_id
-        self.is_running = True
+        self.state = NodeState.RUNNING
+        self.session = 0
+        self.was_clean = True
 
     def __repr__(self) -> str:
         return f"Node({self.id})"

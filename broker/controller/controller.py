@@ -252,6 +252,11 @@ class MetadataController:
         incarnation = self.log_directories.new_id()
         return BrokerState(node.id, epoch, incarnation, endpoints, node.rack, False, False, directories)
 
+    def next_offset(self) -> int:
+        """Returns the offset of the next record, after what this turn has written."""
+        self.flush()
+        return self.partition.end_offset
+
     def _offline_at_start(self) -> set[tuple[bytes, int]]:
         """The partitions that can only be in a log directory that failed."""
         directories = self.log_directories

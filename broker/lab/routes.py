@@ -59,6 +59,7 @@ PARTS = {  # the first word of a path (after /v1), and the module with its route
     **dict.fromkeys(("hold", "release", "policy", "step"), "watermark_routes"),
     "groups": "group_routes",
     "seed": "seed_routes",
+    "nodes": "node_routes",
     "wait": "wait_routes",
     **dict.fromkeys(("retention", "compact", "reload", "expire", "reset"), "upkeep_routes"),
 }

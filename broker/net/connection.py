@@ -75,6 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         "_closing",
         "_filled",
         "_frame_end",
+        "_frozen",
+        "_held_reply",
         "_listener",
         "_muted",
         "_out",
@@ -116,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         self._muted: Cancellable | None = None
         self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
         self._out: Sending | None = None
+        self._frozen = False
+        self._held_reply: tuple[Reply | None, bool] | None = None
         self.last_active_ms = self.held_bytes = 0
 
     # the life of a connection
@@ -152,6 +156,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._out is not None:
             self._out.release()
             self._out = None
+        if self._held_reply is not None and self._held_reply[0] is not None:
+            for _, part in self._held_reply[0].parts:
+                part.release()
         self._private, self._paused_writing = None, False
         self._count_held()
         self._server.disconnected(self)
@@ -217,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve_frames(self, view: memoryview) -> None:
         server, left = self._server, FRAMES_AT_ONCE
-        while self._start < self._filled and not self._busy and not self._closing:
+        while self._start < self._filled and not self._busy and not self._closing and not self._frozen:
             if not left:  # others have their turn
                 self._busy = True
                 self._muted = server.broker.schedule.later(0, self._unmute)
@@ -308,6 +315,9 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self, reply: Reply | None, end: bool) -> None:
         """Accepts the reply to the current request."""
         self._waiting = None
+        if self._frozen:
+            self._held_reply = reply, end
+            return
         if self._closing:
             for _, part in reply.parts if reply else ():
                 part.release()
@@ -367,7 +377,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def serve_again(self) -> None:
         """Serves what was buffered while a request was parked."""
-        if self._closing or self._busy or self._private is None:
+        if self._closing or self._busy or self._private is None or self._frozen:
             return
         view = memoryview(self._private)
         self._serve(view)
@@ -377,9 +387,28 @@ class Connection(asyncio.BufferedProtocol):
                 self._resume_reading()
 
     def _resume_reading(self) -> None:
-        if self._paused_reading and not self._closing:
+        if self._paused_reading and not self._closing and not self._frozen:
             self._paused_reading = False
             self.transport.resume_reading()
+
+    def freeze(self) -> None:
+        """Reads and sends nothing any more; the connection stays open. Bytes that are here already are kept."""
+        self._frozen = True
+        if not self._paused_reading:
+            self._paused_reading = True
+            self.transport.pause_reading()
+
+    def thaw(self) -> None:
+        """Goes on where it was frozen."""
+        self._frozen = False
+        held, self._held_reply = self._held_reply, None
+        if held is not None:
+            self._send(*held)
+        elif not self._busy:
+            if self._private is not None and self._filled > self._start:
+                self._server.again(self)
+            else:
+                self._resume_reading()
 
     def pause_writing(self) -> None:
         self._paused_writing = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..config.listener_values import Listener
 from ..config.nodes import Node
+from ..later import Later
 from .chances import Chances
 from .connection import Connection, Listening
 from .dispatch import Dispatcher
@@ -26,6 +27,7 @@ class Owner(Listening, Protocol):
     """What listeners need of their server."""
 
     chances: Chances
+    connections: dict[Connection, None]
 
     def tls_share(self) -> Share: ...
 
@@ -39,6 +41,8 @@ class Listeners:
         self._dispatchers = dict.fromkeys(self._nodes.by_id, dispatcher)
         self._open: dict[int, list[asyncio.Server]] = {}
         self._loop = asyncio.get_running_loop()
+        self._paused: set[int] = set()
+        self._task: asyncio.Task[None] | None = None  # the loop itself keeps no tasks
 
     # start and stop
 
@@ -59,13 +63,60 @@ class Listeners:
             for one in servers:
                 await one.start_serving()
 
-    def close(self) -> None:
-        for node_id in list(self._open):
-            self._close(node_id)
+    def close_all(self) -> None:
+        for node in self._nodes:
+            self._close_listeners(node)
 
-    def _close(self, node_id: int) -> None:
-        for one in self._open.pop(node_id, ()):
+    def _close_listeners(self, node: Node) -> None:
+        for one in self._open.pop(node.id, ()):
             one.close()
+
+    # one node, for `controller/node_lives.py`
+
+    def open(self, node: Node) -> Later[None]:
+        """Opens the listeners of a node again, at the same addresses."""
+        turn, later = self._server.broker.turn, Later[None]()
+
+        async def opened() -> None:
+            await self._bind_node(node, 0)
+            for one in self._open[node.id]:
+                await one.start_serving()
+
+        def done(task: asyncio.Task[None]) -> None:
+            error = task.exception()
+            if error is not None:
+                self._close_listeners(node)
+                error = OSError(str(error))
+            turn.event(lambda: later.settle(None, error))
+
+        self._task = self._loop.create_task(opened())
+        self._task.add_done_callback(done)
+        return later
+
+    def close(self, node: Node) -> None:
+        self._close_listeners(node)
+        self._paused.discard(node.id)
+        for connection in self._connections(node):
+            connection.drop()
+
+    def pause(self, node: Node) -> None:
+        self._paused.add(node.id)
+        for connection in self._connections(node):
+            connection.freeze()
+
+    def resume(self, node: Node) -> None:
+        self._paused.discard(node.id)
+        for connection in self._connections(node):
+            connection.thaw()
+
+    def accepted(self, connection: Connection) -> None:
+        """A client has connected, maybe to a node that answers nothing."""
+        if self._paused and any(connection.own_dispatcher is self._dispatchers[one] for one in self._paused):
+            connection.freeze()
+
+    def _connections(self, node: Node) -> list[Connection]:
+        own = self._dispatchers[node.id]
+        return [one for one in self._server.connections if one.own_dispatcher is own]
 
     def share_seam(self) -> None:
         """Lets what looks at requests of the first node look at those of all nodes."""

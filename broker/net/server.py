@@ -82,6 +82,7 @@ class Server:
         self.stopping = asyncio.Event()
         self.failure: str | None = None
         self.listeners = Listeners(self, self.dispatcher)
+        self.broker.node_lives.sockets = self.listeners
         self.lab: LabServer | None = None
         self._ends: list[Callable[[], None]] = []
         self._seam: Seam | None = None  # made with the first interceptor
@@ -163,7 +164,7 @@ class Server:
         at_start.start(self.lab.lab if self.lab is not None else Lab(self))
 
     def _close_listeners(self) -> None:
-        self.listeners.close()
+        self.listeners.close_all()
         if self.lab is not None:
             self.lab.stop()
 
@@ -208,6 +209,7 @@ class Server:
             connection.peer.activity = ClientActivity(self.schedule.monotonic_ms())
         if self._seam is not None:
             self._seam.opened(connection)
+        self.listeners.accepted(connection)
         limit = self.counts.opened(connection.peer.listener, address)
         if limit is None:
             return True

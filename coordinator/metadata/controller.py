@@ -18,7 +18,7 @@ from ...protocol.structs import Struct
 from ..shard import Packed, Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
-from .elections import Terms, changed, terms_of
+from .elections import Kind, Terms, changed, terms_of
 from .new_partitions import NewPartitions
 from .placement import Chance, Placer
 from .state import (
@@ -105,7 +105,7 @@ class Controller:
         """
         here = {one.id for one in requests}
         registered = [broker_record(replace(one, fenced=False, in_controlled_shutdown=False)) for one in requests]
-        gone = [_fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in here and not one.fenced]
+        gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in here and not one.fenced]
         changes: list[Struct | None] = []
         for key, partition in self.state.partitions.items():
             if key in offline:
@@ -138,14 +138,50 @@ class Controller:
         so that the next start need not wait for session timeouts. The leaders stay for the next start.
         """
         brokers = [self.state.brokers[node] for node in nodes]
-        return Result([_fencing(one, fenced=1) for one in brokers if not one.fenced])
+        return Result([fencing(one, fenced=1) for one in brokers if not one.fenced])
+
+    def change(
+        self,
+        partition: Partition,
+        isr: Sequence[int],
+        *,
+        without: int | None = None,
+        with_node: int | None = None,
+        lost: Collection[int] = (),
+        kind: Kind = Kind.ONLINE,
+    ) -> messages.PartitionChangeRecord | None:
+        """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this needs;
+        None if nothing changes. `without`: a broker that goes; `with_node`: one that comes; `lost`: as in `elections`.
+        """
+
+        def may_lead(node: int) -> bool:
+            if node == without:
+                return False
+            return (node == with_node or self.is_active(node)) and self._has_directory(partition, node)
+
+        return self._change(partition, isr, may_lead, lost, kind)
+
+    def _has_directory(self, partition: Partition, node: int) -> bool:
+        """Whether the log directory of a replica is online."""
+        directories, known = partition.directories, self.state.brokers[node].log_dirs
+        at = partition.replicas.index(node)
+        return at >= len(directories) or not any(directories[at]) or directories[at] in known
 
     def _change(
-        self, partition: Partition, isr: Sequence[int], may_lead: Callable[[int], bool], lost: Collection[int] = ()
+        self,
+        partition: Partition,
+        isr: Sequence[int],
+        may_lead: Callable[[int], bool],
+        lost: Collection[int] = (),
+        kind: Kind = Kind.ONLINE,
     ) -> messages.PartitionChangeRecord | None:
-        """Returns the change of a partition whose in-sync replicas become `isr`, by Kafka's rules."""
-        default = Terms(may_lead, int(self.defaults.broker_value("min.insync.replicas") or 1), has_elr=True)
-        return changed(partition, isr, terms_of(self.state, partition, may_lead, default), lost)
+        value = self.defaults.broker_value
+        unclean = bool(value("unclean.leader.election.enable"))
+        default = Terms(
+            may_lead, int(value("min.insync.replicas") or 1), True, Kind.UNCLEAN if unclean else Kind.ONLINE
+        )
+        found = terms_of(self.state, partition, may_lead, default)
+        return changed(partition, isr, found if kind is Kind.ONLINE else replace(found, kind=kind), lost)
 
     # placement
 
@@ -186,7 +222,8 @@ class Controller:
         return Result([record], (first, PRODUCER_ID_BLOCK))
 
 
-def _fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:
+def fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:
+    """Returns the record that fences a broker with 1, and unfences it with -1."""
     return messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=fenced)
 
 

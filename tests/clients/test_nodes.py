@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -12,13 +13,20 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import Broker
 
+from ..support.poll import until
+
 pytestmark = pytest.mark.slow
 COUNT = 300
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Broker]:
-    with Broker({"ottla.nodes": 3, "num.partitions": 6, "default.replication.factor": 3}) as running:
+    settings: dict[str, object] = {
+        "ottla.nodes": 3,
+        "offsets.topic.num.partitions": 6,
+        "transaction.state.log.num.partitions": 6,
+    }
+    with Broker(settings) as running:
         yield running
 
 
@@ -72,3 +80,86 @@ def test_aiokafka_uses_all_nodes(cluster: Broker) -> None:
         return found
 
     assert sorted(asyncio.run(work())) == list(range(COUNT))
+
+
+def restart_all(cluster: Broker, produced: Callable[[], int]) -> None:
+    """Stops or kills each node, and starts it again, while more and more is acknowledged."""
+    for node, how in ((1, "stop"), (2, "kill"), (3, "stop")):
+        for do in (how, *(("fence",) if how == "kill" else ()), "start"):
+            before = produced()
+            cluster.lab.post(f"nodes/{node}", do=do)
+            until(lambda before=before: produced() >= before + 50, f"records after {do} of node {node}", within=30)  # type: ignore[misc]
+
+
+def test_librdkafka_loses_and_repeats_nothing_while_nodes_restart(cluster: Broker) -> None:
+    create(cluster, "restarts")
+    servers, acknowledged, failed, stop = cluster.bootstrap_servers, [0], list[str](), threading.Event()
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failed.append(str(error))
+        acknowledged[0] += 1
+
+    def feed() -> None:
+        producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
+        number = 0
+        while not stop.is_set():
+            producer.produce("restarts", str(number), on_delivery=delivered)
+            number += 1
+            producer.poll(0.002)
+        assert producer.flush(30) == 0
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        restart_all(cluster, lambda: acknowledged[0])
+    finally:
+        stop.set()
+        feeder.join()
+    assert not failed
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "restarts", "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe(["restarts"])
+    found: list[int] = []
+    while len(found) < acknowledged[0]:
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        found.append(int(message.value() or b""))
+    consumer.close()
+    assert sorted(found) == list(range(acknowledged[0]))
+
+
+def test_aiokafka_consumes_in_a_group_while_nodes_restart(cluster: Broker) -> None:
+    create(cluster, "followed")
+    consumed: list[int] = []
+
+    async def work() -> None:
+        servers = cluster.bootstrap_servers
+        producer = AIOKafkaProducer(bootstrap_servers=servers, enable_idempotence=True)
+        consumer = AIOKafkaConsumer(
+            "followed",
+            bootstrap_servers=servers,
+            group_id="followers",
+            auto_offset_reset="earliest",
+            auto_commit_interval_ms=100,
+        )
+        await producer.start()
+        await consumer.start()
+        restarts = asyncio.create_task(asyncio.to_thread(restart_all, cluster, lambda: len(consumed)))
+        sent = 0
+        while not restarts.done():
+            await producer.send_and_wait("followed", str(sent).encode())
+            sent += 1
+            for records in (await consumer.getmany(timeout_ms=1)).values():
+                consumed.extend(int(one.value or b"") for one in records)
+        await restarts
+        while len(set(consumed)) < sent:
+            for records in (await asyncio.wait_for(consumer.getmany(timeout_ms=1000), 20)).values():
+                consumed.extend(int(one.value or b"") for one in records)
+        await producer.stop()
+        await consumer.stop()
+        assert sorted(set(consumed)) == list(range(sent))
+
+    asyncio.run(work())

@@ -1,0 +1,184 @@
+"""The lives of nodes: they stop, are killed, pause, start and are fenced, as the lab asks.
+
+A node that stops leads nothing any more before its connections are closed (controlled shutdown). One that is killed or
+paused is fenced when its session with the controller has expired, as in Kafka (`broker.session.timeout.ms`). The
+process goes on, and so do its log directories.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Protocol
+
+from ...coordinator.metadata import brokers
+from ...coordinator.metadata.elections import Kind
+from ...protocol.errors import ApiError
+from ..config.nodes import Node, NodeRefused, Nodes, NodeState
+from ..later import Later, finished
+from ..settings import Settings
+from ..turn import Turn
+from .controller import MetadataController
+
+logger = logging.getLogger("ottla")
+
+
+class Sockets(Protocol):
+    """The listeners and connections of nodes."""
+
+    def open(self, node: Node) -> Later[None]:
+        """Opens the listeners of a node again. Fails with OSError."""
+        ...
+
+    def close(self, node: Node) -> None:
+        """Closes the listeners and all connections of a node."""
+
+    def pause(self, node: Node) -> None:
+        """Lets the connections of a node stay open; nothing is read or sent any more."""
+
+    def resume(self, node: Node) -> None: ...
+
+
+class NoSockets:
+    """Of a broker that is called in its process."""
+
+    def open(self, node: Node) -> Later[None]:
+        return finished(None)
+
+    def close(self, node: Node) -> None:
+        """Does nothing."""
+
+    def pause(self, node: Node) -> None:
+        """Does nothing."""
+
+    def resume(self, node: Node) -> None:
+        """Does nothing."""
+
+
+class NodeLives:
+    """Changes what nodes do. Its methods complete when that has happened and is committed."""
+
+    def __init__(self, turn: Turn, settings: Settings, metadata: MetadataController, nodes: Nodes) -> None:
+        self.turn = turn
+        self.settings = settings
+        self.metadata = metadata
+        self.nodes = nodes
+        self.sockets: Sockets = NoSockets()
+
+    def start(self) -> None:
+        """Begins to give partitions back to their preferred leaders from time to time."""
+        if len(self.nodes) > 1 and self.settings.config["auto.leader.rebalance.enable"]:
+            interval_ms = self.settings.config["leader.imbalance.check.interval.seconds"] * 1000
+            self.turn.every(lambda: interval_ms, self._balance)
+
+    def _balance(self) -> None:
+        controller = self.metadata.controller
+        self.metadata.submit(lambda: brokers.elect(controller, Kind.PREFERRED, None))
+
+    def find(self, node_id: int) -> Node:
+        """Raises LookupError."""
+        found = self.nodes.by_id.get(node_id)
+        if found is None:
+            raise LookupError(f"there is no node {node_id}")
+        return found
+
+    def is_fenced(self, node: Node) -> bool:
+        return self.metadata.image.brokers[node.id].fenced
+
+    # what may happen to a node
+
+    async def stop(self, node: Node) -> None:
+        """Raises NodeRefused or ApiError."""
+        self._expect(node, NodeState.RUNNING)
+        node.state = NodeState.STOPPING
+        controller = self.metadata.controller
+        try:
+            await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
+        except ApiError:
+            node.state = NodeState.RUNNING
+            raise
+        self._gone(node)
+        node.was_clean = True
+        await self._fence(node)
+
+    async def kill(self, node: Node) -> None:
+        """The node is fenced later. Raises NodeRefused."""
+        self._expect(node, NodeState.RUNNING, NodeState.PAUSED)
+        self._gone(node)
+        node.was_clean = False
+        self._expire_session(node)
+
+    async def pause(self, node: Node) -> None:
+        """The node is fenced later. Raises NodeRefused."""
+        self._expect(node, NodeState.RUNNING)
+        node.state = NodeState.PAUSED
+        self.sockets.pause(node)
+        self._expire_session(node)
+
+    async def resume(self, node: Node) -> None:
+        """Raises NodeRefused or ApiError."""
+        self._expect(node, NodeState.PAUSED)
+        node.state = NodeState.RUNNING
+        node.session += 1
+        self.sockets.resume(node)
+        await self._unfence(node)
+
+    async def begin(self, node: Node) -> None:
+        """Starts a node. Raises NodeRefused, OSError or ApiError."""
+        self._expect(node, NodeState.STOPPED)
+        node.state = NodeState.STARTING
+        metadata, controller = self.metadata, self.metadata.controller
+        try:
+            await self.sockets.open(node)
+            request = metadata.registration(node, -1)
+            await metadata.submit(lambda: brokers.register(controller, request, metadata.next_offset, node.was_clean))
+        except BaseException:
+            self._gone(node)
+            raise
+        node.state = NodeState.RUNNING
+        node.session += 1
+        await self._unfence(node)
+
+    async def fence(self, node: Node) -> None:
+        """Fences a node that goes on serving. Raises ApiError."""
+        await self._fence(node)
+
+    async def unfence(self, node: Node) -> None:
+        """Raises NodeRefused or ApiError."""
+        self._expect(node, NodeState.RUNNING)
+        await self._unfence(node)
+
+    # steps
+
+    def _expect(self, node: Node, *states: NodeState) -> None:
+        if node.state not in states:
+            raise NodeRefused(f"node {node.id} is {node.state.value}")
+
+    def _gone(self, node: Node) -> None:
+        node.state = NodeState.STOPPED
+        node.session += 1
+        self.sockets.close(node)
+
+    def _expire_session(self, node: Node) -> None:
+        self.turn.later(self.settings.config["broker.session.timeout.ms"], partial(self._expired, node, node.session))
+
+    def _expired(self, node: Node, session: int) -> None:
+        if node.session == session and not self.turn.stopped:
+            logger.info("the session of node %d has expired", node.id)
+            self.turn.background(self._fence(node))
+
+    async def _fence(self, node: Node) -> None:
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.fence(controller, node.id))
+
+    async def _unfence(self, node: Node) -> None:
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
+        image = self.metadata.image
+        wanted = {
+            key: (state, (*state.isr, node.id))
+            for key, state in image.partitions.items()
+            if state.leader >= 0 and node.id in state.replicas and node.id not in state.isr
+        }
+        if wanted:
+            await self.metadata.submit(lambda: brokers.alter_isr(controller, wanted))

@@ -1,0 +1,106 @@
+"""The nodes of the cluster: what each does, and what the lab lets happen to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
+
+from ..config.nodes import Node, NodeRefused
+from ..later import Later, Steps, drive
+from .lab import Lab
+from .routes import Nothing, Refused, route
+
+
+class NodeView(TypedDict):
+    """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
+    `fenced`: whether it may lead nothing. `leads`, `replicas`, `in_sync`: the numbers of its partitions.
+    """
+
+    node: int
+    rack: str | None
+    listeners: list[str]
+    state: str
+    fenced: bool
+    epoch: int
+    leads: int
+    replicas: int
+    in_sync: int
+
+
+class NodesView(TypedDict):
+    nodes: list[NodeView]
+
+
+@dataclass(frozen=True)
+class ChangeNode:
+    """What happens to a node."""
+
+    node: Annotated[int, "Its id."]
+    do: Annotated[
+        Literal["stop", "kill", "start", "pause", "resume", "fence", "unfence"],
+        "`stop`: others lead before it ends. `kill`: it ends at once, and is fenced when its session has expired. "
+        "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing.",
+    ]
+
+
+@route("GET /v1/nodes", example=Nothing())
+def nodes(lab: Lab, asked: Nothing) -> NodesView:
+    """Lists the nodes of the cluster."""
+    return _views(lab)
+
+
+def _views(lab: Lab) -> NodesView:
+    leads, replicas, in_sync = Counter[int](), Counter[int](), Counter[int]()
+    for one in lab.broker.image.partitions.values():
+        leads[one.leader] += 1
+        replicas.update(one.replicas)
+        in_sync.update(one.isr)
+    return {"nodes": [_view(lab, one, leads, replicas, in_sync) for one in lab.broker.nodes]}
+
+
+def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
+    registered = lab.broker.image.brokers[node.id]
+    leads, replicas, in_sync = (one[node.id] for one in counts)
+    return {
+        "node": node.id,
+        "rack": node.rack,
+        "listeners": [str(one) for one in node.config.advertised.values()],
+        "state": node.state.value,
+        "fenced": registered.fenced,
+        "epoch": registered.epoch,
+        "leads": leads,
+        "replicas": replicas,
+        "in_sync": in_sync,
+    }
+
+
+@route(
+    "POST /v1/nodes/{node}",
+    example=ChangeNode(1, "fence"),
+    errors={404: "the node does not exist", 409: "the node's state does not allow that, or its listeners are taken"},
+)
+def change_node(lab: Lab, asked: ChangeNode) -> Later[NodesView]:
+    """Stops, kills, starts, pauses, resumes, fences or unfences a node; answers when that has happened."""
+    changed = drive(_change(lab, lab.broker.node_lives.find(asked.node), asked.do))
+    lab.broker.turn.settle_soon()
+    return changed
+
+
+async def _change(lab: Lab, node: Node, do: str) -> NodesView:
+    lives = lab.broker.node_lives
+    happen: dict[str, Callable[[Node], Steps[None]]] = {
+        "stop": lives.stop,
+        "kill": lives.kill,
+        "start": lives.begin,
+        "pause": lives.pause,
+        "resume": lives.resume,
+        "fence": lives.fence,
+        "unfence": lives.unfence,
+    }
+    try:
+        await happen[do](node)
+    except (NodeRefused, OSError) as error:
+        raise Refused(409, str(error)) from None
+    return _views(lab)

@@ -1,0 +1,144 @@
+"""Brokers that come and go, and what that does to the partitions: the controller's handlers, with Kafka's records
+(ClusterControlManager and ReplicationControlManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from dataclasses import replace
+
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ...protocol.structs import Struct
+from ..shard import Decision, Result
+from .controller import Controller, fencing
+from .elections import Kind
+from .state import NO_LEADER, Broker, Partition, broker_record
+
+UNFENCED = -1
+Key = tuple[bytes, int]  # the id of a topic, and a partition
+Elected = tuple[str, int, ApiError | None]  # a topic, a partition, and its error
+
+
+def _left_by(
+    controller: Controller, node: int, lost: Collection[int] = ()
+) -> Generator[None, None, list[messages.PartitionChangeRecord]]:
+    """Returns the changes of the partitions whose replica on a node is not in sync any more, in steps."""
+    changes = []
+    for partition in list(controller.state.partitions.values()):
+        yield
+        if node in partition.isr or node == partition.leader or (lost and node in partition.elr):
+            left = [one for one in partition.isr if one != node]
+            change = controller.change(partition, left, without=node, lost=lost)
+            if change is not None:
+                changes.append(change)
+    return changes
+
+
+def _bring_leaders(controller: Controller, node: int) -> Generator[None, None, list[messages.PartitionChangeRecord]]:
+    """Returns the elections that a node makes possible, in steps."""
+    changes = []
+    for partition in list(controller.state.partitions.values()):
+        yield
+        if partition.leader == NO_LEADER and node in partition.replicas:
+            change = controller.change(partition, partition.isr, with_node=node)
+            if change is not None:
+                changes.append(change)
+    return changes
+
+
+def fence(controller: Controller, node: int) -> Decision[None]:
+    """Fences a broker: it leads nothing, and its replicas are out of sync."""
+    broker = controller.state.brokers[node]
+    changes = yield from _left_by(controller, node)
+    return Result([*changes, *([] if broker.fenced else [fencing(broker, 1)])])
+
+
+def unfence(controller: Controller, node: int) -> Decision[None]:
+    """Lets a broker lead again, and elects it where no one else can be."""
+    broker = controller.state.brokers[node]
+    if not broker.fenced:
+        return Result([])
+    changes = yield from _bring_leaders(controller, node)
+    return Result([fencing(broker, UNFENCED), *changes])
+
+
+def shut_down(controller: Controller, node: int) -> Decision[None]:
+    """Begins the controlled shutdown of a broker: others lead before it stops."""
+    broker = controller.state.brokers[node]
+    change = messages.BrokerRegistrationChangeRecord(
+        broker_id=node, broker_epoch=broker.epoch, in_controlled_shutdown=1
+    )
+    changes = yield from _left_by(controller, node)
+    return Result([change, *changes])
+
+
+def register(
+    controller: Controller, request: Broker, next_offset: Callable[[], int], was_clean: bool
+) -> Decision[None]:
+    """Registers a broker that starts again, fenced. After a crash its replicas may have lost committed records
+    (KIP-966). `next_offset`: returns the offset of the next record; the broker's epoch is the offset of its own.
+    """
+    node = request.id
+    changes: list[messages.PartitionChangeRecord] = []
+    if not was_clean:
+        changes = yield from _left_by(controller, node, lost=(node,))
+    epoch = next_offset() + len(changes)
+    registered = replace(request, epoch=epoch, fenced=True, in_controlled_shutdown=False)
+    return Result([*changes, broker_record(registered)])
+
+
+def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tuple[int, ...]]]) -> Decision[None]:
+    """Changes in-sync replicas as leaders ask (AlterPartition). `wanted`: the state of which a leader knew, and the
+    replicas; one that is outdated, or names a broker that is fenced, is left out.
+    """
+    changes: list[Struct] = []
+    for key, (known, isr) in wanted.items():
+        yield
+        partition = controller.state.partitions.get(key)
+        if partition is None or partition.partition_epoch != known.partition_epoch:
+            continue
+        if not all(map(controller.is_active, isr)):
+            continue
+        change = controller.change(partition, isr)
+        if change is not None:
+            changes.append(change)
+    return Result(changes)
+
+
+def elect(controller: Controller, kind: Kind, wanted: Iterable[tuple[str, int]] | None) -> Decision[list[Elected]]:
+    """Elects leaders by request. `wanted`: topics and partitions; None for all, of which those that need no election
+    are left out of the reply.
+    """
+    state, reply = controller.state, []
+    every = ((name, index) for name, topic in state.topics.items() for index in range(state.partition_counts[topic.id]))
+    records: list[Struct] = []
+    for name, index in list(every) if wanted is None else wanted:
+        yield
+        error: ApiError | None = None
+        try:
+            records.append(_election(controller, kind, name, index))
+        except ApiError as refused:
+            error = refused
+        if wanted is not None or error is None or error.code != Errors.ELECTION_NOT_NEEDED:
+            reply.append((name, index, error))
+    return Result(records, reply)
+
+
+def _election(controller: Controller, kind: Kind, name: str, index: int) -> messages.PartitionChangeRecord:
+    """Raises ApiError."""
+    state = controller.state
+    topic = state.topics.get(name)
+    if topic is None:
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = state.partitions.get((topic.id, index))
+    if partition is None:
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    has_it = partition.leader == partition.replicas[0] if kind is Kind.PREFERRED else partition.leader != NO_LEADER
+    if has_it:
+        raise ApiError(Errors.ELECTION_NOT_NEEDED)
+    change = controller.change(partition, partition.isr, kind=kind)
+    if change is None:
+        preferred = kind is Kind.PREFERRED
+        raise ApiError(Errors.PREFERRED_LEADER_NOT_AVAILABLE if preferred else Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    return change

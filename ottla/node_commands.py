@@ -1,0 +1,55 @@
+"""`ottla node`: lists, stops, starts, pauses and fences the nodes of a running cluster, through its lab port."""
+
+from __future__ import annotations
+
+import click
+
+from .lab_client import Lab
+from .lab_output import Shown, lab_command, table
+
+COLUMNS = ("node", "rack", "state", "fenced", "leads", "in_sync", "replicas", "listeners")
+HELP = {
+    "stop": "Stop the node NODE: others lead before it ends.",
+    "kill": "End the node NODE at once; it is fenced when its session has expired.",
+    "start": "Start the node NODE again.",
+    "pause": "Let the connections of the node NODE stay open while it answers nothing.",
+    "resume": "Let the node NODE go on after a pause.",
+    "fence": "Let the node NODE lead nothing, while it goes on answering.",
+    "unfence": "Let the node NODE lead again.",
+}
+
+
+@click.group()
+def node() -> None:
+    """List the nodes of a running cluster (`ottla serve --nodes 3`), and let them stop, start, pause and fail."""
+
+
+@lab_command("list", watch=True)
+def list_nodes(lab: Lab) -> Shown:
+    """List the nodes: what they do, lead and have in sync."""
+    return _shown(lab.get("nodes"))
+
+
+def _shown(found: dict[str, list[dict[str, object]]]) -> Shown:
+    return Shown(found, lambda: table(COLUMNS, map(_row, found["nodes"])))
+
+
+def _row(one: dict[str, object]) -> dict[str, object]:
+    listeners = one["listeners"]
+    assert isinstance(listeners, list)
+    return {**one, "listeners": ",".join(listeners)}
+
+
+def _command(do: str) -> click.Command:
+    @click.argument("node", type=int)
+    def change(lab: Lab, node: int) -> Shown:
+        return _shown(lab.post(f"nodes/{node}", do=do))
+
+    change.__doc__ = HELP[do]
+    made: click.Command = lab_command(do)(change)
+    return made
+
+
+node.add_command(list_nodes)
+for word in HELP:
+    node.add_command(_command(word))

@@ -1,0 +1,81 @@
+"""Nodes over sockets: the command `ottla node`, closed and silent connections, restarts."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+from ottla.protocol import messages as m
+
+from ottla.cli import main
+from ottla.testing import Broker
+
+from ..support.ports import free_ports
+from ..support.wire import Closed, Wire
+
+SMALL = {"offsets.topic.num.partitions": 3, "broker.session.timeout.ms": 500, "broker.heartbeat.interval.ms": 100}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Broker]:
+    with Broker({"ottla.nodes": 3, **SMALL}) as running:
+        yield running
+
+
+def node(cluster: Broker, *arguments: str) -> list[dict[str, object]]:
+    done = CliRunner().invoke(main, ["node", *arguments, "--lab", cluster.lab_url, "--json"])
+    assert done.exit_code == 0, done.output
+    nodes: list[dict[str, object]] = json.loads(done.stdout)["nodes"]
+    return nodes
+
+
+def names(address: str) -> list[int]:
+    with Wire(address) as wire:
+        return [one.node_id for one in wire.ask("Metadata", 12, m.MetadataRequest(topics=[])).brokers]
+
+
+def test_a_stopped_node_closes_its_connections_and_its_port(cluster: Broker) -> None:
+    first, second, third = cluster.bootstrap_servers.split(",")
+    with Wire(second) as wire:
+        assert node(cluster, "stop", "2")[1]["state"] == "stopped"
+        with pytest.raises(Closed):
+            wire.ask("ApiVersions", 3, m.ApiVersionsRequest())
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(second.rpartition(":")[2])))
+    assert names(first) == names(third) == [1, 3]
+    assert [one["fenced"] for one in node(cluster, "start", "2")] == [False, False, False]
+    assert names(second) == [1, 2, 3]
+
+
+def test_a_paused_node_answers_when_it_goes_on(cluster: Broker) -> None:
+    second = cluster.bootstrap_servers.split(",")[1]
+    with Wire(second, timeout=0.3) as open_before:
+        assert node(cluster, "pause", "2")[1]["state"] == "paused"
+        with pytest.raises(TimeoutError):
+            open_before.ask("ApiVersions", 3, m.ApiVersionsRequest())
+        late = socket.create_connection(("127.0.0.1", int(second.rpartition(":")[2])), timeout=0.3)
+        late.sendall(bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"ping")
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        assert node(cluster, "resume", "2")[1]["state"] == "running"
+        late.settimeout(10)
+        assert late.recv(8)[4:] == b"\0\0\0\1"
+        late.close()
+
+
+def test_what_is_not_possible_says_so(cluster: Broker) -> None:
+    for arguments, words in ((["start", "2"], "node 2 is running"), (["stop", "7"], "there is no node 7")):
+        done = CliRunner().invoke(main, ["node", *arguments, "--lab", cluster.lab_url])
+        assert (done.exit_code, words in done.stderr) == (1, True), done.output
+
+
+def test_the_nodes_have_consecutive_ports() -> None:
+    (port,) = free_ports(1)
+    with Broker({"ottla.nodes": 2, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as running:
+        assert running.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
+        lines = CliRunner().invoke(main, ["node", "list", "--lab", running.lab_url]).stdout.splitlines()
+        assert lines[0].split() == ["node", "rack", "state", "fenced", "leads", "in_sync", "replicas", "listeners"]
+        assert lines[2].split()[-1] == f"PLAINTEXT://127.0.0.1:{port + 1}"

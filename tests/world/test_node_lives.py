@@ -1,0 +1,296 @@
+"""Nodes stop, are killed, pause and start: leaders, replicas in sync and coordinators move, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.later import drive
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+
+from ..support.ask import batch, fetch_message, produce_message, values
+from ..support.world import World
+
+NODES = (1, 2, 3)
+SMALL = {f"{name}_num_partitions": "3" for name in ("offsets_topic", "transaction_state_log")}
+State = tuple[int, int, list[int], list[int], list[int]]
+
+
+@pytest.fixture
+def w() -> World:
+    found = World(None, 0, ottla_nodes="3", **SMALL)
+    for name, placed in {"t": ([1, 2, 3], [2, 3, 1]), "one": ([3],), "two": ([3, 2],)}.items():
+        r = m.CreateTopicsRequest
+        topic = r.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+        topic.assignments = [
+            r.CreatableReplicaAssignment(partition_index=index, broker_ids=nodes) for index, nodes in enumerate(placed)
+        ]
+        assert found.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0].error_code == 0
+    return found
+
+
+def happens(w: World, what: str, node: int) -> object:
+    """Lets something happen to a node, and time pass until it has."""
+    lives = w.broker.node_lives
+    done = drive(getattr(lives, what)(lives.find(node)))
+    w.broker.turn.settle()
+    for _ in range(100):
+        if done.done:
+            return done.get()
+        w.pass_ms(1)
+    raise AssertionError(f"node {node} does not {what} within 100 ms")
+
+
+def state(w: World, index: int = 0, name: str = "t") -> State:
+    """The leader, its epoch, the replicas in sync, the eligible ones, and those that were eligible last."""
+    wanted = m.DescribeTopicPartitionsRequest(topics=[m.DescribeTopicPartitionsRequest.TopicRequest(name=name)])
+    found = w.ask("DescribeTopicPartitions", 0, wanted).topics[0].partitions[index]
+    return (
+        found.leader_id,
+        found.leader_epoch,
+        found.isr_nodes,
+        found.eligible_leader_replicas or [],
+        found.last_known_elr or [],
+    )
+
+
+def produce(w: World, node: int, partition: int, value: bytes = b"v", topic: str = "t") -> Any:
+    message = produce_message(topic, batch(value), partition)
+    return w.at(node, "Produce", 10, message).responses[0].partition_responses[0]
+
+
+def records(w: World, node: int, partition: int, topic: str = "t") -> list[bytes | None]:
+    found = w.at(node, "Fetch", 11, fetch_message(topic, 0, partition)).responses[0].partitions[0]
+    assert found.error_code == 0
+    return values(found.records)
+
+
+def test_others_lead_before_a_node_stops(w: World) -> None:
+    assert produce(w, 1, 0).error_code == 0
+    happens(w, "stop", 1)
+    assert state(w, 0) == (2, 1, [2, 3], [], [])
+    assert state(w, 1) == (2, 0, [2, 3], [], [])
+    assert produce(w, 2, 0, b"w").error_code == 0
+    assert records(w, 2, 0) == [b"v", b"w"]
+    found = w.at(2, "Metadata", 12, m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name="t")]))
+    assert [one.node_id for one in found.brokers] == [2, 3]
+    assert [list(one.offline_replicas) for one in found.topics[0].partitions] == [[1], [1]]
+    fenced = w.at(2, "DescribeCluster", 2, m.DescribeClusterRequest(include_fenced_brokers=True)).brokers
+    assert [(one.broker_id, one.is_fenced) for one in fenced] == [(1, True), (2, False), (3, False)]
+
+
+def test_a_node_that_starts_again_comes_into_sync_and_leads_nothing(w: World) -> None:
+    happens(w, "stop", 1)
+    epoch = w.broker.image.brokers[1].epoch
+    happens(w, "begin", 1)
+    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+    assert state(w, 1) == (2, 0, [2, 3, 1], [], [])
+    assert w.broker.image.brokers[1].epoch > epoch
+    assert not w.broker.image.brokers[1].fenced
+    log = w.broker.metadata.partition.open_log()
+    assert w.broker.image.brokers[1].epoch < log.end_offset
+
+
+def test_the_only_replica_leaves_its_partition_without_a_leader(w: World) -> None:
+    assert produce(w, 3, 0, topic="one").error_code == 0
+    happens(w, "stop", 3)
+    assert state(w, 0, "one") == (-1, 1, [], [3], [3])
+    assert produce(w, 2, 0, topic="one").error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    happens(w, "begin", 3)
+    assert state(w, 0, "one") == (3, 2, [3], [], [])
+    assert records(w, 3, 0, "one") == [b"v"]
+
+
+def test_a_killed_node_leads_until_its_session_has_expired(w: World) -> None:
+    happens(w, "kill", 1)
+    assert state(w, 0) == (1, 0, [1, 2, 3], [], [])
+    w.pass_ms(8_000)
+    assert state(w, 0) == (1, 0, [1, 2, 3], [], [])
+    w.pass_ms(1_100)
+    assert state(w, 0) == (2, 1, [2, 3], [], [])
+
+
+def test_a_killed_node_that_is_back_soon_has_lost_its_place(w: World) -> None:
+    """Kafka's controller hears of the crash when the node registers."""
+    happens(w, "kill", 1)
+    happens(w, "begin", 1)
+    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+    w.pass_ms(20_000)
+    assert state(w, 0) == (2, 1, [2, 3, 1], [], []), "the old session does not expire"
+
+
+def test_a_paused_node_is_fenced_and_comes_back(w: World) -> None:
+    happens(w, "pause", 1)
+    w.pass_ms(9_100)
+    assert state(w, 0) == (2, 1, [2, 3], [], [])
+    happens(w, "resume", 1)
+    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+
+
+def test_a_short_pause_changes_nothing(w: World) -> None:
+    happens(w, "pause", 1)
+    w.pass_ms(5_000)
+    happens(w, "resume", 1)
+    w.pass_ms(20_000)
+    assert state(w, 0) == (1, 0, [1, 2, 3], [], [])
+
+
+@pytest.mark.parametrize(
+    ("before", "what"), [("", "begin"), ("", "resume"), ("stop", "stop"), ("stop", "kill"), ("pause", "stop")]
+)
+def test_what_a_node_cannot_do_now_is_refused(w: World, before: str, what: str) -> None:
+    if before:
+        happens(w, before, 1)
+    with pytest.raises(NodeRefused, match="node 1 is"):
+        happens(w, what, 1)
+
+
+def test_a_waiting_producer_hears_that_the_leader_has_moved(w: World) -> None:
+    from ..support.topic_world import set_policy
+
+    set_policy(w, "t", "held")
+    w.dispatcher = w.dispatchers[1]
+    waiting = w.send("Produce", 10, produce_message("t", batch(b"v"), 0))
+    assert not waiting.done
+    happens(w, "stop", 1)
+    assert waiting.reply.responses[0].partition_responses[0].error_code == Errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_waiting_fetch_hears_that_the_leader_has_moved(w: World) -> None:
+    w.dispatcher = w.dispatchers[1]
+    waiting = w.send("Fetch", 12, fetch_message("t", 0, 0, wait_ms=60_000))
+    assert not waiting.done
+    happens(w, "stop", 1)
+    found = waiting.reply.responses[0].partitions[0]
+    assert (found.error_code, found.current_leader.leader_id) == (Errors.NOT_LEADER_OR_FOLLOWER, 2)
+
+
+def test_an_older_epoch_is_fenced_after_a_move(w: World) -> None:
+    happens(w, "stop", 1)
+    r = m.ListOffsetsRequest
+    codes = []
+    for epoch in (0, 1, 2):
+        wanted = r.ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=epoch)
+        request = r(topics=[r.ListOffsetsTopic(name="t", partitions=[wanted])])
+        codes.append(w.at(2, "ListOffsets", 6, request).topics[0].partitions[0].error_code)
+    assert codes == [Errors.FENCED_LEADER_EPOCH, 0, Errors.UNKNOWN_LEADER_EPOCH]
+
+
+def coordinator(w: World, group: str, kind: int = 0) -> int:
+    request = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[group])
+    alive = next(node.id for node in w.broker.alive())
+    return int(w.at(alive, "FindCoordinator", 4, request).coordinators[0].node_id)
+
+
+def commit(w: World, node: int, offset: int) -> int:
+    r = m.OffsetCommitRequest
+    part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [r.OffsetCommitRequestTopic(name="t", partitions=[part])]
+    request = r(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+    return int(w.at(node, "OffsetCommit", 8, request).topics[0].partitions[0].error_code)
+
+
+def test_a_group_goes_on_at_its_offsets_on_another_node(w: World) -> None:
+    first = coordinator(w, "g")
+    assert commit(w, first, 5) == 0
+    happens(w, "stop", first)
+    second = coordinator(w, "g")
+    assert second != first
+    r = m.OffsetFetchRequest
+    topic = r.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+    found = w.at(second, "OffsetFetch", 5, r(group_id="g", topics=[topic]))
+    assert found.topics[0].partitions[0].committed_offset == 5
+    assert commit(w, second, 6) == 0
+    happens(w, "begin", first)
+    assert coordinator(w, "g") == second, "it stays until an election"
+    assert commit(w, first, 7) == Errors.NOT_COORDINATOR
+
+
+def elected(w: World, kind: int, *wanted: int, topic: str = "t") -> list[tuple[int, str, str | None]]:
+    r = m.ElectLeadersRequest
+    topics = [r.TopicPartitions(topic=topic, partitions=list(wanted))] if wanted else None
+    found = w.at(2, "ElectLeaders", 2, r(election_type=kind, topic_partitions=topics, timeout_ms=1000))
+    return [
+        (one.partition_id, Errors(one.error_code).name, one.error_message)
+        for results in found.replica_election_results
+        for one in results.partition_result
+    ]
+
+
+def test_the_preferred_leaders_are_elected_by_request(w: World) -> None:
+    happens(w, "stop", 1)
+    text = "The preferred leader was not available."
+    assert elected(w, 0, 0) == [(0, "PREFERRED_LEADER_NOT_AVAILABLE", text)]
+    happens(w, "begin", 1)
+    needless = "Leader election not needed for topic partition."
+    assert elected(w, 0, 0, 1, 9) == [
+        (0, "NONE", None),
+        (1, "ELECTION_NOT_NEEDED", needless),
+        (9, "UNKNOWN_TOPIC_OR_PARTITION", "No such partition as t-9"),
+    ]
+    assert state(w, 0) == (1, 2, [2, 3, 1], [], [])
+    assert elected(w, 0) == []
+
+
+def test_the_preferred_leaders_are_elected_from_time_to_time(w: World) -> None:
+    happens(w, "stop", 1)
+    happens(w, "begin", 1)
+    assert state(w, 0)[0] == 2
+    w.pass_ms(301_000)
+    assert state(w, 0)[0] == 1
+
+
+def test_an_unclean_election_is_made_by_request_or_configuration(w: World) -> None:
+    """With two replicas of which the last in sync is gone, and not eligible after a crash."""
+    happens(w, "stop", 2)
+    happens(w, "kill", 3)
+    w.pass_ms(10_000)
+    assert state(w, 0, "two") == (-1, 1, [], [3], [3])
+    happens(w, "begin", 2)
+    assert state(w, 0, "two")[0] == -1, "it is not eligible"
+    assert elected(w, 1, 0, topic="two") == [(0, "NONE", None)]
+    assert state(w, 0, "two") == (2, 2, [2], [], [])
+
+
+def test_a_fenced_node_answers_and_leads_nothing(w: World) -> None:
+    happens(w, "fence", 1)
+    assert state(w, 0) == (2, 1, [2, 3], [], [])
+    assert produce(w, 1, 0).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    happens(w, "unfence", 1)
+    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+
+
+def test_new_partitions_have_fenced_replicas_out_of_sync(w: World) -> None:
+    happens(w, "stop", 2)
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name="new", num_partitions=4, replication_factor=3)
+    assert w.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0].error_code == 0
+    made = w.broker.image.topics["new"]
+    found = [(sorted(one.replicas), sorted(one.isr)) for one in w.broker.image.partitions_of(made.id)]
+    assert found == [([1, 2, 3], [1, 3])] * 4
+
+
+def test_an_assignment_to_fenced_nodes_only_is_refused(w: World) -> None:
+    happens(w, "stop", 2)
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name="new", num_partitions=-1, replication_factor=-1)
+    topic.assignments = [r.CreatableReplicaAssignment(partition_index=0, broker_ids=[2])]
+    refused = w.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0]
+    assert (Errors(refused.error_code).name, refused.error_message) == (
+        "INVALID_REPLICA_ASSIGNMENT",
+        "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled "
+        "shutdown.",
+    )
+
+
+def test_a_single_node_can_be_fenced_too() -> None:
+    w = World()
+    r = m.CreateTopicsRequest
+    w.ask("CreateTopics", 7, r(topics=[r.CreatableTopic(name="t", num_partitions=1, replication_factor=1)]))
+    happens(w, "fence", 1)
+    assert state(w, 0) == (-1, 1, [], [1], [1])
+    happens(w, "unfence", 1)
+    assert state(w, 0) == (1, 2, [1], [], [])
+    assert produce(w, 1, 0).error_code == 0
