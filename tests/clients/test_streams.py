@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Lock
 from typing import cast
 
 import pytest
@@ -17,6 +18,9 @@ import pytest
 from ottla.testing import Broker
 
 from ..oracle.kafka import Kafka
+from ..oracle.tools import tool
+from ..support import secured
+from ..support.secured import SecuredKafka
 from ..support.streams_programs import Programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle]
@@ -29,19 +33,41 @@ SETTINGS: dict[str, object] = {
     "group.streams.min.session.timeout.ms": 1000,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
-PROGRAMS = (
-    "scale",
-    "standbys",
+AUTHORIZED: dict[str, object] = {
+    **SETTINGS,
+    **secured.SETTINGS,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+}
+TROUBLES = (
+    "missing-topics",
+    "missing-for-long",
+    "wrong-topics",
+    "another-topology",
+    "shutdown",
+    "internal-topic-deleted",
+    "more-partitions",
+)
+PROGRAMS = (  # what takes long begins first
+    "broker-killed",
+    "instance-killed",
     "rolling",
+    "migration",
+    "reset",
+    "scale",
+    "queries",
+    "denied",
+    "standbys",
     "joins",
     "foreign-keys",
     "internal-topics",
     "purge",
+    *TROUBLES,
 )
-ALONE: frozenset[str] = frozenset()
+ALONE = ("broker-killed", "denied")
 """Programs that have a broker of their own."""
-SERVERS = {"ottla": Broker, "kafka": Kafka}
-BESIDE_EACH_OTHER = 3
+KINDS = ("ottla", "kafka")
+BESIDE_EACH_OTHER = 4
 Server = Broker | Kafka
 
 
@@ -49,18 +75,22 @@ class Runs:
     """Runs programs on both servers."""
 
     def __init__(self, stack: ExitStack) -> None:
-        self.stack = stack
         self.programs = Programs()
         stack.callback(self.programs.close)
         self.shared: dict[str, Server] = {}
+        self._one_tool = Lock()
 
     def run(self, kind: str, name: str) -> None:
         """Raises ProgramFailed."""
-        if name not in ALONE:
+        if name == "denied":
+            with started(kind, AUTHORIZED) as server:
+                servers = server.sasl_servers if isinstance(server, SecuredKafka) else server.bootstrap_servers
+                self.programs.run(name, f"{name}-{kind}", servers, {}, admin="admin", user="alice")
+        elif name in ALONE:
+            with started(kind, SETTINGS) as server:
+                self._run(server, kind, name)
+        else:
             self._run(self.shared[kind], kind, name)
-            return
-        with SERVERS[kind](SETTINGS) as server:
-            self._run(server, kind, name)
 
     def _run(self, server: Server, kind: str, name: str) -> None:
         def kill(_: str) -> str:
@@ -71,7 +101,20 @@ class Runs:
             server.start()
             return "started"
 
-        self.programs.run(name, f"{name}-{kind}", server.bootstrap_servers, {"kill": kill})
+        def run_tool(words: str) -> str:
+            command, *arguments = words.split(" ")
+            with self._one_tool:
+                done = tool(command, "--bootstrap-server", server.bootstrap_servers, *arguments)
+            return f"{done.returncode} {done.stdout} {done.stderr}".replace("\n", " ")
+
+        self.programs.run(name, f"{name}-{kind}", server.bootstrap_servers, {"kill": kill, "tool": run_tool})
+
+
+def started(kind: str, settings: dict[str, object]) -> Server:
+    """A broker to be entered."""
+    if kind == "ottla":
+        return Broker(settings)
+    return SecuredKafka(settings) if settings is AUTHORIZED else Kafka(settings)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +128,12 @@ def outcomes(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], F
     with ExitStack() as stack, ThreadPoolExecutor(BESIDE_EACH_OTHER) as pool:
         runs = Runs(stack)
         for kind in dict.fromkeys(kind for kind, name in wanted if name not in ALONE):
-            runs.shared[kind] = stack.enter_context(SERVERS[kind](SETTINGS))
+            runs.shared[kind] = stack.enter_context(started(kind, SETTINGS))
         yield {one: pool.submit(runs.run, *one) for one in wanted}
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", KINDS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_passes(server: str, program: str, outcomes: dict[tuple[str, str], Future[None]]) -> None:
     outcomes[server, program].result()

@@ -181,3 +181,12 @@ def test_the_application_is_told_to_stop_until_its_last_member_has_left() -> Non
     for member in ("m1", "m2"):
         beat(w, member, -1)
     assert beat(w, "m3", 0).reply.status == []
+
+
+def test_members_are_not_hurried_while_source_topics_are_missing() -> None:
+    """Kafka Streams gives up after two heartbeat intervals. In all other cases ottla asks them to come again soon."""
+    w = world(2)
+    missing = beat(w, "m1", 0, part("0", "absent")).reply
+    assert [one.status_code for one in missing.status] == [1]
+    assert missing.heartbeat_interval_ms == 5000
+    assert beat(w, "m1", 0, group="other").reply.heartbeat_interval_ms == 100

@@ -41,12 +41,11 @@ def reply(
     """Raises ApiError(UNKNOWN_SERVER_ERROR): partitions of endpoints are due, and the topology has no tasks yet."""
     r = messages.StreamsGroupHeartbeatResponse
     before, after = outcome.before, outcome.after
-    is_settled = after.state == STABLE and after.epoch >= group.assignment_epoch
     lag = shard.env.group_config(group.id, "streams.acceptable.recovery.lag")
     response = r(
         member_id=after.id,
         member_epoch=after.epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms(shard, group, is_settled),
+        heartbeat_interval_ms=_interval_ms(shard, group, outcome),
         task_offset_interval_ms=shard.env.group_config(group.id, "streams.task.offset.interval.ms"),
         acceptable_recovery_lag=lag,
     )
@@ -59,6 +58,14 @@ def reply(
     statuses = [*outcome.statuses, *_statuses(group, client, outcome)]
     response.status = [r.Status(status_code=int(one.code), status_detail=one.detail) for one in statuses]
     return response
+
+
+def _interval_ms(shard: ShardState, group: StreamsGroup, outcome: Outcome) -> int:
+    problem, after = outcome.configured.problem, outcome.after
+    if problem is not None and problem.code == Code.MISSING_SOURCE_TOPICS:
+        # Kafka Streams gives up if source topics are not there after two intervals: no shorter one than Kafka's
+        return int(shard.env.group_config(group.id, "streams.heartbeat.interval.ms"))
+    return heartbeat_interval_ms(shard, group, after.state == STABLE and after.epoch >= group.assignment_epoch)
 
 
 def _ids(tasks: Iterable[Task]) -> list[messages.StreamsGroupHeartbeatResponse.TaskIds]:

@@ -33,7 +33,8 @@ class StreamsLog extends AbstractAppender {
     @Override
     public void append(LogEvent event) {
         if (event.getLoggerName().endsWith("Config")) return;
-        String thrown = event.getThrown() == null ? "" : " " + event.getThrown();
-        lines.add(event.getLevel() + " [" + event.getThreadName() + "] " + event.getMessage().getFormattedMessage() + thrown);
+        StringBuilder line = new StringBuilder(event.getLevel() + " [" + event.getThreadName() + "] " + event.getMessage().getFormattedMessage());
+        for (Throwable thrown = event.getThrown(); thrown != null; thrown = thrown.getCause()) line.append("; ").append(thrown);
+        lines.add(line.toString());
     }
 }

@@ -19,6 +19,8 @@ public class StreamsPrograms {
     static {
         PROGRAMS.putAll(StreamsInstances.PROGRAMS);
         PROGRAMS.putAll(StreamsTopologies.PROGRAMS);
+        PROGRAMS.putAll(StreamsOthers.PROGRAMS);
+        PROGRAMS.putAll(StreamsTroubles.PROGRAMS);
     }
 
     static synchronized void tell(String line) {

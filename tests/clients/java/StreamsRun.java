@@ -1,8 +1,6 @@
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
-import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
@@ -17,6 +15,11 @@ import org.apache.kafka.streams.state.Stores;
 
 /** One run of a program: the broker, an application id of its own, the application's instances, and what they log. */
 public class StreamsRun implements AutoCloseable {
+    /** What is waited for. */
+    interface Condition {
+        boolean holds() throws Exception;
+    }
+
     static final int WITHIN_SECONDS = 40;
     static final String[] WORDS = {"to", "be", "or", "not"};
 
@@ -26,8 +29,10 @@ public class StreamsRun implements AutoCloseable {
     final Admin admin;
     final Producer<String, String> producer;
     final List<KafkaStreams> instances = new CopyOnWriteArrayList<>();
-    /** What each partition was told: the number of records by key. */
+    /** How often each word was written since the counts began. */
     final Map<String, Integer> said = new ConcurrentHashMap<>();
+    /** How often it was written before that, each time that the counts began again. */
+    final List<Map<String, Integer>> before = new ArrayList<>();
 
     /** `asks` has the test do something, such as to kill the broker, and returns its answer. */
     StreamsRun(String id, Map<String, String> options, UnaryOperator<String> asks) {
@@ -153,7 +158,7 @@ public class StreamsRun implements AutoCloseable {
             List<TopicPartition> partitions = consumer.partitionsFor(topic).stream().map(one -> new TopicPartition(topic, one.partition())).toList();
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
-            BooleanSupplier all = () -> {
+            Condition all = () -> {
                 for (ConsumerRecord<String, String> one : consumer.poll(Duration.ofMillis(100))) {
                     found.computeIfAbsent(one.key(), key -> new ArrayList<>()).add(one.value());
                     seen[0]++;
@@ -165,27 +170,46 @@ public class StreamsRun implements AutoCloseable {
         return found;
     }
 
+    /** The counts begin again: at the words that come, or also at those that were written since they began. */
+    void begins(boolean isReadAgain) {
+        before.add(Map.copyOf(said));
+        if (!isReadAgain) said.clear();
+    }
+
+    /** A line may be in the input twice where a broker was killed before it answered: what counts is what the input holds. */
+    void recounts(int partitions) throws Exception {
+        Map<TopicPartition, OffsetSpec> ends = new HashMap<>();
+        for (int partition = 0; partition < partitions; partition++) ends.put(new TopicPartition(id + "-in", partition), OffsetSpec.latest());
+        int lines = (int) sum(ends);
+        said.forEach((word, count) -> holds(count <= lines, count + " lines were acknowledged, and there are " + lines));
+        said.replaceAll((word, count) -> lines);
+    }
+
     /** Each word was counted once for each line, and no number came twice. */
     void counted() throws Exception {
-        Map<String, List<String>> counts = values(id + "-out", said.values().stream().mapToInt(each -> each).sum());
-        equal(counts.keySet(), said.keySet(), "words");
-        for (Map.Entry<String, List<String>> one : counts.entrySet()) {
-            List<String> numbers = new ArrayList<>();
-            for (int number = 1; number <= said.get(one.getKey()); number++) numbers.add(Integer.toString(number));
-            equal(one.getValue(), numbers, "counts of " + one.getKey());
-        }
+        Map<String, List<String>> expected = new TreeMap<>();
+        List<Map<String, Integer>> all = new ArrayList<>(before);
+        all.add(said);
+        for (Map<String, Integer> since : all)
+            since.forEach((word, count) -> {
+                List<String> numbers = expected.computeIfAbsent(word, key -> new ArrayList<>());
+                for (int number = 1; number <= count; number++) numbers.add(Integer.toString(number));
+            });
+        Map<String, List<String>> counts = values(id + "-out", expected.values().stream().mapToInt(List::size).sum());
+        for (Map.Entry<String, List<String>> one : expected.entrySet()) equal(counts.get(one.getKey()), one.getValue(), "counts of " + one.getKey());
+        equal(counts.keySet(), expected.keySet(), "words");
     }
 
     // waiting, and what must be
 
-    static void until(String what, BooleanSupplier condition) throws Exception {
+    static void until(String what, Condition condition) throws Exception {
         until(what, condition, () -> "");
     }
 
-    static void until(String what, BooleanSupplier condition, Supplier<Object> last) throws Exception {
+    static void until(String what, Condition condition, Callable<Object> last) throws Exception {
         long began = System.nanoTime();
-        while (!condition.getAsBoolean()) {
-            if (System.nanoTime() - began > WITHIN_SECONDS * 1_000_000_000L) throw new AssertionError("waited too long for " + what + "; last: " + last.get());
+        while (!condition.holds()) {
+            if (System.nanoTime() - began > WITHIN_SECONDS * 1_000_000_000L) throw new AssertionError("waited too long for " + what + "; last: " + last.call());
             java.util.concurrent.locks.LockSupport.parkNanos(5_000_000);
         }
     }
@@ -223,20 +247,12 @@ public class StreamsRun implements AutoCloseable {
     }
 
     /** The sum of offsets. */
-    long sum(Map<TopicPartition, OffsetSpec> of) {
-        try {
-            return admin.listOffsets(of).all().get().values().stream().mapToLong(ListOffsetsResult.ListOffsetsResultInfo::offset).sum();
-        } catch (Exception error) {
-            throw new RuntimeException(error);
-        }
+    long sum(Map<TopicPartition, OffsetSpec> of) throws Exception {
+        return admin.listOffsets(of).all().get().values().stream().mapToLong(ListOffsetsResult.ListOffsetsResultInfo::offset).sum();
     }
 
-    StreamsGroupDescription described() {
-        try {
-            return admin.describeStreamsGroups(List.of(id)).all().get().get(id);
-        } catch (Exception error) {
-            throw new RuntimeException(error);
-        }
+    StreamsGroupDescription described() throws Exception {
+        return admin.describeStreamsGroups(List.of(id)).all().get().get(id);
     }
 
     void stable() throws Exception {
