@@ -11,6 +11,8 @@ import org.apache.kafka.streams.state.*;
 /** Programs of instances that ask each other, of those that are killed, of a broker that is killed, and of other protocols. */
 class StreamsOthers {
     static final int PARTITIONS = 4;
+    /** A transaction of an instance that was killed holds its records back until it times out. */
+    static final Object[] SHORT_TRANSACTIONS = {StreamsConfig.producerPrefix("transaction.timeout.ms"), 6000};
     static final Map<String, StreamsPrograms.Program> PROGRAMS = Map.of(
         "queries", StreamsOthers::queries,
         "instance-killed", StreamsOthers::instanceKilled,
@@ -67,7 +69,10 @@ class StreamsOthers {
     static void queries(StreamsRun run) throws Exception {
         run.wordTopics(PARTITIONS);
         run.group("streams.num.standby.replicas", 1);
-        try (Answering one = new Answering(run); Answering other = new Answering(run)) {
+        Answering one = new Answering(run);
+        StreamsRun.run(2 * PARTITIONS, one.streams);
+        Answering other = new Answering(run);
+        try (one; other) {
             StreamsRun.run(PARTITIONS, one.streams, other.streams);
             run.lines(30, PARTITIONS);
             run.counted();
@@ -100,8 +105,8 @@ class StreamsOthers {
     /** An instance in a process of its own is killed; its session ends, its transaction too, and the other one takes its tasks. */
     static void instanceKilled(StreamsRun run) throws Exception {
         run.wordTopics(PARTITIONS);
-        run.group("streams.session.timeout.ms", 1500);
-        KafkaStreams first = run.start(run.words());
+        run.group("streams.session.timeout.ms", 6000);
+        KafkaStreams first = run.start(run.words(), SHORT_TRANSACTIONS);
         StreamsRun.run(2 * PARTITIONS, first);
         List<String> command = List.of(ProcessHandle.current().info().command().get(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M",
             "-cp", System.getProperty("java.class.path"), "StreamsOthers", run.id, "servers=" + run.servers, "state=" + run.state);
@@ -122,7 +127,7 @@ class StreamsOthers {
         Map<String, String> options = new HashMap<>();
         for (String one : arguments) if (one.contains("=")) options.put(one.substring(0, one.indexOf('=')), one.substring(one.indexOf('=') + 1));
         StreamsRun run = new StreamsRun(arguments[0], options, words -> "");
-        run.start(run.words());
+        run.start(run.words(), SHORT_TRANSACTIONS);
         while (System.in.read() >= 0) continue;
         Runtime.getRuntime().halt(0);
     }
@@ -130,8 +135,7 @@ class StreamsOthers {
     /** The broker is killed under traffic. */
     static void brokerKilled(StreamsRun run) throws Exception {
         run.wordTopics(PARTITIONS);
-        Object[] patient = {StreamsConfig.producerPrefix("transaction.timeout.ms"), 60_000};
-        KafkaStreams first = run.start(run.words(), patient), second = run.start(run.words(), patient);
+        KafkaStreams first = run.start(run.words()), second = run.start(run.words());
         StreamsRun.run(PARTITIONS, first, second);
         try (StreamsRun.Traffic traffic = run.new Traffic(PARTITIONS)) {
             StreamsRun.until("traffic", () -> run.said.getOrDefault("to", 0) > 20);

@@ -20,7 +20,7 @@ public class StreamsRun implements AutoCloseable {
         boolean holds() throws Exception;
     }
 
-    static final int WITHIN_SECONDS = 40;
+    static final int WITHIN_SECONDS = 110;
     static final String[] WORDS = {"to", "be", "or", "not"};
 
     final String servers, id, state;
@@ -69,7 +69,7 @@ public class StreamsRun implements AutoCloseable {
         config.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class);
         config.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         config.put(StreamsConfig.consumerPrefix("metadata.max.age.ms"), 500);
-        config.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 5000);
+        config.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 30_000);
         for (int at = 0; at < changes.length; at += 2) config.put(changes[at], changes[at + 1]);
         return config;
     }
