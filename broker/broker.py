@@ -24,6 +24,7 @@ from .config.config import Config
 from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
+from .controller.in_sync import InSync
 from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
 from .group.coordinators import GroupCoordinators
@@ -80,12 +81,13 @@ class Broker:
         self.tls = tls_listeners(config, settings.of_listener)
         self.log_directories = LogDirectories(turn, config, files, new_id, self.metrics, self.sparsely, nodes.by_id)
         self.metadata = MetadataController(turn, settings, self.log_directories, self.policies, nodes, self.chance)
-        self.node_lives = NodeLives(turn, settings, self.metadata, nodes)
         self.partitions = Partitions(self.image, self.log_directories)
         self.replicas = ReplicaManager(
-            turn, settings, self.log_directories, self.partitions, self.policies, self.metrics, nodes.by_id
+            turn, settings, self.log_directories, self.partitions, self.policies, self.metrics, nodes
         )
         self.high_watermarks = HighWatermarks(turn, self.replicas.flusher, self.chance)
+        self.in_sync = InSync(turn, settings, self.metadata, self.partitions, nodes)
+        self.node_lives = NodeLives(turn, settings, self.metadata, self.replicas.leaders, self.in_sync, nodes)
         self.appender = Appender(
             turn, settings, self.partitions, self.high_watermarks, self.replicas.reopen, self.limits
         )
@@ -123,6 +125,7 @@ class Broker:
             self.authorize_with(authorizer)
 
     def _follow_metadata(self) -> None:
+        self.high_watermarks.caught_up = self.in_sync.caught_up
         for follows in (
             self.settings,
             self.replicas,
@@ -211,6 +214,7 @@ class Broker:
             self.turn.every(lambda: self.config["delegation.token.expiry.check.interval.ms"], self._sweep_tokens)
         self.replicas.start()
         self.node_lives.start()
+        self.in_sync.start()
         self.turn.settle()
 
     def stop(self) -> str | None:

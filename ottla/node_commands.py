@@ -7,7 +7,7 @@ import click
 from .lab_client import Lab
 from .lab_output import Shown, lab_command, table
 
-COLUMNS = ("node", "rack", "state", "fenced", "leads", "in_sync", "replicas", "listeners")
+COLUMNS = ("node", "rack", "state", "held", "fenced", "leads", "in_sync", "replicas", "listeners")
 HELP = {
     "stop": "Stop the node NODE: others lead before it ends.",
     "kill": "End the node NODE at once; it is fenced when its session has expired.",
@@ -15,6 +15,8 @@ HELP = {
     "pause": "Let the connections of the node NODE stay open while it answers nothing.",
     "resume": "Let the node NODE go on after a pause.",
     "fence": "Let the node NODE lead nothing, while it goes on answering.",
+    "hold": "Let the replicas of the node NODE fall behind.",
+    "release": "Let the replicas of the node NODE follow their leaders again.",
     "unfence": "Let the node NODE lead again.",
 }
 

@@ -327,16 +327,16 @@ def _recover(log: Log, recovery_point: int, before_cut: BeforeCut, has_holes: bo
             size = segment.size - valid + sum(one.size for one in gone)
             before_cut(Cut(segment.path(LOG), valid, known_end, size, len(gone), reason))
         if is_dropped:
-            _drop_after(log, slot - 1)
+            drop_after(log, slot - 1)
             return
         segment.handle.truncate(valid)
         segment.handle.sync()  # otherwise a power failure brings back the truncated bytes
         segment.size = valid
-        _drop_after(log, slot)
+        drop_after(log, slot)
         return
 
 
-def _drop_after(log: Log, slot: int) -> None:
+def drop_after(log: Log, slot: int) -> None:
     gone = log.segments[slot + 1 :]
     log.set_segments(log.segments[: slot + 1])
     for segment in gone:

@@ -31,9 +31,11 @@ def wait(
     left = len(waits)
     timer: list[Cancellable] = []
 
-    def reached(later: Later[None], answer: Answer) -> None:
+    def reached(later: Later[None], partition: Partition, answer: Answer) -> None:
         nonlocal left
         left -= 1
+        if later.error is None and partition.is_under_min_isr:
+            answer.error_code = int(Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         if isinstance(later.error, ApiError):
             answer.error_code = later.error.code
             answer.error_message = later.error.own_message
@@ -46,7 +48,7 @@ def wait(
     for partition, end, answer in waits:
         later = partition.wait_for(end)
         parked.append((later, answer))
-        later.when_done(lambda done, answer=answer: reached(done, answer))  # type: ignore[misc]
+        later.when_done(lambda done, at=partition, answer=answer: reached(done, at, answer))  # type: ignore[misc]
 
     def over() -> None:
         for later, answer in parked:
@@ -55,7 +57,9 @@ def wait(
                 later.cancel()
         outcome.finish(response)
 
-    if not outcome.done and any(p.follower.policy.kind != "immediate" or p.is_behind for p, _, _ in waits):
+    if not outcome.done and any(
+        p.follower.policy.kind != "immediate" or p.is_behind or p.replica_set is not None for p, _, _ in waits
+    ):
         timer.append(context.broker.schedule.later(max(0, timeout_ms), lambda: context.broker.turn.event(over)))
 
     def cancel() -> None:

@@ -23,7 +23,7 @@ _REASONS: dict[str, str] = {
         sasl.client.* sasl.login.* sasl.mechanism.controller.protocol ssl.endpoint.identification.algorithm""",
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
     "all replicas of a partition share one log": """
-        replica.* num.replica.* replication.quota.*
+        replica.fetch.* replica.high.* replica.selector.class replica.socket.* num.replica.* replication.quota.*
         unclean.leader.election.interval.ms alter.log.dirs.* controlled.shutdown.enable""",
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*

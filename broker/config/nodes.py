@@ -6,7 +6,7 @@ next id, and the ports after those of the node before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 
@@ -39,9 +39,14 @@ class Node:
         self.state = NodeState.RUNNING
         self.session = 0
         self.was_clean = True
+        self.is_held = False  # its replicas do not follow, as the lab asks
 
     def __repr__(self) -> str:
         return f"Node({self.id})"
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state in (NodeState.RUNNING, NodeState.STOPPING)
 
     @property
     def rack(self) -> str | None:
@@ -66,6 +71,15 @@ class Nodes:
 
     def __len__(self) -> int:
         return len(self.by_id)
+
+    def have(self, replicas: Iterable[int]) -> bool:
+        """Whether any replica is on one of these nodes."""
+        return not self.by_id.keys().isdisjoint(replicas)
+
+    def follows(self, node_id: int) -> bool:
+        """Whether the replicas of a node follow their leaders."""
+        node = self.by_id.get(node_id)
+        return node is not None and node.is_serving and not node.is_held
 
     @property
     def first(self) -> Node:

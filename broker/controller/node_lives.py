@@ -16,9 +16,11 @@ from ...coordinator.metadata.elections import Kind
 from ...protocol.errors import ApiError
 from ..config.nodes import Node, NodeRefused, Nodes, NodeState
 from ..later import Later, finished
+from ..replica.leaders import Leaders
 from ..settings import Settings
 from ..turn import Turn
 from .controller import MetadataController
+from .in_sync import InSync
 
 logger = logging.getLogger("ottla")
 
@@ -58,10 +60,20 @@ class NoSockets:
 class NodeLives:
     """Changes what nodes do. Its methods complete when that has happened and is committed."""
 
-    def __init__(self, turn: Turn, settings: Settings, metadata: MetadataController, nodes: Nodes) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        settings: Settings,
+        metadata: MetadataController,
+        leaders: Leaders,
+        in_sync: InSync,
+        nodes: Nodes,
+    ) -> None:
         self.turn = turn
         self.settings = settings
         self.metadata = metadata
+        self.leaders = leaders
+        self.in_sync = in_sync
         self.nodes = nodes
         self.sockets: Sockets = NoSockets()
 
@@ -113,6 +125,7 @@ class NodeLives:
         self._expect(node, NodeState.RUNNING)
         node.state = NodeState.PAUSED
         self.sockets.pause(node)
+        self.leaders.stop_following(node.id, is_gone=False)
         self._expire_session(node)
 
     async def resume(self, node: Node) -> None:
@@ -148,6 +161,17 @@ class NodeLives:
         self._expect(node, NodeState.RUNNING)
         await self._unfence(node)
 
+    async def hold(self, node: Node) -> None:
+        """Lets the replicas of a node fall behind: they do not follow their leaders any more."""
+        node.is_held = True
+        self.leaders.stop_following(node.id, is_gone=False)
+
+    async def release(self, node: Node) -> None:
+        """Ends `hold`. Raises ApiError."""
+        node.is_held = False
+        if self.nodes.follows(node.id):
+            await self.in_sync.extend(self.leaders.follow_again(node.id))
+
     # steps
 
     def _expect(self, node: Node, *states: NodeState) -> None:
@@ -158,6 +182,7 @@ class NodeLives:
         node.state = NodeState.STOPPED
         node.session += 1
         self.sockets.close(node)
+        self.leaders.stop_following(node.id, is_gone=True)
 
     def _expire_session(self, node: Node) -> None:
         self.turn.later(self.settings.config["broker.session.timeout.ms"], partial(self._expired, node, node.session))
@@ -174,11 +199,5 @@ class NodeLives:
     async def _unfence(self, node: Node) -> None:
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
-        image = self.metadata.image
-        wanted = {
-            key: (state, (*state.isr, node.id))
-            for key, state in image.partitions.items()
-            if state.leader >= 0 and node.id in state.replicas and node.id not in state.isr
-        }
-        if wanted:
-            await self.metadata.submit(lambda: brokers.alter_isr(controller, wanted))
+        if self.nodes.follows(node.id):
+            await self.in_sync.extend(self.leaders.follow_again(node.id))

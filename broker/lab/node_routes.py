@@ -15,6 +15,7 @@ from .routes import Nothing, Refused, route
 
 class NodeView(TypedDict):
     """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
+    `held`: whether its replicas do not follow their leaders.
     `fenced`: whether it may lead nothing. `leads`, `replicas`, `in_sync`: the numbers of its partitions.
     """
 
@@ -22,6 +23,7 @@ class NodeView(TypedDict):
     rack: str | None
     listeners: list[str]
     state: str
+    held: bool
     fenced: bool
     epoch: int
     leads: int
@@ -39,9 +41,10 @@ class ChangeNode:
 
     node: Annotated[int, "Its id."]
     do: Annotated[
-        Literal["stop", "kill", "start", "pause", "resume", "fence", "unfence"],
+        Literal["stop", "kill", "start", "pause", "resume", "fence", "unfence", "hold", "release"],
         "`stop`: others lead before it ends. `kill`: it ends at once, and is fenced when its session has expired. "
-        "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing.",
+        "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing. "
+        "`hold`: its replicas fall behind.",
     ]
 
 
@@ -68,6 +71,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "rack": node.rack,
         "listeners": [str(one) for one in node.config.advertised.values()],
         "state": node.state.value,
+        "held": node.is_held,
         "fenced": registered.fenced,
         "epoch": registered.epoch,
         "leads": leads,
@@ -98,6 +102,8 @@ async def _change(lab: Lab, node: Node, do: str) -> NodesView:
         "resume": lives.resume,
         "fence": lives.fence,
         "unfence": lives.unfence,
+        "hold": lives.hold,
+        "release": lives.release,
     }
     try:
         await happen[do](node)

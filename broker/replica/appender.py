@@ -42,7 +42,7 @@ def check_replicas(partition: Partition) -> None:
     """Raises ApiError(NOT_ENOUGH_REPLICAS), or NOT_LEADER_OR_FOLLOWER without a leader."""
     if not partition.has_leader:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
-    if partition.isr_size < min(partition.min_insync_replicas, partition.replica_count):
+    if partition.is_under_min_isr:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
 
 

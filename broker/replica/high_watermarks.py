@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from ..turn import Turn
 from ..watermark_policies import IMMEDIATE
 from .flusher import Flusher
+from .followers import Replicas
 from .partition import Follower, Partition
 
 
@@ -20,16 +22,28 @@ class HighWatermarks:
         self.schedule = turn.schedule
         self.flusher = flusher
         self.chance = chance
+        self.caught_up: Callable[[Partition], None] = lambda partition: None  # replicas may join those in sync
 
     def appended(self, partition: Partition) -> None:
         """Notes that a partition's log grew."""
         follower = partition.follower
         if follower.policy is not IMMEDIATE:
-            on_append(follower, partition.end_offset, self.schedule.monotonic_ms(), self.chance)
+            now_ms = self.schedule.monotonic_ms()
+            on_append(follower, partition.end_offset, now_ms, self.chance)
+            if follower.behind_since_ms is None:
+                follower.behind_since_ms = now_ms
         self.turn.moved(partition)
         log = partition.log
         if log is not None and log.wants_flush_to > log.recovery_point and not partition.flushing:
             self.flusher.flush(partition)
+
+    def _in_sync_end(self, partition: Partition, replicas: Replicas, replicated: int) -> int:
+        """Returns the offset that all replicas in sync have; with fewer than the topic asks for nothing moves."""
+        if replicated >= partition.high_watermark and next(replicas.out_of_sync(), None) is not None:
+            self.caught_up(partition)
+        if partition.is_under_min_isr:
+            return partition.high_watermark
+        return replicas.in_sync_end(partition.end_offset, replicated)
 
     def move(self, partition: Partition) -> None:
         """Advances a high watermark to the smaller of the replicated and the flushed offset."""
@@ -39,13 +53,18 @@ class HighWatermarks:
         bound = partition.leader_bound()
         unflushed = bound < log.end_offset
         if follower.policy is IMMEDIATE:
-            follower.replicated = log.end_offset
-            partition.advance(bound)
+            follower.replicated = end = log.end_offset
         else:
             end, again_ms = replicated_offset(follower, partition, self.schedule.monotonic_ms())
-            partition.advance(min(end, bound))
+            if end >= log.end_offset:
+                follower.behind_since_ms = None
+            elif follower.waiting:  # the oldest append on its way
+                follower.behind_since_ms = follower.waiting[0][1] - follower.policy.lag_ms
             if again_ms is not None:
                 self.turn.later(again_ms, lambda: self.turn.moved(partition))
+        if partition.replica_set is not None:
+            end = self._in_sync_end(partition, partition.replica_set, end)
+        partition.advance(min(end, bound))
         if unflushed:
             self.flusher.flush(partition)
 

@@ -22,6 +22,7 @@ from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
 from ..watermark_policies import IMMEDIATE, Policy
+from .followers import Replicas
 
 READ_COMMITTED = 1
 
@@ -39,11 +40,12 @@ class Waiter(Protocol):
 class Follower:
     """The state of a partition's policy: appends on their way to the simulated followers."""
 
-    __slots__ = ("policy", "replicated", "waiting")
+    __slots__ = ("behind_since_ms", "policy", "replicated", "waiting")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.replicated = 0  # the followers have everything below it, whatever the policy says
+        self.behind_since_ms: int | None = None
         self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
 
 
@@ -62,6 +64,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.leader: int | None = None  # the node; None before the metadata is known
         self.replicas: tuple[int, ...] = ()
+        self.replica_set: Replicas | None = None  # of a partition with several replicas
         self.log: Log | None = None
         self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
         self.offline = False
@@ -78,11 +81,22 @@ class Partition:
         self.on_committed: Callable[[int], None] | None = None  # the coordinator on this partition
         self.told_to = 0  # the last high watermark that `on_committed` got
 
-    def follow(self, state: PartitionState) -> bool:
-        """Takes over who leads, from the metadata; returns whether the leader's epoch has changed."""
-        has_moved = state.leader_epoch != self.leader_epoch
+    def follow(self, state: PartitionState, follows: Callable[[int], bool], now_ms: int) -> tuple[bool, int]:
+        """Takes over who leads and what is in sync, from the metadata. Returns whether the leader's epoch has changed,
+        and the end of the leader's log. `follows`: whether the replicas of a node follow their leaders.
+        """
+        has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
+        if len(state.replicas) > 1:
+            self.replica_set = self.replica_set or Replicas(follows)
+            end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms)
+            self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
-        return has_moved
+        return has_moved, end
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether fewer replicas are in sync than the topic asks for."""
+        return self.isr_size < min(self.min_insync_replicas, self.replica_count)
 
     @property
     def has_leader(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 
 from ...coordinator.metadata.delta import MetadataDelta
@@ -17,6 +17,7 @@ from ...storage.failures import is_passing
 from ...storage.layout import DIRECTORY_DELETED, partition_directory, retired_directory
 from ...storage.log import Log
 from .. import bugs
+from ..config.nodes import Nodes
 from ..internal_topics import is_internal
 from ..metrics import Metrics
 from ..settings import Settings
@@ -30,6 +31,7 @@ from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
 from .flusher import Flusher
 from .index_repairs import IndexRepairs
+from .leaders import Leaders
 from .log_opener import NOT_PERMITTED, LogOpener
 from .partition import Partition
 from .partitions import Partitions
@@ -65,7 +67,7 @@ class ReplicaManager:
         partitions: Partitions,
         policies: Policies,
         metrics: Metrics,
-        nodes: Iterable[int],
+        nodes: Nodes,
     ) -> None:
         self.turn = turn
         self.schedule = turn.schedule
@@ -73,7 +75,7 @@ class ReplicaManager:
         self.log_directories = log_directories
         self.partitions = partitions
         self.policies = policies
-        self.nodes = frozenset(nodes)
+        self.nodes = nodes
         self.opened: Callable[[Partition], None] = _nothing
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
@@ -83,6 +85,7 @@ class ReplicaManager:
         self.index_repairs = IndexRepairs(turn, partitions)
         self.checkpoints = Checkpoints(turn, log_directories, partitions)
         self._opener = LogOpener(turn, settings, log_directories)
+        self.leaders = Leaders(turn, partitions, nodes, self)
         self.ready = False
         # the partition directories in each log directory when the broker started
         self._found: dict[str, set[tuple[str, int]]] = {}
@@ -104,7 +107,7 @@ class ReplicaManager:
         }
         for topic in image.topics.values():
             for state in image.partitions_of(topic.id):
-                if not self.nodes.isdisjoint(state.replicas) or self._is_found(topic.name, state.index):
+                if self.nodes.have(state.replicas) or self._is_found(topic.name, state.index):
                     self._add(topic.name, state)
         set_aside_strays(self.log_directories, self.partitions.home)
         self.removal.find()
@@ -122,7 +125,7 @@ class ReplicaManager:
 
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:
         partition = Partition(topic, state.index, state.topic_id, state.leader_epoch)
-        partition.follow(state)
+        partition.follow(state, self.nodes.follows, self.schedule.monotonic_ms())
         directory = self._directory_for(state, topic, created)
         self.partitions.add(partition, directory)
         self._configure(partition)
@@ -282,29 +285,18 @@ class ReplicaManager:
         for key in delta.changed_partitions:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
-                self._follow(partition, state)
+                self.leaders.follow(partition, state)
                 yield
         yield from self._configure_what_changed(delta)
         for key in delta.new_partitions:
             state = image.partitions.get(key)  # None if this is a retry, and a later commit has removed the topic
-            if state is not None and key not in self.partitions.by_id and not self.nodes.isdisjoint(state.replicas):
+            if state is not None and key not in self.partitions.by_id and self.nodes.have(state.replicas):
                 self._add(image.topic_names[state.topic_id], state, created=True)
                 yield
         if self._leaving:
             self.turn.background(in_steps(self.turn, self._retire_all(), FILES_STEP))
         if self._opening and not self._opens_later:
             self._open_some()
-
-    def _follow(self, partition: Partition, state: PartitionState) -> None:
-        """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
-        if not partition.follow(state) or partition.log is None:
-            return
-        self.closed(partition)
-        partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
-        partition.disturb()
-        if partition.has_leader:
-            partition.log.assign_epoch(partition.leader_epoch, partition.end_offset)
-            bugs.guarded(f"the new leader of {partition.name}", self.opened, partition)
 
     def _configure_what_changed(self, delta: MetadataDelta) -> Iterator[None]:
         if delta.changes_all_topics:

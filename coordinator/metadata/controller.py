@@ -111,7 +111,7 @@ class Controller:
             if key in offline:
                 if partition.leader in here or partition.elr:
                     changes.append(_without_leader(partition, ()))
-            elif partition.leader not in here and not here.isdisjoint(partition.replicas):
+            elif not here.issuperset((partition.leader, *partition.isr)) and not here.isdisjoint(partition.replicas):
                 left = [one for one in partition.isr if one in here]
                 changes.append(self._change(partition, left, here.__contains__))
         return Result([controller, *registered, *gone, *filter(None, changes)])

@@ -2,69 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from ottla.broker.config.nodes import NodeRefused
-from ottla.broker.later import drive
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
-from ..support.ask import batch, fetch_message, produce_message, values
+from ..support.ask import batch, fetch_message, produce_message
+from ..support.node_world import cluster, happens, produce, records, state
 from ..support.world import World
-
-NODES = (1, 2, 3)
-SMALL = {f"{name}_num_partitions": "3" for name in ("offsets_topic", "transaction_state_log")}
-State = tuple[int, int, list[int], list[int], list[int]]
 
 
 @pytest.fixture
 def w() -> World:
-    found = World(None, 0, ottla_nodes="3", **SMALL)
-    for name, placed in {"t": ([1, 2, 3], [2, 3, 1]), "one": ([3],), "two": ([3, 2],)}.items():
-        r = m.CreateTopicsRequest
-        topic = r.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        topic.assignments = [
-            r.CreatableReplicaAssignment(partition_index=index, broker_ids=nodes) for index, nodes in enumerate(placed)
-        ]
-        assert found.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0].error_code == 0
-    return found
-
-
-def happens(w: World, what: str, node: int) -> object:
-    """Lets something happen to a node, and time pass until it has."""
-    lives = w.broker.node_lives
-    done = drive(getattr(lives, what)(lives.find(node)))
-    w.broker.turn.settle()
-    for _ in range(100):
-        if done.done:
-            return done.get()
-        w.pass_ms(1)
-    raise AssertionError(f"node {node} does not {what} within 100 ms")
-
-
-def state(w: World, index: int = 0, name: str = "t") -> State:
-    """The leader, its epoch, the replicas in sync, the eligible ones, and those that were eligible last."""
-    wanted = m.DescribeTopicPartitionsRequest(topics=[m.DescribeTopicPartitionsRequest.TopicRequest(name=name)])
-    found = w.ask("DescribeTopicPartitions", 0, wanted).topics[0].partitions[index]
-    return (
-        found.leader_id,
-        found.leader_epoch,
-        found.isr_nodes,
-        found.eligible_leader_replicas or [],
-        found.last_known_elr or [],
-    )
-
-
-def produce(w: World, node: int, partition: int, value: bytes = b"v", topic: str = "t") -> Any:
-    message = produce_message(topic, batch(value), partition)
-    return w.at(node, "Produce", 10, message).responses[0].partition_responses[0]
-
-
-def records(w: World, node: int, partition: int, topic: str = "t") -> list[bytes | None]:
-    found = w.at(node, "Fetch", 11, fetch_message(topic, 0, partition)).responses[0].partitions[0]
-    assert found.error_code == 0
-    return values(found.records)
+    return cluster()
 
 
 def test_others_lead_before_a_node_stops(w: World) -> None:

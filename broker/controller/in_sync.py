@@ -1,0 +1,105 @@
+"""The replicas in sync: leaders ask the controller to shrink and to extend them (AlterPartition).
+
+A replica that was not caught up for `replica.lag.time.max.ms` leaves; one that has reached the high watermark joins, if
+its node is not fenced (KIP-841).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...coordinator.metadata import brokers
+from ...coordinator.metadata.brokers import Key
+from ...coordinator.metadata.state import Partition as PartitionState
+from ..config.nodes import Nodes
+from ..later import Later, finished
+from ..replica.partition import Partition
+from ..replica.partitions import Partitions
+from ..settings import Settings
+from ..steps import in_steps
+from ..turn import Turn
+from .controller import MetadataController
+
+ROUND_STEP = 1024  # partitions that are looked at in a turn of the loop
+Wanted = dict[Key, tuple[PartitionState, tuple[int, ...]]]
+
+
+class InSync:
+    """Keeps the replicas in sync of all partitions with several replicas."""
+
+    def __init__(
+        self, turn: Turn, settings: Settings, metadata: MetadataController, partitions: Partitions, nodes: Nodes
+    ) -> None:
+        self.turn = turn
+        self.settings = settings
+        self.metadata = metadata
+        self.partitions = partitions
+        self.nodes = nodes
+        self._joining: dict[Partition, None] = {}
+
+    def start(self) -> None:
+        if len(self.nodes) > 1:
+            lag_ms = self.settings.config["replica.lag.time.max.ms"]
+            self.turn.every(lambda: lag_ms / 2, self._round)
+
+    def _round(self) -> None:
+        self.turn.background(in_steps(self.turn, self._shrink(), ROUND_STEP))
+
+    def _shrink(self) -> Iterator[None]:
+        wanted: Wanted = {}
+        before_ms = self.turn.schedule.monotonic_ms() - self.settings.config["replica.lag.time.max.ms"]
+        for partition in list(self.partitions.by_name.values()):
+            yield
+            state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
+            if partition.replica_set is None or partition.log is None or state is None or not self._serves(state):
+                continue
+            follower = partition.follower
+            late = partition.replica_set.behind(
+                partition.end_offset, follower.replicated, follower.behind_since_ms, before_ms
+            )
+            if late:
+                wanted[partition.topic_id, partition.index] = (
+                    state,
+                    tuple(one for one in state.isr if one not in late),
+                )
+        self._submit(wanted)
+
+    def _serves(self, state: PartitionState) -> bool:
+        """Whether the leader of a partition is there to ask."""
+        leader = self.nodes.by_id.get(state.leader)
+        return leader is not None and leader.is_serving
+
+    def caught_up(self, partition: Partition) -> None:
+        """A partition has replicas that follow, have reached the high watermark and are not in sync."""
+        if not self._joining:
+            self.turn.soon(self._join)
+        self._joining[partition] = None
+
+    def _join(self) -> None:
+        joining, self._joining = self._joining, {}
+        self.extend(joining)
+
+    def extend(self, partitions: Iterable[Partition]) -> Later[None]:
+        """Asks for the replicas that may be in sync; completes when that is committed."""
+        brokers_of, wanted = self.metadata.image.brokers, Wanted()
+        for one in partitions:
+            key = one.topic_id, one.index
+            state = self.metadata.image.partitions.get(key)
+            if one.replica_set is None or state is None or not self._serves(state):
+                continue
+            if one.follower.replicated < one.high_watermark:
+                continue
+            more = [
+                node
+                for node in one.replica_set.out_of_sync()
+                if not brokers_of[node].fenced and not brokers_of[node].in_controlled_shutdown
+            ]
+            if more:
+                wanted[key] = state, (*state.isr, *more)
+        return self._submit(wanted)
+
+    def _submit(self, wanted: Wanted) -> Later[None]:
+        if not wanted:
+            return finished(None)
+        controller = self.metadata.controller
+        return self.metadata.submit(lambda: brokers.alter_isr(controller, wanted))

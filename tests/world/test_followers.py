@@ -1,0 +1,204 @@
+"""Replicas with ends of their own: they fall behind and catch up, leave and join those in sync, and lead with what they
+have.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+
+from ..support.ask import batch, fetch_message, produce_message
+from ..support.node_world import cluster, create, happens, produce, records, state
+from ..support.topic_world import set_policy
+from ..support.world import Answer, World
+
+LAG_MS = 30_000
+
+
+@pytest.fixture
+def w() -> World:
+    return cluster()
+
+
+def waiting(w: World, node: int, value: bytes = b"v", topic: str = "t", timeout_ms: int = 120_000) -> Answer:
+    """A Produce with acks=all that is not answered at once."""
+    before, w.dispatcher = w.dispatcher, w.dispatchers[node]
+    answer = w.send("Produce", 10, produce_message(topic, batch(value), 0, -1, timeout_ms))
+    w.dispatcher = before
+    return answer
+
+
+def code(answer: Answer) -> str:
+    return Errors(answer.reply.responses[0].partition_responses[0].error_code).name
+
+
+def ends(w: World, topic: str = "t") -> dict[int, tuple[int, bool]]:
+    partition = w.broker.partitions.get(topic, 0)
+    assert partition.replica_set is not None
+    views = partition.replica_set.views(partition.end_offset, partition.follower.replicated)
+    return {node: (end, follows) for node, end, follows in views}
+
+
+def test_the_high_watermark_waits_for_the_replicas_in_sync(w: World) -> None:
+    happens(w, "hold", 2)
+    late = waiting(w, 1)
+    assert not late.done
+    assert produce(w, 1, acks=1).error_code == 0
+    assert records(w, 1) == []
+    assert ends(w) == {1: (2, True), 2: (0, False), 3: (2, True)}
+    happens(w, "release", 2)
+    assert code(late) == "NONE"
+    assert records(w, 1) == [b"v", b"v"]
+
+
+def test_a_replica_that_is_behind_for_too_long_is_out_of_sync(w: World) -> None:
+    happens(w, "hold", 2)
+    late = waiting(w, 1)
+    w.pass_ms(LAG_MS - 1000)
+    assert (state(w)[2], late.done) == ([1, 2, 3], False)
+    w.pass_ms(LAG_MS)
+    assert state(w) == (1, 0, [1, 3], [], [])
+    assert code(late) == "NONE", "nothing waits for a replica that is out of sync"
+    assert produce(w, 1).error_code == 0
+    happens(w, "release", 2)
+    assert state(w)[2] == [1, 3, 2]
+
+
+def test_an_idle_replica_stays_in_sync(w: World) -> None:
+    assert produce(w, 1).error_code == 0
+    happens(w, "hold", 2)
+    w.pass_ms(10 * LAG_MS)
+    assert state(w)[2] == [1, 2, 3]
+
+
+def test_a_policy_is_one_of_the_followers(w: World) -> None:
+    set_policy(w, "t", "held")
+    late = waiting(w, 1)
+    w.pass_ms(2 * LAG_MS)
+    assert state(w)[2] == [1]
+    assert code(late) == "NONE"
+    set_policy(w, "t", "immediate")
+    w.pass_ms(1)
+    assert state(w)[2] == [1, 2, 3]
+
+
+def test_a_lag_below_the_limit_keeps_replicas_in_sync(w: World) -> None:
+    set_policy(w, "t", "lag=200ms")
+    for _ in range(1000):
+        produce(w, 1, acks=1)
+        w.pass_ms(100)
+    assert state(w)[2] == [1, 2, 3]
+
+
+def test_too_few_replicas_in_sync_refuse_acks_all(w: World) -> None:
+    create(w, "safe", [1, 2, 3], min_insync_replicas="2")
+    happens(w, "stop", 2)
+    assert produce(w, 1, topic="safe").error_code == 0
+    happens(w, "stop", 3)
+    assert state(w, 0, "safe") == (1, 0, [1], [3], [])
+    assert Errors(produce(w, 1, topic="safe").error_code).name == "NOT_ENOUGH_REPLICAS"
+    assert produce(w, 1, topic="safe", acks=1).error_code == 0
+    assert records(w, 1, topic="safe") == [b"v"], "nothing is committed with too few replicas"
+    happens(w, "begin", 3)
+    assert state(w, 0, "safe") == (1, 0, [1, 3], [], [])
+    assert records(w, 1, topic="safe") == [b"v", b"v"]
+
+
+def test_records_that_wait_when_replicas_leave_wait_on(w: World) -> None:
+    create(w, "safe", [1, 2], min_insync_replicas="2")
+    happens(w, "hold", 2)
+    late = waiting(w, 1, topic="safe", timeout_ms=2 * LAG_MS)
+    w.pass_ms(LAG_MS + LAG_MS // 2 + 1)
+    assert state(w, 0, "safe") == (1, 0, [1], [2], [])
+    assert not late.done
+    w.pass_ms(LAG_MS)
+    assert code(late) == "REQUEST_TIMED_OUT"
+
+
+def test_an_eligible_replica_is_elected_before_any_other(w: World) -> None:
+    """Both have left; 3 left last and has all committed records."""
+    create(w, "safe", [1, 2, 3], min_insync_replicas="2")
+    happens(w, "stop", 1)
+    happens(w, "stop", 2)
+    assert produce(w, 3, topic="safe", acks=1).error_code == 0
+    happens(w, "stop", 3)
+    assert state_of(w, "safe") == (-1, [], [2, 3], [3])
+    happens(w, "begin", 1)
+    assert state_of(w, "safe")[0] == -1
+    happens(w, "begin", 2)
+    assert state_of(w, "safe")[:2] == (2, [2, 1])
+
+
+def state_of(w: World, name: str) -> tuple[int, list[int], list[int], list[int]]:
+    topic = w.broker.image.topics[name]
+    found = w.broker.image.partitions[topic.id, 0]
+    return found.leader, list(found.isr), list(found.elr), list(found.last_known_elr)
+
+
+def test_an_elected_replica_cuts_the_log_where_its_own_ends(w: World) -> None:
+    """What no follower had is gone; what was committed is not."""
+    assert produce(w, 1, value=b"committed").error_code == 0
+    happens(w, "hold", 2)
+    late = waiting(w, 1, b"not committed")
+    happens(w, "fence", 1)
+    assert state(w)[:3] == (2, 1, [2, 3])
+    assert code(late) == "NOT_LEADER_OR_FOLLOWER"
+    w.pass_ms(10)
+    assert records(w, 2) == [b"committed"]
+    assert produce(w, 2, value=b"next", acks=1).error_code == 0
+    log = w.broker.partitions.get("t", 0).open_log()
+    assert (log.end_offset, log.epochs.entries) == (2, [(0, 0), (1, 1)])
+
+
+def test_a_consumer_finds_where_the_logs_diverge(w: World) -> None:
+    assert produce(w, 1).error_code == 0
+    happens(w, "hold", 2)
+    produce(w, 1, acks=1)
+    happens(w, "fence", 1)
+    w.pass_ms(10)
+    r = m.OffsetForLeaderEpochRequest
+    wanted = r.OffsetForLeaderPartition(partition=0, current_leader_epoch=1, leader_epoch=0)
+    request = r(topics=[r.OffsetForLeaderTopic(topic="t", partitions=[wanted])], replica_id=-1)
+    found = w.at(2, "OffsetForLeaderEpoch", 4, request).topics[0].partitions[0]
+    assert (found.leader_epoch, found.end_offset) == (0, 1)
+    message = fetch_message("t", 2)
+    part = message.topics[0].partitions[0]
+    part.current_leader_epoch, part.last_fetched_epoch = 1, 0
+    diverged = w.at(2, "Fetch", 12, message).responses[0].partitions[0].diverging_epoch
+    assert (diverged.epoch, diverged.end_offset) == (0, 1)
+
+
+def test_an_unclean_election_loses_committed_records(w: World, caplog: pytest.LogCaptureFixture) -> None:
+    create(w, "loose", [1, 2], unclean_leader_election_enable="true")
+    happens(w, "hold", 2)
+    produce(w, 1, topic="loose", acks=1)
+    w.pass_ms(2 * LAG_MS)
+    assert state(w, 0, "loose")[2] == [1]
+    assert records(w, 1, topic="loose") == [b"v"]
+    happens(w, "stop", 1)
+    assert state(w, 0, "loose") == (2, 1, [2], [], [])
+    w.pass_ms(10)
+    assert records(w, 2, topic="loose") == []
+    assert "1 records that were committed are lost" in caplog.text
+
+
+def test_a_producer_whose_batch_was_cut_may_send_it_again(w: World) -> None:
+    """The state of producers is that of the log that is left."""
+    data = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)
+    message = produce_message("t", data, 0, 1)
+    happens(w, "hold", 2)
+    assert w.at(1, "Produce", 10, message).responses[0].partition_responses[0].base_offset == 0
+    happens(w, "fence", 1)
+    w.pass_ms(10)
+    assert w.broker.partitions.get("t", 0).open_log().producers.by_id == {}
+    answer = w.at(2, "Produce", 10, message).responses[0].partition_responses[0]
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+
+
+def test_a_killed_coordinator_serves_no_one(w: World) -> None:
+    request = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    node = w.ask("FindCoordinator", 4, request).coordinators[0].node_id
+    assert [host for host in w.broker.groups.hosts.values() if host.partition.leader == node]
+    happens(w, "kill", node)
+    assert not [host for host in w.broker.groups.hosts.values() if host.partition.leader == node]
