@@ -258,7 +258,8 @@ class Broker:
     def alive(self) -> Iterator[Node]:
         """Yields the nodes that clients hear of: those that are not fenced."""
         for node in self.nodes:
-            if not self.image.brokers[node.id].fenced:
+            found = self.image.brokers.get(node.id)
+            if found is not None and not found.fenced:
                 yield node
 
     # partitions and the coordinators on them

@@ -44,19 +44,19 @@ def handle(context: Context, request: messages.DescribeClusterRequest) -> messag
         )
     if request.endpoint_type != BROKERS:
         raise ApiError(Errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    nodes = {node.id: (node, at, False) for node, at in reachable(context)}
+    nodes = {node.id: (node.rack, at.host, at.port, False) for node, at in reachable(context)}
     if request.include_fenced_brokers:
-        for node in context.broker.nodes:
-            known = node.address(context.listener)
-            if node.id not in nodes and known is not None:
-                nodes[node.id] = (node, known, True)
+        for one in context.broker.image.brokers.values():
+            known = next((at for at in one.endpoints if at.name == context.listener), None)
+            if one.id not in nodes and known is not None:
+                nodes[one.id] = (one.rack, known.host, known.port, True)
     response = r(
         endpoint_type=BROKERS,
         cluster_id=context.broker.cluster_id,
         controller_id=controller_id(context),
         brokers=[
-            r.DescribeClusterBroker(broker_id=node.id, host=at.host, port=at.port, rack=node.rack, is_fenced=is_fenced)
-            for _, (node, at, is_fenced) in sorted(nodes.items())
+            r.DescribeClusterBroker(broker_id=node, host=host, port=port, rack=rack, is_fenced=is_fenced)
+            for node, (rack, host, port, is_fenced) in sorted(nodes.items(), key=lambda item: item[0])
         ],
     )
     if request.include_cluster_authorized_operations:

@@ -11,9 +11,10 @@ from ..config.nodes import Node
 from ..later import Later
 from .chances import Chances
 from .connection import Connection, Listening
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, NotesRequests
 
 if TYPE_CHECKING:
+    from ..security.authorization import Audit
     from .tls import Share
 
 BACKLOG = 1024
@@ -122,6 +123,11 @@ class Listeners:
         """Lets what looks at requests of the first node look at those of all nodes."""
         for one in self._dispatchers.values():
             one.seam = self._server.dispatcher.seam
+
+    def share_logs(self, requests: NotesRequests | None, rights: Audit | None) -> None:
+        """Lets what notes requests and rights note those of all nodes."""
+        for one in self._dispatchers.values():
+            one.log, one.broker.audit = requests, rights
 
     async def _bind_node(self, node: Node, number: int) -> None:
         """Port 0 means any free port: the port that was bound is advertised."""

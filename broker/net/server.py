@@ -70,8 +70,6 @@ class Server:
         self.broker.turn.fatal = self._fatal
         self.logs = Logs(config, self.schedule, self.machine)
         self.dispatcher = Dispatcher(self.broker, apis)
-        self._loggers_changed()
-        self.broker.loggers.watch(self._loggers_changed)
         self.shared = SharedBuffer()
         self.connections: dict[Connection, None] = {}
         self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
@@ -83,6 +81,8 @@ class Server:
         self.failure: str | None = None
         self.listeners = Listeners(self, self.dispatcher)
         self.broker.node_lives.sockets = self.listeners
+        self._loggers_changed()
+        self.broker.loggers.watch(self._loggers_changed)
         self.lab: LabServer | None = None
         self._ends: list[Callable[[], None]] = []
         self._seam: Seam | None = None  # made with the first interceptor
@@ -99,8 +99,7 @@ class Server:
         return self._clock
 
     def _loggers_changed(self) -> None:
-        self.dispatcher.log = self.logs.notes_of_requests()
-        self.broker.audit = self.logs.notes_of_rights()
+        self.listeners.share_logs(self.logs.notes_of_requests(), self.logs.notes_of_rights())
 
     # start and stop
 

@@ -49,15 +49,17 @@ def _bring_leaders(controller: Controller, node: int) -> Generator[None, None, l
 
 def fence(controller: Controller, node: int) -> Decision[None]:
     """Fences a broker: it leads nothing, and its replicas are out of sync."""
-    broker = controller.state.brokers[node]
+    broker = controller.state.brokers.get(node)
+    if broker is None:  # it was unregistered
+        return Result([])
     changes = yield from _left_by(controller, node)
     return Result([*changes, *([] if broker.fenced else [fencing(broker, 1)])])
 
 
 def unfence(controller: Controller, node: int) -> Decision[None]:
     """Lets a broker lead again, and elects it where no one else can be."""
-    broker = controller.state.brokers[node]
-    if not broker.fenced:
+    broker = controller.state.brokers.get(node)
+    if broker is None or not broker.fenced:
         return Result([])
     changes = yield from _bring_leaders(controller, node)
     return Result([fencing(broker, UNFENCED), *changes])
@@ -65,12 +67,23 @@ def unfence(controller: Controller, node: int) -> Decision[None]:
 
 def shut_down(controller: Controller, node: int) -> Decision[None]:
     """Begins the controlled shutdown of a broker: others lead before it stops."""
-    broker = controller.state.brokers[node]
+    broker = controller.state.brokers.get(node)
+    if broker is None:
+        return Result([])
     change = messages.BrokerRegistrationChangeRecord(
         broker_id=node, broker_epoch=broker.epoch, in_controlled_shutdown=1
     )
     changes = yield from _left_by(controller, node)
     return Result([change, *changes])
+
+
+def unregister(controller: Controller, node: int) -> Decision[None]:
+    """Forgets a broker, and takes its partitions from it. Raises ApiError(BROKER_ID_NOT_REGISTERED)."""
+    broker = controller.state.brokers.get(node)
+    if broker is None:
+        raise ApiError(Errors.BROKER_ID_NOT_REGISTERED, f"Broker ID {node} is not currently registered")
+    changes = yield from _left_by(controller, node)
+    return Result([*changes, messages.UnregisterBrokerRecord(broker_id=node, broker_epoch=broker.epoch)])
 
 
 def register(

@@ -125,6 +125,7 @@ class Controller:
                 broker_id=node, broker_epoch=self.state.brokers[node].epoch, log_dirs=left
             )
             for node, left in log_dirs.items()
+            if node in self.state.brokers
         ]
         lost = [
             _without_leader(partition, (partition.leader,))
@@ -137,8 +138,8 @@ class Controller:
         """Fences the nodes when all of them stop. The last write of a stopping process,
         so that the next start need not wait for session timeouts. The leaders stay for the next start.
         """
-        brokers = [self.state.brokers[node] for node in nodes]
-        return Result([fencing(one, fenced=1) for one in brokers if not one.fenced])
+        brokers = [self.state.brokers.get(node) for node in nodes]  # one that was unregistered is not there
+        return Result([fencing(one, fenced=1) for one in brokers if one is not None and not one.fenced])
 
     def change(
         self,

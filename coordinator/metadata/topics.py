@@ -163,7 +163,8 @@ def _check_factor(controller: Controller, factor: int) -> None:
     if not any(map(controller.is_active, registered)):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced.",
+            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or have all their "
+            "log directories cordoned.",
         )
     if factor > len(registered):
         raise ApiError(

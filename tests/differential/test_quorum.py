@@ -107,3 +107,9 @@ def test_a_controller_is_unregistered(pair: Pair) -> None:
     for controller_id in (1, 2, 0, -1, (1 << 31) - 1):
         pair.ask("UnregisterController", 0, m.UnregisterControllerRequest(controller_id=controller_id))
     assert pair.errors("UnregisterController") == {"CONTROLLER_ID_NOT_REGISTERED", "INVALID_REQUEST"}
+
+
+def test_a_broker_that_is_not_registered_is_unregistered(pair: Pair) -> None:
+    for broker_id in (2, 0, -1, (1 << 31) - 1):
+        pair.ask("UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=broker_id))
+    assert pair.errors("UnregisterBroker") == {"BROKER_ID_NOT_REGISTERED"}

@@ -339,6 +339,7 @@ STORIES = (
     story("AddRaftVoter", same(m.AddRaftVoterRequest(cluster_id=None, voter_id=-1, timeout_ms=1000)), ALTER_C),
     story("RemoveRaftVoter", same(m.RemoveRaftVoterRequest(cluster_id=None, voter_id=-1)), ALTER_C),
     story("UnregisterController", same(m.UnregisterControllerRequest(controller_id=77)), ALTER_C),
+    story("UnregisterBroker", same(m.UnregisterBrokerRequest(broker_id=77)), ALTER_C),
 )
 
 

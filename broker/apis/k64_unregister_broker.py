@@ -1,0 +1,31 @@
+"""UnregisterBroker, version 0: forgets a broker that will not come back (KIP-631).
+
+**Behaviour**
+- A node of this process that is unregistered leads nothing, until the process starts again and registers it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...coordinator.metadata import brokers
+from ...coordinator.security.acls import Operation, ResourceType
+from ...protocol import messages
+from ..error_places import CONTROLLER, Place, Text, codes
+from ..net.context import Context
+from ..security.authorization import Check
+
+AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
+ERRORS = (
+    Place(
+        "the whole",
+        CONTROLLER + codes("CLUSTER_AUTHORIZATION_FAILED BROKER_ID_NOT_REGISTERED"),
+        text=Text.OWN_OF_ALL_OR_OF_CODE,
+    ),
+)
+
+
+async def handle(context: Context, request: messages.UnregisterBrokerRequest) -> messages.UnregisterBrokerResponse:
+    metadata = context.broker.metadata
+    await metadata.submit(partial(brokers.unregister, metadata.controller, request.broker_id))
+    return messages.UnregisterBrokerResponse()
