@@ -95,7 +95,8 @@ class NodeLives:
         return found
 
     def is_fenced(self, node: Node) -> bool:
-        return self.metadata.image.brokers[node.id].fenced
+        found = self.metadata.image.brokers.get(node.id)
+        return found is None or found.fenced
 
     # what may happen to a node
 

@@ -64,7 +64,7 @@ def _views(lab: Lab) -> NodesView:
 
 
 def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
-    registered = lab.broker.image.brokers[node.id]
+    registered = lab.broker.image.brokers.get(node.id)  # None after UnregisterBroker
     leads, replicas, in_sync = (one[node.id] for one in counts)
     return {
         "node": node.id,
@@ -72,8 +72,8 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "listeners": [str(one) for one in node.config.advertised.values()],
         "state": node.state.value,
         "held": node.is_held,
-        "fenced": registered.fenced,
-        "epoch": registered.epoch,
+        "fenced": registered is None or registered.fenced,
+        "epoch": -1 if registered is None else registered.epoch,
         "leads": leads,
         "replicas": replicas,
         "in_sync": in_sync,

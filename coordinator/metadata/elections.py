@@ -53,15 +53,16 @@ def changed(
     """
     elr, last_known = partition.elr, partition.last_known_elr
     if terms.has_elr:
-        elr, last_known = _eligible(partition, isr, terms, lost)
+        elr = _eligible(partition, isr, terms, lost)
     elif not isr:
         isr = partition.isr
     leader, is_clean = _elected(partition, isr, elr, terms)
     if leader not in (partition.leader, NO_LEADER) and leader not in isr:
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
-        last_known = last_known if is_clean else ()
-    if not isr and partition.leader != NO_LEADER:
+    if terms.has_elr and not isr and partition.isr:
         last_known = (partition.leader,)  # who is chosen when no eligible replica comes back
+    elif terms.has_elr and leader != NO_LEADER:
+        last_known = ()
     record = messages.PartitionChangeRecord(
         partition_id=partition.index,
         topic_id=partition.topic_id,
@@ -74,16 +75,12 @@ def changed(
     return None if said == (None, None, None) and record.leader == NO_LEADER_CHANGE else record
 
 
-def _eligible(
-    partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the eligible replicas, which have all committed records, and those that were eligible last."""
+def _eligible(partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int]) -> tuple[int, ...]:
+    """Returns the eligible replicas, which have all committed records."""
     if len(isr) >= min(terms.min_isr, len(partition.replicas)):
-        return (), ()
+        return ()
     left = {*partition.elr, *partition.isr}
-    elr = tuple(one for one in sorted(left) if one not in isr and one not in lost)
-    left.update(partition.last_known_elr)
-    return elr, tuple(one for one in sorted(left) if one not in isr and one not in elr)
+    return tuple(one for one in sorted(left) if one not in isr and one not in lost)
 
 
 def _elected(partition: Partition, isr: Collection[int], elr: Collection[int], terms: Terms) -> tuple[int, bool]:
