@@ -24,7 +24,7 @@ from ..support.ports import free_ports
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, EXAMPLES, GUIDE = ROOT / "docs", ROOT / "examples", ROOT / "CONTRIBUTING.md"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_computed" not in path.parts)
-NEED_JAVA = ("spark",)
+NEED_JAVA = ("spark", "kafka-streams")
 READERS_MAX = 3
 
 pytestmark = pytest.mark.slow
