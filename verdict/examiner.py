@@ -16,6 +16,7 @@ from .rules import all_rules
 CLIENTS_MAX: Final = 1000
 API_VERSIONS: Final = 18
 PRODUCE: Final = 0
+WITH_RECORDS: Final = frozenset((1, 78))  # the keys of Fetch and ShareFetch: their replies have records
 KEYS: Final = range(200)
 Asked = Callable[[Request], None]
 Answered = Callable[[Request, Reply], None]
@@ -41,11 +42,14 @@ class Share(NamedTuple):
 
 class _Places(NamedTuple):
     """The places of the rules that are called for requests of an API, and for their replies without and with errors.
-    `first`: only for the first request of a connection, before `asked`.
+    `first`, `first_answered`: only for the first request of a connection, before `asked`, and for its reply;
+    `throttled`: only for replies with a throttle time.
     """
 
     first: list[int]
     asked: list[int]
+    first_answered: list[int]
+    throttled: list[int]
     answered: list[int]
     failed: list[int]
 
@@ -60,7 +64,7 @@ class _Looking:
     def at(self, key: int, writer: Writer) -> _Places:
         found = self._by_key.get((key, writer))
         if found is None:
-            found = self._by_key[key, writer] = _Places([], [], [], [])
+            found = self._by_key[key, writer] = _Places([], [], [], [], [], [])
             for place, one in enumerate(self._rules):
                 if not one.about.apis or key in one.about.keys:
                     self._add(found, place, one, key, writer)
@@ -70,28 +74,34 @@ class _Looking:
         needs = one.about.needs
         if WRITERS.index(needs.writer) > WRITERS.index(writer):
             return
-        if one.asked is not Rule.asked:
+        if one.asked is not Rule.asked and _is_among(key, needs.asks):
             (to.first if needs.first else to.asked).append(place)
-        answers = needs.answers is None or key in map(key_of, needs.answers)
-        if answers and one.answered is not Rule.answered:
-            to.failed.append(place)
-            if not needs.errors:
-                to.answered.append(place)
+        if one.answered is Rule.answered or not _is_among(key, needs.answers):
+            return
+        if needs.first or needs.throttled:
+            (to.first_answered if needs.first else to.throttled).append(place)
+            return
+        to.failed.append(place)
+        if not needs.errors:
+            to.answered.append(place)
+
+
+def _is_among(key: int, apis: Iterable[str] | None) -> bool:
+    return apis is None or key in map(key_of, apis)
 
 
 class _Calls:
-    """What is called, as `_Places` has it."""
+    """What is called, as `places` has it; what is seldom called is looked up then."""
 
-    __slots__ = ("answered", "asked", "failed", "first")
+    __slots__ = ("answered", "asked", "places", "rules")
 
     def __init__(self, rules: list[Rule], places: _Places) -> None:
-        self.first: list[Asked] = [rules[n].asked for n in places.first]
+        self.rules, self.places = rules, places
         self.asked: list[Asked] = [rules[n].asked for n in places.asked]
         self.answered: list[Answered] = [rules[n].answered for n in places.answered]
-        self.failed: list[Answered] = [rules[n].answered for n in places.failed]
 
 
-NO_CALLS: Final = _Calls([], _Places([], [], [], []))
+NO_CALLS: Final = _Calls([], _Places([], [], [], [], [], []))
 
 
 class _Client:
@@ -102,17 +112,23 @@ class _Client:
         self.rules = [one() for one in rules]
         self.number = number
         self._looking = looking
-        self._calls: dict[tuple[int, Writer], _Calls] = {}
+        self._calls: dict[int, _Calls] = {}  # by API, but for Produce
+        self._calls_of_writers: dict[tuple[int, Writer], _Calls] = {}
         self.closings = [one.closed for one in self.rules if type(one).closed is not Rule.closed]
 
     def of(self, request: Request) -> _Calls:
         """What is called for a request: of the rules that look at it."""
         if not self.rules:
             return NO_CALLS
+        found = self._calls.get(request.key)
+        if found is not None:
+            return found
         at = request.key, _writer(request)
-        found = self._calls.get(at)
+        found = self._calls_of_writers.get(at)
         if found is None:
-            found = self._calls[at] = _Calls(self.rules, self._looking.at(*at))
+            found = self._calls_of_writers[at] = _Calls(self.rules, self._looking.at(*at))
+            if request.key != PRODUCE:
+                self._calls[request.key] = found
         return found
 
 
@@ -209,11 +225,12 @@ class Examiner:
             self.unexamined += 1
             return
         connection.asked = request
-        leave_records(request)
+        if request.key == PRODUCE:
+            leave_records(request)
         calls = connection.calls = client.of(request)
         if request.is_first:
-            for call in calls.first:
-                call(request)
+            for n in calls.places.first:
+                calls.rules[n].asked(request)
         for call in calls.asked:
             call(request)
 
@@ -254,10 +271,22 @@ class Examiner:
             return  # of a request before the beginning of the stream
         request, connection.asked = connection.asked, None
         if connection.client is not None:
-            leave_records(reply)
+            if request.key in WITH_RECORDS:
+                leave_records(reply)
             calls = connection.calls
-            for call in calls.failed if errors_of(reply) else calls.answered:
-                call(request, reply)
+            rules, places = calls.rules, calls.places
+            if request.is_first:
+                for n in places.first_answered:
+                    rules[n].answered(request, reply)
+            if reply.throttle_time_ms:
+                for n in places.throttled:
+                    rules[n].answered(request, reply)
+            if errors_of(reply):
+                for n in places.failed:
+                    rules[n].answered(request, reply)
+            else:
+                for call in calls.answered:
+                    call(request, reply)
         keep_short(request)
         keep_short(reply)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Final, cast
 
 from ..protocol import headers, schema
@@ -75,6 +76,11 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
     `message_keys`: of those whose messages are decoded.
     """
     kind = line.get("event")
+    if kind in ("request", "reply"):
+        try:
+            return (_written_request if kind == "request" else _written_reply)(line, keys, message_keys)
+        except (KeyError, TypeError):
+            pass  # somebody has changed it
     at = _number(line, "connection"), _number(line, "at_ms"), _number(line, "mono_us")
     if kind in ("request", "reply"):
         key, version = _number(line, "key"), _number(line, "version")
@@ -101,6 +107,43 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
             reason=_text(line, "reason"),
         )
     return None
+
+
+_OF_REQUEST: Final = itemgetter(
+    *("connection", "at_ms", "mono_us", "exchange", "key", "version", "correlation_id", "size", "message"),
+    *("api", "peer", "client_id", "software", "software_version"),
+)
+_OF_REPLY: Final = itemgetter("connection", "at_ms", "mono_us", "exchange", "key", "version", "size", "message")
+_NUMBERS: Final = {int}
+_TEXTS: Final = {str}, {str, type(None)}
+
+
+def _written_request(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> Request | None:
+    """Like `event_of`, for a line as a broker writes it. Raises KeyError or TypeError for another one."""
+    found = _OF_REQUEST(line)
+    connection, at_ms, mono_us, exchange, key, version, correlation_id, size, message, api, peer, *who = found
+    if {*map(type, found[:8])} != _NUMBERS or {*map(type, who), type(api), type(peer)} not in _TEXTS:
+        raise TypeError
+    if key not in keys:
+        return None
+    client_id, software, software_version = who
+    at = connection, at_ms, mono_us, exchange, api, key, version, correlation_id
+    who = client_id, peer, software or UNKNOWN, software_version or UNKNOWN
+    made = message_of_line(key, "request", version, message) if key in message_keys else None
+    return Request(*at, *who, size, made)
+
+
+def _written_reply(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> Reply | None:
+    """Like `event_of`, for a line as a broker writes it. Raises KeyError or TypeError for another one."""
+    *found, message = _OF_REPLY(line)
+    if {*map(type, found)} != _NUMBERS:
+        raise TypeError
+    connection, at_ms, mono_us, exchange, key, version, size = found
+    if key not in keys:
+        return None
+    throttle = _number(message, "throttle_time_ms") if isinstance(message, dict) else 0
+    made = message_of_line(key, "reply", version, message) if key in message_keys else None
+    return Reply(connection, at_ms, mono_us, exchange, size, throttle, made)
 
 
 def _request(line: Line, at: tuple[int, int, int], message: Struct | None) -> Request:

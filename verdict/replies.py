@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 from ..protocol import messages as m
+from ..protocol import schema
+from ..protocol.emit import compile_function
+from ..protocol.schema import StructSchema
 from ..protocol.structs import Struct
 from .events import Reply
 
@@ -22,39 +25,35 @@ class PartitionError(NamedTuple):
 def errors_of(reply: Reply) -> list[int]:
     """The error codes of a reply, wherever they are; none for success."""
     if reply.errors is None:
-        reply.errors = [code for code in _codes(reply.message) if code] if reply.message is not None else []
+        message = reply.message
+        reply.errors = [] if message is None else _codes_of(type(message).__name__)(message)
     return reply.errors
 
 
-def _codes(message: Struct) -> Iterable[int]:
-    """The codes of a reply; those that come most often have a short way."""
-    if isinstance(message, m.ProduceResponse):
-        return [one.error_code for topic in message.responses for one in topic.partition_responses]
-    if isinstance(message, m.FetchResponse):
-        codes = [one.error_code for topic in message.responses for one in topic.partitions]
-        return [message.error_code, *codes]
-    return _all_codes(message)
-
-
-def _all_codes(message: Struct) -> Iterator[int]:
-    kind: type = type(message)
-    codes, lists = _places(kind)
-    for name in codes:
-        yield getattr(message, name)
-    for name in lists:
-        value = getattr(message, name)
-        if isinstance(value, list) and value and isinstance(value[0], Struct):
-            for one in value:
-                yield from _all_codes(one)
-
-
 @cache
-def _places(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields that are error codes, and those that may be arrays of structs: not those whose default is a value."""
-    assert issubclass(kind, Struct)
-    codes = tuple(name for name in kind.__slots__ if name.endswith("error_code"))
-    may_be_lists = (name for name in kind.__slots__ if kind.defaults[name] in (list, None))
-    return codes, tuple(name for name in may_be_lists if name != "unknown_tags")
+def _codes_of(name: str) -> Callable[[Struct], list[int]]:
+    """Returns the function that collects the error codes of a reply that are not 0, compiled by its schema: it looks
+    only into arrays whose elements may have some.
+    """
+    lines = ["def codes(r0):", "    found = []"]
+    _collect(schema.load(name).root, 0, "    ", lines)
+    lines.append("    return found")
+    return compile_function(f"codes of {name}", "codes", "\n".join(lines), {})
+
+
+def _collect(struct: StructSchema, depth: int, indent: str, lines: list[str]) -> bool:
+    """Adds the lines that look into a struct, which is in a variable; returns whether it may have codes."""
+    here, has_codes = f"r{depth}", False
+    for one in struct.fields:
+        if one.name.endswith("error_code"):
+            has_codes = True
+            lines.append(f"{indent}if {here}.{one.name}: found.append({here}.{one.name})")
+        elif one.struct is not None and one.is_array:
+            inner = [f"{indent}for r{depth + 1} in {here}.{one.name} or ():"]
+            if _collect(one.struct, depth + 1, f"{indent}    ", inner):
+                has_codes = True
+                lines += inner
+    return has_codes
 
 
 def partition_errors(reply: Reply) -> Iterable[PartitionError]:

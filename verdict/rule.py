@@ -84,13 +84,16 @@ WRITERS: Final[tuple[Writer, ...]] = ("any", "idempotent", "transactional")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a rule needs to be called for. `answers`: the APIs whose replies it looks at, None for all of its APIs;
-    `errors`: only replies that have errors; `first`: only the first request of a connection; `writer`: only Produce
-    requests with batches of such producers.
+    """What a rule needs to be called for. `asks`: the APIs whose requests it looks at, None for all of its APIs;
+    `answers`: those whose replies it looks at; `errors`: only replies that have errors; `throttled`: only those with a
+    throttle time; `first`: only the first request of a connection, and its reply; `writer`: only Produce requests with
+    batches of such producers.
     """
 
+    asks: tuple[str, ...] | None = None
     answers: tuple[str, ...] | None = None
     errors: bool = False
+    throttled: bool = False
     first: bool = False
     writer: Writer = "any"
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.verdict import examiner
 from ottla.verdict.events import Reply, leave_records
 from ottla.verdict.examiner import CLIENTS_MAX, Examiner
 from ottla.verdict.from_trace import FilteredTrace, examine
@@ -74,11 +75,24 @@ def test_what_is_declared_of_a_rule_is_complete(id: str) -> None:
     assert about.why.endswith(".")
 
 
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("is_right", [True, False])
+def test_what_a_rule_is_spared_changes_nothing(id: str, is_right: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def everything(looking: examiner._Looking, to: examiner._Places, place: int, *_: object) -> None:
+        for places in (to.asked, to.answered, to.failed):
+            places.append(place)
+
+    script = Script()
+    CASES[id](script, is_right)
+    found = script.reports()
+    monkeypatch.setattr(examiner._Looking, "_add", everything)
+    assert script.reports() == found
+
+
 def test_an_examination_has_only_its_rules() -> None:
     assert {one.about.examination for one in all_rules("idempotence")} == {"idempotence"}
     assert sum(len(all_rules(one)) for one in EXAMINATIONS) == len(IDS)
-    examiner = Examiner("share-group")
-    assert 1 not in examiner.keys, "a Fetch costs nothing where no rule looks at it"
+    assert 1 not in Examiner("share-group").keys, "a Fetch costs nothing where no rule looks at it"
 
 
 def test_clients_are_told_apart_by_id_software_and_address() -> None:

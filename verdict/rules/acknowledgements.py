@@ -114,6 +114,7 @@ class _Acquired:
     "KIP-932.acknowledges-acquired",
     "share-group",
     apis=SESSION,
+    needs=Needs(answers=("ShareFetch",)),
     source="KIP-932",
     why="Others have these records, or nobody has yet; the broker refuses it (INVALID_RECORD_STATE).",
 )
@@ -243,6 +244,7 @@ class RenewalMarked(Rule):
     "KIP-1222.renews-in-time",
     "share-group",
     apis=SESSION,
+    needs=Needs(answers=("ShareFetch",)),
     source="KIP-1222",
     why="When the lock is over the record goes to another member, and is processed twice.",
     severity="warning",

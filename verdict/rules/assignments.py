@@ -9,7 +9,7 @@ from ...protocol import codec, schema
 from ...protocol import messages as m
 from ...protocol.errors import MalformedMessage
 from ..events import Reply, Request
-from ..rule import Recent, Rule, rule
+from ..rule import Needs, Recent, Rule, rule
 from .classic_groups import Member
 
 CONSUMER: Final = "consumer"
@@ -114,6 +114,7 @@ class _Owes:
     "KIP-429.rejoins-after-revocation",
     "classic-group",
     apis=(*JOIN, "Heartbeat", "LeaveGroup"),
+    needs=Needs(answers=("JoinGroup", "SyncGroup")),
     source="KIP-429",
     why="What it gave up is assigned to another member only in the rebalance that follows.",
 )
@@ -314,6 +315,7 @@ class ProtocolsComplete(Rule):
     "classic-group.commits-own",
     "classic-group",
     apis=("SyncGroup", "OffsetCommit"),
+    needs=Needs(asks=("OffsetCommit",), answers=("SyncGroup",)),
     source="Kafka protocol",
     why="Whoever has the partition now commits, too: its offset goes back, and records are read twice.",
     severity="warning",

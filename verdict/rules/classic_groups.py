@@ -9,7 +9,7 @@ from typing import Final
 from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
-from ..rule import Failure, Recent, Rule, failure, rule
+from ..rule import Failure, Needs, Recent, Rule, failure, rule
 
 SETTLE_US: Final = 5_000_000  # in which requests that were on their way may still have an old generation
 Member = tuple[str, str]
@@ -50,6 +50,7 @@ class MemberIdKept(Rule):
     "KIP-345.static-id-sent",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"),
+    needs=Needs(asks=("SyncGroup", "Heartbeat", "OffsetCommit"), answers=("JoinGroup",)),
     source="KIP-345",
     why="By it the broker finds out that another member with the same instance id has taken its place.",
 )
@@ -83,6 +84,7 @@ class StaticIdSent(Rule):
     "KIP-345.static-stays",
     "classic-group",
     apis=("JoinGroup", "LeaveGroup", "Heartbeat"),
+    needs=Needs(asks=("Heartbeat", "LeaveGroup"), answers=("JoinGroup",)),
     source="KIP-345",
     why="Its partitions wait for it to come again; to leave is what makes others rebalance.",
     severity="warning",
@@ -123,6 +125,7 @@ class _Life:
     "KIP-62.heartbeats-in-time",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat"),
+    needs=Needs(asks=("Heartbeat", "JoinGroup"), answers=("JoinGroup", "SyncGroup")),
     source="KIP-62",
     why="A member that is not heard of for a session is removed, and its partitions go to others.",
 )
@@ -164,6 +167,7 @@ class HeartbeatsInTime(Rule):
     "classic-group.generation-sent",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"),
+    needs=Needs(asks=("SyncGroup", "Heartbeat", "OffsetCommit"), answers=("JoinGroup",)),
     source="KIP-62",
     why="The generation keeps a member that was left behind from committing offsets of partitions that others have.",
 )
@@ -202,6 +206,7 @@ class GenerationSent(Rule):
     "KIP-62.leaves-at-close",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
+    needs=Needs(answers=("SyncGroup",)),
     source="KIP-62",
     why="Until the session ends no member reads its partitions.",
     severity="warning",

@@ -65,6 +65,7 @@ class ReconnectsSlowly(Rule):
     "KIP-368.reauthenticated",
     "network",
     reads=("SaslAuthenticate",),
+    needs=Needs(answers=("SaslAuthenticate",)),
     source="KIP-368",
     why="The broker closes a connection whose session is over as soon as a request comes.",
 )

@@ -7,7 +7,7 @@ from typing import Final
 from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Reply, Request
-from ..rule import Recent, Rule, rule
+from ..rule import Needs, Recent, Rule, rule
 from .consumer_groups import (
     API,
     FENCED,
@@ -234,6 +234,7 @@ class RefusedStops(Rule):
     "KIP-848.commit-epoch",
     "consumer-group",
     apis=(*API, "OffsetCommit"),
+    needs=Needs(asks=("OffsetCommit",), answers=("ConsumerGroupHeartbeat",)),
     source="KIP-848",
     why="The epoch keeps a member that was left behind from committing offsets of partitions that others have.",
 )

@@ -21,7 +21,7 @@ MOVED: Final = (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE)
         *("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"),
         *("ConsumerGroupHeartbeat", "ShareGroupHeartbeat"),
     ),
-    needs=Needs(errors=True),
+    needs=Needs(errors=True, asks=("FindCoordinator",)),
     source="Kafka protocol",
     why="The coordinator has moved to another broker, and does not come back by asking.",
 )

@@ -191,6 +191,7 @@ class SessionRestarted(Rule):
     "protocol.out-of-range-reset",
     "basic",
     apis=("Fetch", "ListOffsets", "OffsetForLeaderEpoch"),
+    needs=Needs(asks=("ListOffsets", "OffsetForLeaderEpoch"), answers=("Fetch",)),
     source="Kafka protocol",
     why="The records at that offset are gone, or were never there. Asking again does not bring them.",
     severity="warning",

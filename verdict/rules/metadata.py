@@ -30,7 +30,7 @@ OLD_CONNECTION_MAX: Final = 3  # requests for metadata on a connection after REB
     "KIP-320.metadata-refreshed",
     "basic",
     apis=("Metadata", "DescribeTopicPartitions", "Produce", "Fetch", "ListOffsets"),
-    needs=Needs(errors=True),
+    needs=Needs(errors=True, asks=("Metadata", "DescribeTopicPartitions")),
     source="KIP-320",
     why="Otherwise it stays with a broker that does not lead the partition any more.",
 )
@@ -64,7 +64,7 @@ class MetadataRefreshed(Rule):
     "KIP-320.leader-epoch-sent",
     "basic",
     apis=("Metadata", "Fetch"),
-    needs=Needs(answers=("Metadata",)),
+    needs=Needs(answers=("Metadata",), asks=("Fetch",)),
     source="KIP-320",
     why="A consumer with old metadata could read from a leader that has lost records which it has read already.",
 )

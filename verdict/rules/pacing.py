@@ -7,7 +7,7 @@ from typing import Final
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
 from ..replies import errors_of
-from ..rule import Recent, Rule, rule
+from ..rule import Needs, Recent, Rule, rule
 
 TOLERANCE_MS: Final = 5
 # by API, the first version in which a client waits by itself (`shouldClientThrottle` of Kafka's replies)
@@ -38,6 +38,7 @@ WAITS_AFTER: Final = frozenset(
     "KIP-219.throttle-kept",
     "network",
     messages=False,
+    needs=Needs(throttled=True),
     source="KIP-219",
     why="The broker does not read meanwhile, and the client's request times out without a reason that it could know.",
     severity="warning",

@@ -40,6 +40,7 @@ class ApiVersionsFirst(Rule):
 @rule(
     "KIP-35.versions-within",
     "basic",
+    needs=Needs(answers=("ApiVersions",)),
     source="KIP-35",
     why="The broker closes the connection on a version that it does not have.",
 )
