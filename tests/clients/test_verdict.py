@@ -5,6 +5,7 @@ does not, the page of the documentation says so.
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from ottla.testing import Broker
 
 from ..oracle.kafka import program
 from .verdict_page import findings
-from .verdicts import CLIENTS, Client, report
+from .verdicts import report
+from .well_known import CLIENTS, Client
 
 pytestmark = pytest.mark.slow
 
@@ -62,4 +64,4 @@ def test_kafkas_clients_keep_the_rules(name: str, expected: set[str], tmp_path: 
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 
-    assert expected <= passed(BY_NAME["Java"]._replace(work=work), tmp_path)
+    assert expected <= passed(replace(BY_NAME["Java"], work=work), tmp_path)

@@ -5,37 +5,56 @@ people have compared with the clients' sources.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import NotRequired, TypedDict
+from collections.abc import Iterable, Iterator
+from typing import Final, NotRequired, TypedDict
 
 import yaml
+from ottla.verdict.rule import EXAMINATIONS
+from ottla.verdict.rules import all_rules
 
 from ..support.sources import ROOT
 
-DATA = ROOT / "docs" / "reference" / "clients.json"
-PAGE = ROOT / "docs" / "reference" / "clients.md"
-FINDINGS = ROOT / "tests" / "clients" / "verdict_findings.yaml"
-SIGNS = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
-INTRODUCTION = """\
+DATA: Final = ROOT / "docs" / "reference" / "clients.json"
+PAGE: Final = ROOT / "docs" / "reference" / "clients.md"
+FINDINGS: Final = ROOT / "tests" / "clients" / "verdict_findings.yaml"
+WORK: Final = "work"
+"""The run without faults, in which all rules are examined."""
+WORST: Final = ("failed", "warning", "passed", "not exercised")
+SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
+INTRODUCTION: Final = """\
 # The verdict on well-known clients
 
-What clients do by [the rules of the verdict](verdict.md). Each produced with idempotence, consumed in groups whose
-members came and went, and did transactions, as far as it has them, on a broker of its own. The reports of the broker
-and of its trace are equal. `make verdicts` makes this page and its data (`clients.json`) again.
+What eight clients do by [the rules of the verdict](verdict.md), each with the settings that it has by itself. Each
+client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in groups
+whose members came and went, and did transactions, as far as it has them. Then it went through
+[the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
+occur by itself. `make verdicts` makes this page and its data (`clients.json`) again.
 
-A rule that no request gave an occasion for is not exercised: no fault was added. A warning is a failed rule that costs
-something, and breaks nothing.
+In the table, 11/1/16 is: 11 rules passed, 1 failed, 16 not exercised. A failure with the sign ! is of a rule whose
+violation costs something and breaks nothing (a warning).
 """
 
 
+class Run(TypedDict):
+    """A run of a client. `rules`: the outcome of each; `failures`: the words of the first failure; `missed`: faults of
+    the examination that the client gave no occasion for, as API and number of the request.
+    """
+
+    rules: dict[str, str]
+    failures: dict[str, str]
+    missed: list[str]
+
+
 class Examined(TypedDict):
-    """A client. `rules`: the outcome of each; `failures`: the words of the first failure."""
+    """A client. `lacks`: the examinations that it has nothing for, and what it lacks; `runs`: the plain work, and the
+    examinations.
+    """
 
     name: str
     language: str
     version: str
-    rules: dict[str, str]
-    failures: dict[str, str]
+    lacks: dict[str, str]
+    runs: dict[str, Run]
 
 
 class Finding(TypedDict):
@@ -52,48 +71,93 @@ def findings() -> dict[str, dict[str, Finding]]:
     return found
 
 
+def outcomes(one: Examined) -> dict[str, str]:
+    """The outcome of each rule in all runs of a client: the worst."""
+    found: dict[str, str] = {}
+    for run in one["runs"].values():
+        for id, outcome in run["rules"].items():
+            found[id] = min(found.get(id, outcome), outcome, key=WORST.index)
+    return found
+
+
+def failed(one: Examined) -> list[str]:
+    """The rules that a client failed in a run."""
+    return [id for id, outcome in outcomes(one).items() if outcome in ("failed", "warning")]
+
+
 def page(data: list[Examined], found: dict[str, dict[str, Finding]]) -> str:
-    return "\n".join([*_head(data), *_failures(data, found), *_matrix(data)]) + "\n"
+    return "\n".join([*_head(data), *_findings(data, found), *_matrix(data)]) + "\n"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _head(data: list[Examined]) -> Iterator[str]:
     yield INTRODUCTION
-    yield "| client | language | version | passed | failed | warnings | not exercised |"
-    yield "|---|---|---|---:|---:|---:|---:|"
+    yield _row("client", "version", "plain work", *(f"`{one}`" for one in EXAMINATIONS))
+    yield f"|---|---|{'---:|' * (1 + len(EXAMINATIONS))}"
     for one in data:
-        counts = Counter(one["rules"].values())
-        numbers = " | ".join(str(counts[outcome]) for outcome in ("passed", "failed", "warning", "not exercised"))
-        yield f"| {one['name']} | {one['language']} | {one['version']} | {numbers} |"
+        cells = ("n/a" if name in one["lacks"] else _cell(one["runs"].get(name)) for name in (WORK, *EXAMINATIONS))
+        yield _row(f"{one['name']} ({one['language']})", one["version"], *cells)
+    yield ""
+    for one in data:
+        yield from _notes(one)
     yield ""
 
 
-def _failures(data: list[Examined], found: dict[str, dict[str, Finding]]) -> Iterator[str]:
+def _cell(run: Run | None) -> str:
+    if run is None:
+        return ""
+    counts = Counter(run["rules"].values())
+    failures = [f"{counts[outcome]}{sign}" for outcome, sign in (("failed", ""), ("warning", "!")) if counts[outcome]]
+    return f"{counts['passed']}/{'+'.join(failures) or 0}/{counts['not exercised']}"
+
+
+def _notes(one: Examined) -> Iterator[str]:
+    """What there was no occasion for."""
+    by_lack: dict[str, list[str]] = {}
+    for name, lack in one["lacks"].items():
+        by_lack.setdefault(lack, []).append(name)
+    texts = [f"{_code(names)} n/a: {lack}" for lack, names in by_lack.items()]
+    texts += [f"`{name}` did not come to {_code(run['missed'])}" for name, run in one["runs"].items() if run["missed"]]
+    if texts:
+        yield f"- {one['name']}: {'; '.join(texts)}."
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{one}`" for one in names)
+
+
+def _findings(data: list[Examined], found: dict[str, dict[str, Finding]]) -> Iterator[str]:
     yield "## What was found"
     yield ""
-    yield "Each finding was compared with the client's source."
+    yield "Each finding was compared with the client's source, in the version of the table above."
+    yield ""
+    yield _row("client", "rule", "outcome", "what the client does", "what it costs", "where")
+    yield "|---|---|---|---|---|---|"
+    about = {one.about.id: one.about for one in all_rules()}
     for one in data:
         found_here = found.get(one["name"], {})
-        failed = [id for id, outcome in one["rules"].items() if outcome in ("failed", "warning")]
-        yield ""
-        yield f"### {one['name']} {one['version']}"
-        yield ""
-        if not failed:
-            yield "No rule failed in this run."
-            yield ""
-        for id in dict.fromkeys((*failed, *found_here)):
+        for id in dict.fromkeys((*failed(one), *found_here)):
             finding = found_here.get(id, Finding(does="Not looked at yet.", where="-"))
-            how = "at times" if finding.get("at_times") else one["rules"][id]
-            yield f"- `{id}` ({how}): {finding['does']} Where: {finding['where']}."
+            how = "at times" if finding.get("at_times") else outcomes(one)[id]
+            yield _row(one["name"], f"`{id}`", how, finding["does"], about[id].why, finding["where"])
+    without = [one["name"] for one in data if not failed(one) and not found.get(one["name"])]
     yield ""
+    if without:
+        yield f"No rule failed: {', '.join(without)}."
+        yield ""
 
 
 def _matrix(data: list[Examined]) -> Iterator[str]:
     yield "## All rules"
     yield ""
-    yield "✓ passed, ✗ failed, ! warning; empty where the rule was not exercised."
+    yield "In all runs of a client: ✓ passed, ✗ failed, ! failed (a warning); empty where the rule was not exercised."
     yield ""
     yield f"| rule | {' | '.join(one['name'] for one in data)} |"
     yield f"|---|{':---:|' * len(data)}"
-    for id in dict.fromkeys(id for one in data for id in one["rules"]):
-        signs = " | ".join(SIGNS[one["rules"].get(id, "not exercised")] for one in data)
+    found = [outcomes(one) for one in data]
+    for id in dict.fromkeys(id for one in found for id in one):
+        signs = " | ".join(SIGNS[one.get(id, "not exercised")] for one in found)
         yield f"| `{id}` | {signs} |"

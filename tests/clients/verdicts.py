@@ -1,134 +1,39 @@
-"""The verdict on well-known clients: `python -m tests.clients.verdicts [NAME...]` (`make verdicts`).
+"""The verdict on well-known clients: `python -m tests.clients.verdicts [NAME[:RUN]...]` (`make verdicts`).
 
-Each client does its plain work on a broker of its own, which examines it and writes a trace; the report is the same by
-both. What is found goes into `docs/reference/clients.json`, and with the findings of `verdict_findings.yaml` into the
-page beside it. With names only those clients are examined again.
+Each client does its plain work on a broker of its own, which examines it by all rules and writes a trace; the report is
+the same by both. Then it goes through each examination, whose faults provoke what does not occur by itself. What is
+found goes into `docs/reference/clients.json`, and with the findings of `verdict_findings.yaml` into the page beside it.
+With names only those clients are examined again; `kcat:basic` is one run of one.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final
 
-import confluent_kafka
 from ottla.verdict.from_trace import examine
 from ottla.verdict.report import ClientReport, Together
+from ottla.verdict.rule import EXAMINATIONS
 
 from ottla.testing import Broker
 from ottla.traces.reading import read
 
-from ..oracle.jars import jar_paths
-from ..oracle.kafka import program
+from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
-from . import plain_work
-from .verdict_page import DATA, PAGE, Examined, findings, page
+from .examinations import examination
+from .verdict_page import DATA, PAGE, WORK, Examined, Run, findings, page
+from .well_known import CLIENTS, Client
 
-HERE = Path(__file__).parent
-SETTINGS: dict[str, object] = {
+SETTINGS: Final[dict[str, object]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "group.share.min.record.lock.duration.ms": 1000,
 }
-JAVA = ("PlainClients", "GroupClients", "TransactionClients", "ShareClients")
-NODE = ("kafkajs.js", "groups.js", "transactions.js")
-SECONDS = 300
-
-
-class Client(NamedTuple):
-    """A client that is examined. `software`: what it calls itself in ApiVersions; others that its programs use are left
-    out. `needs`: commands.
-    """
-
-    name: str
-    language: str
-    software: str
-    version: Callable[[], str]
-    work: Callable[[Broker, Path], None]
-    needs: tuple[str, ...] = ()
-
-
-def _run(command: list[str], cwd: Path | None = None) -> None:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-3000:]
-
-
-def _java(broker: Broker, directory: Path) -> None:
-    for name in JAVA:
-        _run([*program("broker", name, directory), broker.bootstrap_servers])
-
-
-def _go(what: str) -> Callable[[Broker, Path], None]:
-    def work(broker: Broker, directory: Path) -> None:
-        built = directory / "clients"
-        subprocess.run(["go", "build", "-o", str(built), "."], cwd=HERE / "go", check=True, timeout=SECONDS)
-        _run([str(built), broker.bootstrap_servers, what])
-
-    return work
-
-
-def _node(broker: Broker, directory: Path) -> None:
-    programs = shutil.copytree(HERE / "node", directory / "node")
-    install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
-    subprocess.run(install, cwd=programs, check=True, capture_output=True, timeout=SECONDS)
-    for name in NODE:
-        _run(["node", name, broker.bootstrap_servers], programs)
-
-
-def _in_python(work: Callable[[Broker], None]) -> Callable[[Broker, Path], None]:
-    return lambda broker, directory: work(broker)
-
-
-def _java_version() -> str:
-    (found,) = (one for one in jar_paths("broker") if one.name.startswith("kafka-clients-"))
-    return found.stem.removeprefix("kafka-clients-")
-
-
-def _go_version(module: str) -> Callable[[], str]:
-    def version() -> str:
-        (found,) = re.findall(rf"^\s+{re.escape(module)} v(\S+)$", (HERE / "go" / "go.mod").read_text(), re.MULTILINE)
-        return str(found)
-
-    return version
-
-
-def _node_version() -> str:
-    return str(json.loads((HERE / "node" / "package.json").read_text())["dependencies"]["kafkajs"])
-
-
-def _librdkafka_version() -> str:
-    return f"{confluent_kafka.libversion()[0]} (confluent-kafka {importlib.metadata.version('confluent-kafka')})"
-
-
-def _kcat_version() -> str:
-    said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, timeout=60, check=False).stdout
-    found = re.search(r"Version (\S+).*librdkafka (\d+\.\d+\.\d+)", said, re.DOTALL)
-    assert found is not None, said
-    return f"{found[1]} (librdkafka {found[2]})"
-
-
-def _python_version(name: str) -> Callable[[], str]:
-    return lambda: importlib.metadata.version(name)
-
-
-CLIENTS = (
-    Client("Java", "Java", "apache-kafka-java", _java_version, _java, ("java", "mvn")),
-    Client("librdkafka", "C", "confluent-kafka-python", _librdkafka_version, _in_python(plain_work.librdkafka)),
-    Client("kcat", "C", "librdkafka", _kcat_version, _in_python(plain_work.kcat), ("kcat",)),
-    Client("franz-go", "Go", "kgo", _go_version("github.com/twmb/franz-go"), _go("franz-work"), ("go",)),
-    Client("sarama", "Go", "sarama", _go_version("github.com/IBM/sarama"), _go("sarama-work"), ("go",)),
-    Client("kafkajs", "JavaScript", "unknown", _node_version, _node, ("node", "npm")),
-    Client("aiokafka", "Python", "unknown", _python_version("aiokafka"), _in_python(plain_work.aiokafka)),
-    Client(
-        "kafka-python", "Python", "kafka-python", _python_version("kafka-python"), _in_python(plain_work.kafka_python)
-    ),
-)
 
 
 def timeless(reports: Iterable[ClientReport]) -> list[Any]:
@@ -140,7 +45,7 @@ def timeless(reports: Iterable[ClientReport]) -> list[Any]:
 
 
 def report(client: Client, directory: Path) -> list[ClientReport]:
-    """Lets a client do its work; returns what is found, which is the same live and by the trace."""
+    """Lets a client do its plain work; returns what is found, which is the same live and by the trace."""
     trace = directory / "trace.jsonl"
     with Broker({**SETTINGS, "ottla.trace": str(trace)}) as broker:
         broker.lab.post("verdict")
@@ -153,20 +58,36 @@ def report(client: Client, directory: Path) -> list[ClientReport]:
             return timeless(found[0]) == timeless(found[1])
 
         until(is_equal, f"the report on {client.name} is the same live and by the trace", every=0.2)
-    return [one for one in found[0] if one["software"] == client.software]
+    return its_own(client, found[0])
 
 
-def examined(client: Client) -> Examined:
-    with tempfile.TemporaryDirectory() as directory:
-        together = Together()
-        for one in report(client, Path(directory)):
-            together.add(one)
-    return Examined(
-        name=client.name,
-        language=client.language,
-        version=client.version(),
-        rules={one["id"]: _outcome(one["outcome"], one["severity"]) for one in together.reports()},
-        failures={one["id"]: one["failures"][0]["words"] for one in together.reports() if one["failures"]},
+def its_own(client: Client, reports: Iterable[ClientReport]) -> list[ClientReport]:
+    """The reports on a client, without those on others that its programs use."""
+    return [one for one in reports if one["software"] == client.software]
+
+
+def runs(client: Client, only: str | None = None) -> Iterator[tuple[str, Run]]:
+    """Lets a client do all of its work, or one run of it."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        if only in (None, WORK):
+            yield WORK, run_of(report(client, directory))
+        wanted = [one for one in EXAMINATIONS if one not in client.lacks and only in (None, one)]
+        command = client.prepared(directory) if wanted else []
+        for one in wanted:
+            seen = examination(one, command, directory)
+            yield one, run_of(its_own(client, seen.clients), seen.missed)
+
+
+def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:
+    together = Together()
+    for one in reports:
+        together.add(one)
+    found = together.reports()
+    return Run(
+        rules={one["id"]: _outcome(one["outcome"], one["severity"]) for one in found},
+        failures={one["id"]: one["failures"][0]["words"] for one in found if one["failures"]},
+        missed=list(missed),
     )
 
 
@@ -174,18 +95,38 @@ def _outcome(outcome: str, severity: str) -> str:
     return "warning" if outcome == "failed" and severity == "warning" else outcome
 
 
-def main(names: list[str]) -> None:
-    before = {one["name"]: one for one in json.loads(DATA.read_text())} if DATA.exists() else {}
+def examined(client: Client, before: Examined | None, only: str | None = None) -> Examined:
+    """What is found of a client; the runs that are not asked for are those of before."""
+    kept = dict(before["runs"]) if before is not None else {}
+    for name, run in runs(client, only):
+        print(client.name, name, *(f"\n  {id}: {words}" for id, words in run["failures"].items()))
+        kept[name] = run
+    order = (WORK, *EXAMINATIONS)
+    return Examined(
+        name=client.name,
+        language=client.language,
+        version=client.version(),
+        lacks={str(name): lack for name, lack in client.lacks.items()},
+        runs={name: kept[name] for name in order if name in kept},
+    )
+
+
+def main(names: list[str], data: Path = DATA, to: Path = PAGE) -> None:
+    with suppress(Missing):
+        put_on_path()
+    wanted = {name: run or None for name, _, run in (one.partition(":") for one in names)}
+    before: dict[str, Examined] = {one["name"]: one for one in json.loads(data.read_text())} if data.exists() else {}
     for client in CLIENTS:
         missing = [one for one in client.needs if shutil.which(one) is None]
+        if wanted and client.name not in wanted:
+            continue
         if missing:
             print(f"{client.name}: left as it is, because {' and '.join(missing)} is not here")
-        elif not names or client.name in names:
-            before[client.name] = found = examined(client)
-            print(client.name, found["version"], *(f"\n  {id}: {words}" for id, words in found["failures"].items()))
-    data = [before[one.name] for one in CLIENTS if one.name in before]
-    DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    PAGE.write_text(page(data, findings()))
+            continue
+        before[client.name] = examined(client, before.get(client.name), wanted.get(client.name))
+        found = [before[one.name] for one in CLIENTS if one.name in before]
+        data.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        to.write_text(page(found, findings()))
 
 
 if __name__ == "__main__":

@@ -205,6 +205,10 @@ func number(text string) int {
 }
 
 func main() {
+	if os.Args[1] == "examined" {
+		examined(os.Args[2], os.Args[3:])
+		return
+	}
 	broker := os.Args[1]
 	what := "clients"
 	if len(os.Args) > 2 {

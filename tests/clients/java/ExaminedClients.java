@@ -11,6 +11,7 @@ import org.apache.kafka.common.TopicPartition;
  * examination goes on until a line comes on the standard input.
  */
 public class ExaminedClients {
+    static final int CHURN = 8; // steps after which the second member goes, and comes again
     static final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
 
     static Map<String, Object> at(String servers, String... more) {
@@ -56,16 +57,21 @@ public class ExaminedClients {
         }
     }
 
+    /** The offsets are those of a consumer that is a member of a group. */
     static void transactions(String servers) throws Exception {
-        TopicPartition first = new TopicPartition("written", 0);
-        try (KafkaProducer<String, String> producer = producer(servers, "transactional.id", "tx")) {
+        TopicPartition first = new TopicPartition("read", 0);
+        try (KafkaProducer<String, String> producer = producer(servers, "transactional.id", "tx"); KafkaConsumer<String, String> consumer = consumer(servers, "group.id", "g")) {
+            try (KafkaProducer<String, String> writer = producer(servers)) { writer.send(record("read")).get(); }
+            consumer.subscribe(List.of("read"));
+            while (consumer.poll(Duration.ofMillis(100)).isEmpty()) { }
             producer.initTransactions();
             until(() -> {
+                consumer.poll(Duration.ZERO);
                 producer.beginTransaction();
                 try {
                     producer.send(record("written"));
                     producer.send(record("written"));
-                    producer.sendOffsetsToTransaction(Map.of(first, new OffsetAndMetadata(1)), new ConsumerGroupMetadata("g"));
+                    producer.sendOffsetsToTransaction(Map.of(first, new OffsetAndMetadata(1)), consumer.groupMetadata());
                     producer.commitTransaction();
                 } catch (KafkaException e) {
                     producer.abortTransaction();
@@ -74,21 +80,34 @@ public class ExaminedClients {
         }
     }
 
-    /** A member of a group that reads, commits and goes. */
+    /** Two members of a group read and commit; the second one goes and comes again. */
     static void group(String servers, String protocol, String... more) throws Exception {
         String[] config = Arrays.copyOf(more, more.length + 4);
         System.arraycopy(new String[] {"group.id", "members", "group.protocol", protocol}, 0, config, more.length, 4);
-        try (KafkaProducer<String, String> producer = producer(servers); KafkaConsumer<String, String> consumer = consumer(servers, config)) {
+        Deque<KafkaConsumer<String, String>> members = new ArrayDeque<>();
+        int[] steps = {0};
+        try (KafkaProducer<String, String> producer = producer(servers)) {
             for (int partition = 0; partition < 2; partition++) producer.send(new ProducerRecord<>("shared", partition, "k", "v")).get();
-            consumer.subscribe(List.of("shared"));
+            members.push(consumer(servers, config));
+            members.peek().subscribe(List.of("shared"));
             until(() -> {
-                producer.send(record("shared")).get();
-                try {
-                    if (!consumer.poll(Duration.ofMillis(50)).isEmpty()) consumer.commitSync();
-                } catch (CommitFailedException | org.apache.kafka.common.errors.RebalanceInProgressException e) {
-                    // what was read is read again
+                if (steps[0] % CHURN == 0 && members.size() == 2) members.pop().close();
+                else if (steps[0] % CHURN == 0) {
+                    members.push(consumer(servers, config));
+                    members.peek().subscribe(List.of("shared"));
                 }
+                producer.send(new ProducerRecord<>("shared", steps[0]++ % 2, "k", "v")).get();
+                for (KafkaConsumer<String, String> member : members) read(member);
             });
+            while (!members.isEmpty()) members.pop().close();
+        }
+    }
+
+    static void read(KafkaConsumer<String, String> member) {
+        try {
+            if (!member.poll(Duration.ofMillis(50)).isEmpty()) member.commitSync();
+        } catch (CommitFailedException | org.apache.kafka.common.errors.RebalanceInProgressException e) {
+            // what was read is read again
         }
     }
 

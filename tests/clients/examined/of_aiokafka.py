@@ -1,0 +1,117 @@
+"""aiokafka in examinations of the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, TypeVar
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.structs import TopicPartition
+
+from .program import CHURN, RECORDS_READ_MAX, Enough, Work, run
+
+PLAIN = TopicPartition("plain", 0)
+Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
+
+
+def _consumer(at: str, *topics: str, **more: Any) -> AIOKafkaConsumer:
+    given = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
+    return AIOKafkaConsumer(*topics, bootstrap_servers=at, **given, **more)
+
+
+async def _started(make: Callable[[], Client]) -> Client:
+    """A client that gives up when it cannot connect is made again by its application."""
+    while True:
+        client = make()
+        try:
+            await client.start()
+            return client
+        except KafkaConnectionError:
+            await client.stop()
+            await asyncio.sleep(0.1)
+
+
+async def _plain(at: str, enough: Enough) -> None:
+    """A producer, and a consumer that chooses its partition and commits."""
+    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True))
+    await producer.send_and_wait(*_record(PLAIN.topic))
+    consumer = await _started(lambda: _consumer(at, group_id="plain"))
+    consumer.assign([PLAIN])
+    await consumer.seek_to_beginning(PLAIN)
+    while not enough():
+        await producer.send_and_wait(*_record(PLAIN.topic))
+        if await consumer.getmany(timeout_ms=50, max_records=RECORDS_READ_MAX):
+            await consumer.commit()
+        await consumer.end_offsets([PLAIN])
+        await consumer.topics()
+    await consumer.stop()
+    await producer.stop()
+
+
+def _record(topic: str) -> tuple[str, bytes, bytes, int]:
+    return topic, b"value", b"key", 0
+
+
+async def _transactions(at: str, enough: Enough) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=at, transactional_id="transactions") as producer:
+        while not enough():
+            await producer.begin_transaction()
+            try:
+                for _ in range(2):
+                    await producer.send_and_wait(*_record("written"))
+                await producer.send_offsets_to_transaction({TopicPartition("written", 0): 1}, "group")
+                await producer.commit_transaction()
+            except KafkaError:
+                await producer.abort_transaction()
+
+
+async def _group(at: str, enough: Enough) -> None:
+    """Two members read and commit; the second one goes and comes again."""
+    more: dict[str, Any] = {"group_id": "members", "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+    async with AIOKafkaProducer(bootstrap_servers=at) as producer, AsyncExitStack() as members:
+        first = await members.enter_async_context(_consumer(at, "shared", **more))
+        second: AIOKafkaConsumer | None = None
+        number = 0
+        while not enough():
+            if number % CHURN == 0 and second is None:
+                second = await members.enter_async_context(_consumer(at, "shared", **more))
+            elif number % CHURN == 0 and second is not None:
+                await second.stop()
+                second = None
+            number += 1
+            await producer.send_and_wait("shared", b"value", partition=number % 2)
+            for one in (first, second):
+                if one is not None:
+                    await _read(one)
+
+
+async def _read(member: AIOKafkaConsumer) -> None:
+    if await member.getmany(timeout_ms=100, max_records=RECORDS_READ_MAX):
+        with suppress(KafkaError):  # the group rebalances: what was read is read again
+            await member.commit()
+
+
+def _work(work: Callable[[str, Enough], Awaitable[None]]) -> Work:
+    def works(at: str, enough: Enough) -> None:
+        async def all_of_it() -> None:
+            await work(at, enough)
+
+        asyncio.run(all_of_it())
+
+    return works
+
+
+if __name__ == "__main__":
+    plain = _work(_plain)
+    run(
+        {
+            "basic": plain,
+            "idempotence": plain,
+            "network": plain,
+            "transactions": _work(_transactions),
+            "classic-group": _work(_group),
+        }
+    )

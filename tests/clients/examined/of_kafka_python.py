@@ -1,0 +1,122 @@
+"""kafka-python in examinations of the verdict."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError, RetriableError
+from kafka.structs import OffsetAndMetadata
+
+from .program import CHURN, RECORDS_READ_MAX, Enough, run
+
+SECONDS: Final = 60
+STEP_SECONDS: Final = 0.2
+PLAIN = TopicPartition("plain", 0)
+
+
+def _consumer(at: str, *topics: str, **more: Any) -> KafkaConsumer:
+    given = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_max_wait_ms": 50}
+    return KafkaConsumer(*topics, bootstrap_servers=at, **given, **more)
+
+
+def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
+    producer.send(topic, b"value", partition=partition).get(SECONDS)
+
+
+def _plain(at: str, enough: Enough) -> None:
+    """A producer, and a consumer that chooses its partition and commits."""
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True)
+    _send(producer, PLAIN.topic)
+    consumer = _consumer(at, group_id="plain")
+    consumer.assign([PLAIN])
+    while not enough():
+        _send(producer, PLAIN.topic)
+        if consumer.poll(50, max_records=RECORDS_READ_MAX):
+            consumer.commit()
+        with suppress(RetriableError):  # the application asks again
+            consumer.end_offsets([PLAIN])
+            consumer.topics()
+    consumer.close()
+    producer.close()
+
+
+def _transactions(at: str, enough: Enough) -> None:
+    """The offsets are those of a consumer that is a member of a group."""
+    with_records = KafkaProducer(bootstrap_servers=at)
+    _send(with_records, "read")
+    with_records.close()
+    consumer = _consumer(at, "read", group_id="group")
+    while not consumer.poll(100):
+        pass
+    producer = KafkaProducer(bootstrap_servers=at, transactional_id="transactions")
+    producer.init_transactions()
+    while not enough():
+        consumer.poll(10)
+        producer.begin_transaction()
+        try:
+            for _ in range(2):
+                _send(producer, "written")
+            offsets = {TopicPartition("read", 0): OffsetAndMetadata(1, "", -1)}
+            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+            producer.commit_transaction()
+        except KafkaError:
+            producer.abort_transaction()
+    producer.close()
+    consumer.close()
+
+
+class _Member(threading.Thread):
+    """A member of a group, which reads and commits until it is told to go."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self.goes = threading.Event()
+        more: dict[str, Any] = {"group_id": "members", "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+        self._consumer = _consumer(at, "shared", **more)
+        self.start()
+
+    def run(self) -> None:
+        while not self.goes.is_set():
+            if self._consumer.poll(50, max_records=RECORDS_READ_MAX):
+                with suppress(KafkaError):  # the group rebalances: what was read is read again
+                    self._consumer.commit()
+        self._consumer.close()
+
+    def leave(self) -> None:
+        self.goes.set()
+        self.join()
+
+
+def _group(at: str, enough: Enough) -> None:
+    """Two members; the second one goes and comes again."""
+    producer = KafkaProducer(bootstrap_servers=at)
+    _send(producer, "shared")
+    first, second, number = _Member(at), None, 0
+    while not enough():
+        if number % CHURN == 0:
+            if second is None:
+                second = _Member(at)
+            else:
+                second.leave()
+                second = None
+        number += 1
+        _send(producer, "shared", number % 2)
+        time.sleep(STEP_SECONDS)
+    for one in (first, second):
+        if one is not None:
+            one.leave()
+    producer.close()
+
+
+if __name__ == "__main__":
+    run({
+        "basic": _plain,
+        "idempotence": _plain,
+        "network": _plain,
+        "transactions": _transactions,
+        "classic-group": _group,
+    })  # fmt: skip

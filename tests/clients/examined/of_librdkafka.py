@@ -1,0 +1,151 @@
+"""librdkafka in examinations of the verdict, by confluent-kafka."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
+
+from .program import CHURN, RECORDS_READ_MAX, Enough, run
+
+SECONDS: Final = 60
+PLAIN: Final = TopicPartition("plain", 0)
+
+
+def _config(at: str, **more: Any) -> dict[str, Any]:
+    found = {"bootstrap.servers": at, "log_level": 0, "linger.ms": 0}
+    return found | {name.replace("_", "."): value for name, value in more.items()}
+
+
+def _consumer(at: str, **more: Any) -> Consumer:
+    given = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "fetch_wait_max_ms": 50}
+    return Consumer(_config(at, **given, **more))
+
+
+def _send(producer: Producer, topic: str, partition: int = 0) -> None:
+    producer.produce(topic, b"value", partition=partition)
+    assert producer.flush(SECONDS) == 0
+
+
+def _gone(producer: Producer) -> None:
+    """Closes the connections of a producer."""
+    assert producer.close(SECONDS)
+
+
+def _plain(at: str, enough: Enough) -> None:
+    """A producer, and a consumer that chooses its partition and commits."""
+    producer = Producer(_config(at, enable_idempotence=True))
+    _send(producer, PLAIN.topic)
+    consumer = _consumer(at, group_id="plain")
+    consumer.assign([TopicPartition(PLAIN.topic, PLAIN.partition, 0)])
+    while not enough():
+        _send(producer, PLAIN.topic)
+        for message in consumer.consume(RECORDS_READ_MAX, 0.05):
+            if message.error() is None:
+                consumer.commit(message, asynchronous=True)
+        with suppress(KafkaException):  # librdkafka gives up what is asked for when its brokers change
+            consumer.get_watermark_offsets(PLAIN, SECONDS)
+            producer.list_topics(timeout=SECONDS)
+    consumer.close()
+    _gone(producer)
+
+
+def _transactions(at: str, enough: Enough) -> None:
+    """The offsets are those of a member of a group. The producer does not bootstrap again when it has lost its only
+    broker: librdkafka 2.16 would wait for the broker that it had before, until the offsets time out.
+    """
+    writer = Producer(_config(at))
+    _send(writer, "read")
+    _gone(writer)
+    consumer = _consumer(at, group_id="group", group_protocol="classic")
+    consumer.subscribe(["read"])
+    while not consumer.consume(1, 0.1):
+        pass
+    producer = Producer(_config(at, transactional_id="transactions", metadata_recovery_strategy="none"))
+    producer.init_transactions(SECONDS)
+    while not enough():
+        consumer.poll(0.01)
+        producer.begin_transaction()
+        try:
+            _send(producer, "written")
+            _send(producer, "written")
+            offsets = [TopicPartition("read", 0, 1)]
+            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), SECONDS)
+            producer.commit_transaction(SECONDS)
+        except KafkaException:  # as the producer wants it
+            producer.abort_transaction(SECONDS)
+    consumer.close()
+    _gone(producer)
+
+
+def _classic(at: str, enough: Enough) -> None:
+    more = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+    _group(at, enough, group_protocol="classic", **more)
+
+
+def _group(at: str, enough: Enough, **more: Any) -> None:
+    """Two members read and commit; the second one goes and comes again."""
+    producer = Producer(_config(at))
+    _send(producer, "shared")
+    members: list[Consumer] = []
+
+    def comes() -> None:
+        members.append(_consumer(at, group_id="members", **more))
+        members[-1].subscribe(["shared"])
+
+    comes()
+    number = 0
+    while not enough():
+        if number % CHURN == 0 and len(members) == 1:
+            comes()
+        elif number % CHURN == 0:
+            _leaves(members.pop())
+        number += 1
+        _send(producer, "shared", number % 2)
+        for one in members:
+            _read(one)
+    for one in members:
+        _leaves(one)
+    _gone(producer)
+
+
+def _read(member: Consumer) -> None:
+    if any(message.error() is None for message in member.consume(RECORDS_READ_MAX, 0.05)):
+        with suppress(KafkaException):  # the group rebalances: what was read is read again
+            member.commit(asynchronous=False)
+
+
+def _leaves(member: Consumer) -> None:
+    """Closes a member when it has a coordinator, which librdkafka needs to leave."""
+    while True:
+        _read(member)
+        with suppress(KafkaException):
+            if member.committed(member.assignment(), 1.0) is not None:
+                break
+    member.close()
+
+
+def _share(at: str, enough: Enough) -> None:
+    producer = Producer(_config(at))
+    _send(producer, "queue")
+    consumer = ShareConsumer(_config(at, group_id="queue", fetch_wait_max_ms=50))
+    consumer.subscribe(["queue"])
+    while not enough():
+        _send(producer, "queue")
+        consumer.poll(0.05)
+        consumer.commit_sync()
+    consumer.close()
+    _gone(producer)
+
+
+if __name__ == "__main__":
+    run({
+        "basic": _plain,
+        "idempotence": _plain,
+        "network": _plain,
+        "transactions": _transactions,
+        "classic-group": _classic,
+        "consumer-group": lambda at, enough: _group(at, enough, group_protocol="consumer"),
+        "share-group": _share,
+    })  # fmt: skip

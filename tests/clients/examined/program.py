@@ -1,0 +1,35 @@
+"""The frame of a program whose client is examined: `python -m tests.clients.examined.of_aiokafka basic=127.0.0.1:9092`.
+
+Each argument is the name of an examination and the address of its broker. The work of an examination goes on until a
+line comes on the standard input; then the client closes all that it has, and the program says `NAME done`.
+Programs in other languages, in the folders beside this one, do the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+Enough = Callable[[], bool]
+Work = Callable[[str, Enough], None]
+
+RECORDS_READ_MAX = 10
+"""At once: so that a program comes to its next step soon."""
+CHURN = 8
+"""The steps after which the second member of a group goes, and after which it comes again."""
+
+
+def run(works: Mapping[str, Work]) -> None:
+    """Does the work of each argument."""
+    orders = threading.Semaphore(0)
+
+    def listen() -> None:
+        for _ in sys.stdin:
+            orders.release()
+
+    threading.Thread(target=listen, daemon=True).start()
+    for argument in sys.argv[1:]:
+        name, _, at = argument.partition("=")
+        works[name](at, lambda: orders.acquire(blocking=False))
+        print(name, "done", flush=True)

@@ -1,0 +1,163 @@
+// The Go clients in examinations of the verdict. Each argument is the name of one and the address of its broker. The work of an
+// examination goes on until a line comes on the standard input; then the client closes all that it has.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	churn     = 8 // steps after which the second member of a group goes, and comes again
+	pollsFor  = 100 * time.Millisecond
+	readMax   = 10
+	heartbeat = 100 * time.Millisecond
+)
+
+// A work does a step of its client for each value of the channel; the client is closed when the channel is.
+type work func(broker string, steps <-chan int)
+
+func examined(client string, sites []string) {
+	works := map[string]work{
+		"basic": franzPlain, "idempotence": franzPlain, "network": franzPlain, "transactions": franzWrites,
+		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
+		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
+		"share-group":    franzQueue,
+	}
+	if client == "sarama" {
+		works = saramaWorks()
+	}
+	orders := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			orders <- struct{}{}
+		}
+	}()
+	for _, site := range sites {
+		name, broker, _ := strings.Cut(site, "=")
+		steps := make(chan int)
+		go func() {
+			defer close(steps)
+			for n := 0; ; n++ {
+				select {
+				case steps <- n:
+				case <-orders:
+					return
+				}
+			}
+		}()
+		works[name](broker, steps)
+		fmt.Println(name, "done")
+	}
+}
+
+func franzClient(broker string, more ...kgo.Opt) *kgo.Client {
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(broker), kgo.FetchMaxWait(50 * time.Millisecond), kgo.AllowAutoTopicCreation(),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}, more...)...)
+	no("client", err)
+	return client
+}
+
+func franzSend(client *kgo.Client, topic string, partition int) error {
+	return client.ProduceSync(context.Background(), &kgo.Record{Topic: topic, Partition: int32(partition), Value: []byte("value")}).FirstErr()
+}
+
+func franzReads(client *kgo.Client) int {
+	ctx, cancel := context.WithTimeout(context.Background(), pollsFor)
+	defer cancel()
+	return client.PollRecords(ctx, readMax).NumRecords()
+}
+
+// A producer, and a consumer that chooses its partition; offsets are committed by the group that it names.
+func franzPlain(broker string, steps <-chan int) {
+	producer := franzClient(broker)
+	no("produce", franzSend(producer, "plain", 0))
+	consumer := franzClient(broker, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"plain": {0: kgo.NewOffset().AtStart()}}))
+	admin := kadm.NewClient(consumer)
+	for range steps {
+		no("produce", franzSend(producer, "plain", 0))
+		franzReads(consumer)
+		// What fails is asked again at the next step.
+		_, _ = admin.ListEndOffsets(context.Background(), "plain")
+		_, _ = admin.Metadata(context.Background())
+		_, _ = admin.CommitOffsets(context.Background(), "plain", kadm.OffsetsFromRecords(kgo.Record{Topic: "plain"}))
+	}
+	consumer.Close()
+	producer.Close()
+}
+
+// A session consumes, produces and commits both in a transaction.
+func franzWrites(broker string, steps <-chan int) {
+	writer := franzClient(broker)
+	no("produce", franzSend(writer, "read", 0))
+	session, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(broker), kgo.TransactionalID("transactions"), kgo.ConsumerGroup("group"),
+		kgo.ConsumeTopics("read"), kgo.AllowAutoTopicCreation(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.FetchMaxWait(50*time.Millisecond), kgo.RequireStableFetchOffsets())
+	no("session", err)
+	for range steps {
+		no("produce", franzSend(writer, "read", 0))
+		ctx, cancel := context.WithTimeout(context.Background(), pollsFor)
+		session.PollFetches(ctx)
+		cancel()
+		no("begin", session.Begin())
+		failed := kgo.AbortingFirstErrPromise(session.Client())
+		for range 2 {
+			session.Produce(context.Background(), &kgo.Record{Topic: "written", Value: []byte("value")}, failed.Promise())
+			_ = session.Client().Flush(context.Background())
+		}
+		_, err := session.End(context.Background(), failed.Err() == nil)
+		no("end", err)
+	}
+	session.Close()
+	writer.Close()
+}
+
+// Two members read and commit; the second one goes and comes again.
+func franzMembers(broker string, next bool, steps <-chan int) {
+	producer := franzClient(broker)
+	no("produce", franzSend(producer, "shared", 0))
+	comes := func() *kgo.Client {
+		return franzClient(broker, kgo.ConsumerGroup("members"), kgo.ConsumeTopics("shared"), kgo.WithContext(nextGeneration(next)),
+			kgo.HeartbeatInterval(heartbeat), kgo.SessionTimeout(30*time.Second), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll())
+	}
+	members := []*kgo.Client{comes()}
+	for n := range steps {
+		if n%churn == 0 && len(members) == 2 {
+			members[1].CloseAllowingRebalance()
+			members = members[:1]
+		} else if n%churn == 0 {
+			members = append(members, comes())
+		}
+		no("produce", franzSend(producer, "shared", n%2))
+		for _, member := range members {
+			if franzReads(member) > 0 {
+				_ = member.CommitUncommittedOffsets(context.Background()) // what was read is read again if the group rebalances
+			}
+			member.AllowRebalance()
+		}
+	}
+	for _, member := range members {
+		member.CloseAllowingRebalance()
+	}
+	producer.Close()
+}
+
+func franzQueue(broker string, steps <-chan int) {
+	producer := franzClient(broker)
+	no("produce", franzSend(producer, "queue", 0))
+	consumer := franzClient(broker, kgo.ShareGroup("queue"), kgo.ConsumeTopics("queue"))
+	for range steps {
+		no("produce", franzSend(producer, "queue", 0))
+		franzReads(consumer)
+		_ = consumer.FlushAcks(context.Background())
+	}
+	consumer.Close()
+	producer.Close()
+}

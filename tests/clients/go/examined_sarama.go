@@ -1,0 +1,196 @@
+package main
+
+// sarama in examinations of the verdict: see examined.go.
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+)
+
+func saramaWorks() map[string]work {
+	return map[string]work{
+		"basic": saramaPlain, "idempotence": saramaPlain, "network": saramaPlain,
+		"transactions": saramaWrites, "classic-group": saramaMembers,
+	}
+}
+
+func saramaConfig() *sarama.Config {
+	config := sarama.NewConfig()
+	config.Version = sarama.V3_6_0_0
+	config.Producer.Idempotent, config.Producer.RequiredAcks = true, sarama.WaitForAll
+	config.Producer.Return.Successes = true
+	config.Producer.Partitioner = sarama.NewManualPartitioner
+	config.Producer.Retry.Max = 20
+	config.Net.MaxOpenRequests = 1
+	config.Consumer.Offsets.Initial = sarama.OffsetOldest
+	config.Consumer.Return.Errors = true
+	config.Consumer.MaxWaitTime = 50 * time.Millisecond
+	return config
+}
+
+// What sarama gives up, its application does again.
+func again[T any](make func() (T, error)) T {
+	for {
+		made, err := make()
+		if err == nil {
+			return made
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func saramaProducer(broker string, config *sarama.Config) sarama.SyncProducer {
+	return again(func() (sarama.SyncProducer, error) { return sarama.NewSyncProducer([]string{broker}, config) })
+}
+
+func saramaSend(producer sarama.SyncProducer, topic string, partition int) error {
+	_, _, err := producer.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: int32(partition), Value: sarama.StringEncoder("value")})
+	return err
+}
+
+// Sends a record until it is there.
+func saramaSends(producer sarama.SyncProducer, topic string, partition int) {
+	again(func() (bool, error) { return true, saramaSend(producer, topic, partition) })
+}
+
+// Takes messages as they come, and tells of them.
+func saramaTakes(messages <-chan *sarama.ConsumerMessage, seen func(*sarama.ConsumerMessage)) {
+	for over := time.After(pollsFor); ; {
+		select {
+		case message := <-messages:
+			if message == nil {
+				return
+			}
+			seen(message)
+		case <-over:
+			return
+		}
+	}
+}
+
+// A producer, and a consumer that chooses its partition and commits.
+func saramaPlain(broker string, steps <-chan int) {
+	producer := saramaProducer(broker, saramaConfig())
+	saramaSends(producer, "plain", 0)
+	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, saramaConfig()) })
+	consumer := again(func() (sarama.Consumer, error) { return sarama.NewConsumerFromClient(client) })
+	partition := again(func() (sarama.PartitionConsumer, error) { return consumer.ConsumePartition("plain", 0, 0) })
+	go func() {
+		for range partition.Errors() { // sarama goes on by itself
+		}
+	}()
+	offsets := again(func() (sarama.OffsetManager, error) { return sarama.NewOffsetManagerFromClient("plain", client) })
+	mine := again(func() (sarama.PartitionOffsetManager, error) { return offsets.ManagePartition("plain", 0) })
+	go func() {
+		for range mine.Errors() {
+		}
+	}()
+	for range steps {
+		saramaSends(producer, "plain", 0)
+		saramaTakes(partition.Messages(), func(message *sarama.ConsumerMessage) { mine.MarkOffset(message.Offset+1, "") })
+		offsets.Commit()
+		// What fails is asked again at the next step.
+		_, _ = client.GetOffset("plain", 0, sarama.OffsetNewest)
+		_ = client.RefreshMetadata()
+	}
+	_ = partition.Close()
+	_ = mine.Close()
+	_ = offsets.Close()
+	_ = consumer.Close()
+	_ = client.Close()
+	_ = producer.Close()
+}
+
+func saramaWrites(broker string, steps <-chan int) {
+	config := saramaConfig()
+	config.Producer.Transaction.ID = "transactions"
+	producer := saramaProducer(broker, config)
+	for range steps {
+		if err := producer.BeginTxn(); err != nil {
+			_ = producer.Close() // it is in a fatal state
+			producer = saramaProducer(broker, config)
+			continue
+		}
+		offset := map[string][]*sarama.PartitionOffsetMetadata{"written": {{Partition: 0, Offset: 1}}}
+		err := errors.Join(saramaSend(producer, "written", 0), saramaSend(producer, "written", 0), producer.AddOffsetsToTxn(offset, "group"))
+		if err == nil {
+			err = producer.CommitTxn()
+		}
+		for err != nil && producer.TxnStatus()&sarama.ProducerTxnFlagInError != 0 && producer.TxnStatus()&sarama.ProducerTxnFlagFatalError == 0 {
+			err = producer.AbortTxn()
+		}
+	}
+	_ = producer.Close()
+}
+
+// A member of a group, which reads and commits until it is told to go.
+type saramaMember struct {
+	group sarama.ConsumerGroup
+	goes  context.CancelFunc
+	gone  sync.WaitGroup
+}
+
+func (m *saramaMember) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (m *saramaMember) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (m *saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for session.Context().Err() == nil {
+		saramaTakes(claim.Messages(), func(message *sarama.ConsumerMessage) { session.MarkMessage(message, "") })
+		session.Commit()
+	}
+	return nil
+}
+
+func (m *saramaMember) leave() {
+	m.goes()
+	m.gone.Wait()
+}
+
+func saramaComes(broker string) *saramaMember {
+	config := saramaConfig()
+	config.Consumer.Group.Heartbeat.Interval, config.Consumer.Group.Session.Timeout = heartbeat, 30*time.Second
+	group := again(func() (sarama.ConsumerGroup, error) {
+		return sarama.NewConsumerGroup([]string{broker}, "members", config)
+	})
+	ctx, goes := context.WithCancel(context.Background())
+	member := &saramaMember{group: group, goes: goes}
+	go func() {
+		for range group.Errors() {
+		}
+	}()
+	member.gone.Add(1)
+	go func() {
+		defer member.gone.Done()
+		for ctx.Err() == nil {
+			if group.Consume(ctx, []string{"shared"}, member) != nil {
+				time.Sleep(pollsFor)
+			}
+		}
+		_ = group.Close()
+	}()
+	return member
+}
+
+// Two members; the second one goes and comes again.
+func saramaMembers(broker string, steps <-chan int) {
+	producer := saramaProducer(broker, saramaConfig())
+	saramaSends(producer, "shared", 0)
+	members := []*saramaMember{saramaComes(broker)}
+	for n := range steps {
+		if n%churn == 0 && len(members) == 2 {
+			members[1].leave()
+			members = members[:1]
+		} else if n%churn == 0 {
+			members = append(members, saramaComes(broker))
+		}
+		saramaSends(producer, "shared", n%2)
+		time.Sleep(pollsFor)
+	}
+	for _, member := range members {
+		member.leave()
+	}
+	_ = producer.Close()
+}
