@@ -57,6 +57,12 @@ CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
 }
 """The classes that a key may name, and the message for others."""
 
+_NO_PROVIDERS = "ottla has no config providers"
+DEFAULT_ONLY = {name: words for name, (known, words) in CLASSES.items() if len(known) == 1} | {
+    "config.providers": _NO_PROVIDERS
+}
+"""The keys that can only have Kafka's default, and why: another value is refused at start."""
+
 ASSIGNORS = {
     "group.share.assignors": ("simple", f"{_ASSIGNOR}.assignor.SimpleAssignor"),
     "group.streams.assignors": ("sticky", f"{_ASSIGNOR}.streams.assignor.StickyTaskAssignor"),
@@ -85,7 +91,7 @@ def faults(config: Config) -> Iterator[Fault]:
     if config["config.providers"]:
         yield (
             "config.providers",
-            f"config.providers: ottla has no config providers (found {config['config.providers'][0]!r}); write the "
+            f"config.providers: {_NO_PROVIDERS} (found {config['config.providers'][0]!r}); write the "
             "values into the configuration",
         )
     yield from _assignors(config)

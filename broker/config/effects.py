@@ -20,7 +20,8 @@ _REASONS: dict[str, str] = {
         sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.* sasl.oauthbearer.jwt.retriever.class
         sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url""",
     "ottla is no client of other brokers": """
-        sasl.client.* sasl.login.* sasl.mechanism.controller.protocol ssl.endpoint.identification.algorithm""",
+        sasl.client.* sasl.login.* sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+        ssl.endpoint.identification.algorithm""",
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
     "all replicas of a partition share one log": """
         replica.fetch.* replica.high.* replica.selector.class replica.socket.* num.replica.* replication.quota.*
@@ -28,9 +29,9 @@ _REASONS: dict[str, str] = {
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
         controller.quorum.election.* controller.quorum.fetch.* controller.quorum.request.*
-        controller.quorum.retry.* broker.heartbeat.interval.ms
-        initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.* metadata.log.dir
-        metadata.log.segment.* metadata.log.max.snapshot.interval.ms internal.metadata.*
+        controller.quorum.retry.* controller.quorum.bootstrap.servers controller.quorum.voters
+        broker.heartbeat.interval.ms initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.*
+        metadata.log.dir metadata.log.segment.* metadata.log.max.snapshot.interval.ms internal.metadata.*
         unstable.feature.versions.enable""",
     "ottla has no such thread pool, queue or buffer": """
         num.io.threads num.network.threads background.threads num.recovery.threads.per.data.dir
@@ -39,13 +40,14 @@ _REASONS: dict[str, str] = {
         *.load.buffer.size *.cached.buffer.max.bytes group.*.assignor.offload.enable log.cleaner.threads
         log.cleaner.io.* log.cleaner.dedupe.buffer.size""",
     "ottla exports its metrics at the lab's port": """
-        metric.reporters kafka.metrics.* metrics.num.samples metrics.sample.window.ms""",
+        metric.reporters kafka.metrics.* metrics.num.samples metrics.recording.level metrics.sample.window.ms""",
     "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",
     "ottla uses the operating system's defaults": """
         socket.*.buffer.bytes socket.listen.backlog.size socket.connection.setup.timeout.*""",
     "ottla does this when it is due, not periodically": """
         log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
         producer.id.expiration.check.interval.ms share.coordinator.state.topic.prune.interval.ms""",
+    "all listeners begin to serve at the same time": "early.start.listeners",
     "ottla places new partitions in every log directory": "cordoned.log.dirs",
 }
 WITHOUT_EFFECT: dict[str, str] = {
@@ -57,6 +59,10 @@ matches counts.
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
 PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")  # the rest of the key belongs to a plug-in
+
+
+REQUIRED = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
+"""Kafka does not start without one of these, so that every configuration has one: it is no reason for a warning."""
 
 
 def without_effect(name: str) -> str | None:
@@ -80,7 +86,7 @@ def warnings(given: Mapping[str, str], where: Mapping[str, str], known: Mapping[
     for name, text in given.items():
         if name in known:
             key, reason = known[name], without_effect(name)
-            if reason is not None and key.parse(text) != key.parse(key.default):
+            if reason is not None and name not in REQUIRED and key.parse(text) != key.parse(key.default):
                 found.append(f"{where[name]}: configuration key {name!r} has no effect: {reason}")
         elif not _is_known(name, known):
             near = nearest(name, known)

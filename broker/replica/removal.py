@@ -10,6 +10,7 @@ import logging
 
 from ...storage.layout import is_deleted_directory
 from ...storage.log import Log
+from ..settings import Settings
 from ..turn import Turn
 from .directories import LogDirectories, LogDirectory, may_exist
 
@@ -19,8 +20,9 @@ logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogMana
 class Removal:
     """Directories to remove, in the order of their renaming."""
 
-    def __init__(self, turn: Turn, log_directories: LogDirectories) -> None:
+    def __init__(self, turn: Turn, settings: Settings, log_directories: LogDirectories) -> None:
         self.turn = turn
+        self.settings = settings
         self.log_directories = log_directories
         # due time, path, directory, and the log if it was open here
         self._waiting: list[tuple[int, str, LogDirectory, Log | None]] = []
@@ -31,7 +33,7 @@ class Removal:
 
     def find(self) -> None:
         """Adds the directories that an earlier process left. Raises OSError."""
-        due_ms = self.turn.schedule.now_ms() + self.log_directories.config["log.segment.delete.delay.ms"]
+        due_ms = self.turn.schedule.now_ms() + self.settings.of_log("").file_delete_delay_ms
         for directory in self.log_directories.online:
             left = [name for name in self.log_directories.files.names(directory.path) if is_deleted_directory(name)]
             self._waiting += [(due_ms, f"{directory.path}/{name}", directory, None) for name in left]

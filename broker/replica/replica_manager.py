@@ -80,7 +80,7 @@ class ReplicaManager:
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
         self.cleaner = Cleaner(turn, settings, partitions, metrics)
-        self.removal = Removal(turn, log_directories)
+        self.removal = Removal(turn, settings, log_directories)
         self.ageing = Ageing(turn, settings, partitions)
         self.index_repairs = IndexRepairs(turn, partitions)
         self.checkpoints = Checkpoints(turn, log_directories, partitions)

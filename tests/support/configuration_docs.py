@@ -6,13 +6,15 @@ python -m tests.support.configuration_docs [--check]
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES
 from ottla.broker.config.docs import OWN_DOCS, TOPIC_DOCS
 from ottla.broker.config.effects import without_effect
+from ottla.coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
 from ottla.protocol.config_def import ConfigKey, dynamic_broker_keys, keys
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
@@ -21,7 +23,8 @@ HEAD = """# Configuration
 [How to configure the broker](../how-to/configure.md) says where values come from. The names, types, defaults and bounds
 of Kafka's keys are Kafka's. Every value is checked at start as Kafka checks it, alone and against other keys. What
 Kafka refuses ends the start with exit code 2 and one sentence: file, line, key and what was found. An unknown key is
-ignored with a warning that names the nearest known key. A key that is set and has no effect warns with the reason.
+ignored with a warning that names the nearest known key. A key that is set and has no effect warns with the reason,
+except for those of which Kafka requires one (`controller.quorum.bootstrap.servers`, `controller.quorum.voters`).
 
 This page is computed from the code (`python -m tests.support.configuration_docs`), and a test compares them.
 """
@@ -45,11 +48,10 @@ A group without a value of its own has the broker's: `group.consumer.session.tim
 `consumer.session.timeout.ms`. `kafka-configs --entity-type groups` and AdminClient set values.
 """
 WITHOUT_EFFECT = {
-    "*.replication.throttled.replicas": "every partition has one replica",
-    "unclean.leader.election.enable": "every partition has one replica",
+    "*.replication.throttled.replicas": "all replicas of a partition share one log",
     "local.retention.*": "ottla has no tiered storage",
     "remote.*": "ottla has no tiered storage",
-    "streams.*": "ottla does not support streams groups",
+    "streams.num.warmup.replicas": "tasks of streams groups do not warm up yet, as in Kafka 4.4",
 }
 """Keys of topics and groups that are stored and shown, and the reason why they have no effect."""
 
@@ -82,7 +84,8 @@ def _meaning(key: ConfigKey) -> str:
 def rendered() -> str:
     """The whole file."""
     known = keys("broker")
-    read = {name: key for name, key in known.items() if without_effect(name) is None and not key.internal}
+    shown = {name: key for name, key in known.items() if not key.internal}
+    read = {name: key for name, key in shown.items() if without_effect(name) is None and name not in DEFAULT_ONLY}
     silent: dict[str, list[str]] = {}
     for name in known:
         why = without_effect(name)
@@ -117,8 +120,22 @@ def rendered() -> str:
     lines += ["", f"## Kafka's keys that are checked and have no effect ({sum(map(len, silent.values()))})", ""]
     for why, names in silent.items():
         lines += [f"**Because {why}:**", "", ", ".join(f"`{name}`" for name in names), ""]
-    lines.pop()
-    lines += ["", "## Keys of topics", "", _row("key", "type", "default", "allowed", "meaning"), _row(*["---"] * 5)]
+    fixed = {name: key for name, key in shown.items() if name in DEFAULT_ONLY}
+    lines += [
+        f"## Kafka's keys that can only have their default ({len(fixed)})",
+        "",
+        "Another value ends the start.",
+        "",
+    ]
+    lines += [_row("key", "type", "default", "because"), _row(*["---"] * 4)]
+    lines += [_row(f"`{n}`", k.type.lower(), _default(k), DEFAULT_ONLY[n].partition(";")[0]) for n, k in fixed.items()]
+    lines += _of_resources(known)
+    return "\n".join(lines) + "\n"
+
+
+def _of_resources(known: Mapping[str, ConfigKey]) -> list[str]:
+    """The keys of topics, groups and client metrics. `known`: the broker's."""
+    lines = ["", "## Keys of topics", "", _row("key", "type", "default", "allowed", "meaning"), _row(*["---"] * 5)]
     lines += [
         _row(f"`{key.name}`", key.type.lower(), _default(key), key.valid or "", _meaning(key))
         for key in _listed("topic")
@@ -134,7 +151,10 @@ def rendered() -> str:
         )
         for key in _listed("group")
     ]
-    return "\n".join(lines) + "\n"
+    lines += ["", "## Keys of client metrics", "", "All have an effect.", ""]
+    lines += [_row("key", "type", "default"), _row(*["---"] * 3)]
+    lines += [_row(f"`{key.name}`", key.type.lower(), _default(key)) for key in CLIENT_METRICS_KEYS.values()]
+    return lines
 
 
 def main(arguments: list[str]) -> int:

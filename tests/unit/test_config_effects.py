@@ -8,8 +8,9 @@ from dataclasses import fields
 from fnmatch import fnmatchcase
 from functools import cache
 
+from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.effects import WITHOUT_EFFECT, without_effect
-from ottla.protocol.config_def import keys, topic_synonyms
+from ottla.protocol.config_def import dynamic_broker_keys, keys, topic_synonyms
 from ottla.storage.settings import LogSettings
 
 from ..support import configuration_docs
@@ -18,6 +19,8 @@ from ..support.sources import nodes, trees
 NOT_READERS = (
     "apis/_config_changes.py",
     "apis/_listener_changes.py",
+    "config/checks.py",
+    "config/listener_checks.py",
     "config/effects.py",
     "config/relations.py",
     "config/docs.py",
@@ -66,8 +69,40 @@ def test_a_key_that_the_code_reads_is_not_said_to_have_no_effect() -> None:
 
 
 def test_a_key_that_the_code_does_not_read_is_said_to_have_no_effect() -> None:
-    read = read_literally() | read_by_pattern()
-    assert [name for name in keys("broker") if name not in read and without_effect(name) is None] == []
+    known = read_literally() | read_by_pattern() | set(DEFAULT_ONLY)
+    assert [name for name in keys("broker") if name not in known and without_effect(name) is None] == []
+
+
+def test_a_key_that_can_only_have_its_default_is_in_no_other_class() -> None:
+    assert {name: without_effect(name) for name in DEFAULT_ONLY if without_effect(name)} == {}
+    assert [name for name in DEFAULT_ONLY if name not in keys("broker")] == []
+
+
+def test_a_key_of_groups_that_the_code_does_not_read_is_said_to_have_no_effect() -> None:
+    texts, patterns = _texts()
+    of_each_kind = [one.removeprefix("(?:.+)") for one in patterns if re.fullmatch(r"\(\?:\.\+\)(\\\.\w+)+", one)]
+    for name, key in keys("group").items():
+        kind, _, _ = name.partition(".")
+        is_read = name in texts or any(re.fullmatch(kind + one, name) for one in of_each_kind)
+        assert key.internal or is_read or configuration_docs.reason(name) is not None, name
+
+
+OF_A_TOPIC = {"broker/replica/appender.py"}  # what this module calls `config` is that of a topic
+
+
+def test_dynamic_keys_are_read_where_changes_are_seen() -> None:
+    """What is read of the static configuration (`config["the.key"]`) does not change while the broker runs."""
+    static = set()
+    for path, tree in trees("broker", "coordinator").items():
+        if path in OF_A_TOPIC or path.startswith("broker/config/"):
+            continue
+        for node in nodes(tree):
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                of = node.value
+                name = of.id if isinstance(of, ast.Name) else of.attr if isinstance(of, ast.Attribute) else ""
+                if name.strip("_") == "config" and node.slice.value in dynamic_broker_keys():
+                    static.add((path, node.slice.value))
+    assert static == set()
 
 
 def test_patterns_match_as_those_of_a_shell() -> None:

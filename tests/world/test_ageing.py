@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ottla.broker.replica import ageing
 from ottla.broker.steps import STEP_ELEMENTS
+from ottla.protocol import messages as m
 
 from ..support.ask import batch, produce_message
 from ..support.failing_files import FailingFiles
@@ -101,3 +102,24 @@ def test_a_file_that_cannot_be_removed_is_tried_again() -> None:
     world.pass_ms(15_000)
     assert not log.removed
     assert not [name for name in files.names("/data/t-0") if name.endswith(".deleted")]
+
+
+@pytest.mark.parametrize(("delay_ms", "is_left"), [(5_000, False), (1_000_000, True)])
+def test_directories_of_an_earlier_process_wait_as_long_as_was_set_while_it_ran(delay_ms: int, is_left: bool) -> None:
+    """`log.segment.delete.delay.ms` is 60 s, and is changed without a restart."""
+    world = World(log_initial_task_delay_ms="1000")
+    assert create(world, "t") == 0
+    r = m.IncrementalAlterConfigsRequest
+    change = r.AlterableConfig(name="log.segment.delete.delay.ms", value=str(delay_ms))
+    resource = r.AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+    assert world.ask("IncrementalAlterConfigs", 1, r(resources=[resource])).responses[0].error_code == 0
+    world.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000))
+    world.broker.stop()
+    again = World(world.files, 0, world.schedule.now_ms(), log_initial_task_delay_ms="1000")
+
+    def left() -> list[str]:
+        return [name for name in again.files.names("/data") if name.endswith("-delete")]
+
+    assert len(left()) == 1
+    again.pass_ms(59_000)
+    assert bool(left()) is is_left
