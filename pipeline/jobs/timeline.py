@@ -16,7 +16,8 @@ from typing import Any, NotRequired, TypedDict
 from ...protocol import codec, schema
 from ...protocol.errors import MalformedMessage
 
-STABLE = 0
+STABLE = {"consumer": 0, "share": 0, "streams": 1}
+"""The state of a member that has its target, in the records of each kind."""
 KINDS = {"ConsumerGroup": "consumer", "ShareGroup": "share", "StreamsGroup": "streams"}
 
 # what is read of keys and values of the view `internal`
@@ -103,7 +104,7 @@ class Timeline:
     epoch: int = -1
     assignment_epoch: int = -1
     clients: dict[str, str] = field(default_factory=dict)
-    members: dict[str, list[int]] = field(default_factory=dict)  # member epoch and state
+    members: dict[str, list[int]] = field(default_factory=dict)  # epoch and state; -1 if no record has them
     owners: dict[str, str] = field(default_factory=dict)  # by `topic/partition`
     began_ms: int = -1  # of the rebalance in progress
     before: dict[str, str] = field(default_factory=dict)
@@ -165,7 +166,7 @@ class Timeline:
             self.clients.pop(key["member_id"], None)
             return []
         self.clients[key["member_id"]] = value["client_id"]
-        self.members.setdefault(key["member_id"], [-1, STABLE])
+        self.members.setdefault(key["member_id"], [-1, -1])
         return []
 
     def _target(self, key: object, value: AssignmentEpoch | None, time_ms: int) -> list[Change | Rebalance]:
@@ -186,7 +187,7 @@ class Timeline:
     def _settled(self, time_ms: int) -> list[Change | Rebalance]:
         """A rebalance is over when every member has the epoch of the group."""
         waiting = self.assignment_epoch != self.epoch or any(
-            one != [self.epoch, STABLE] for one in self.members.values()
+            one != [self.epoch, STABLE[self.kind]] for one in self.members.values()
         )
         if self.began_ms < 0 or (self.members and waiting):
             return []

@@ -1,5 +1,5 @@
-"""A short working life of a broker, told by real clients: records and transactions in all codecs, groups of both kinds,
-a queue.
+"""A short working life of a broker, told by real clients: records and transactions in all codecs, groups of all
+kinds.
 
 `tell` returns the truth about it, as the clients saw it: what the pipeline finds in the data directory must be the
 same.
@@ -11,11 +11,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from ottla.protocol import messages as m
 
 from ..support.ask import create
 from ..support.committed import committed
 from ..support.poll import until
 from ..support.share_session import ShareSession, configure
+from ..support.stories.streams import R, joining, part, tasks
 from ..support.wire import Wire
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -31,6 +33,8 @@ SETTINGS: dict[str, object] = {
     "group.consumer.min.heartbeat.interval.ms": 200,
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
     "log.segment.bytes": 1 << 20,
     "log.index.interval.bytes": 500,
 }
@@ -48,8 +52,10 @@ def tell(servers: str) -> Truth:
     transactions(servers)
     work(servers)
     truth: Truth = {"ownership": {group: members(servers, group) for group in GROUPS}}
+    truth["ownership"]["streams"] = application(servers)
     truth["shares"] = queue(servers)
-    truth["offsets"] = {group: offsets(servers, group) for group in GROUPS}
+    truth["offsets"] = {group: offsets(servers, group, "work") for group in GROUPS}
+    truth["offsets"]["streams"] = offsets(servers, "streams", "tasks")
     truth["records"] = {topic: consumed(servers, topic, partitions) for topic, partitions in READ.items()}
     return truth
 
@@ -172,17 +178,84 @@ def _member(servers: str, group: str) -> Consumer:
     return member
 
 
-def offsets(servers: str, group: str) -> list[list[int]]:
-    """Partition, committed offset and log end of what a group committed of `work`."""
+def offsets(servers: str, group: str, topic: str) -> list[list[int]]:
+    """Partition, committed offset and log end of what a group committed of a topic."""
     reader = Consumer({"bootstrap.servers": servers, "group.id": group})
     found = []
-    for one in reader.committed([TopicPartition("work", n) for n in range(4)], 30):
+    for one in reader.committed([TopicPartition(topic, n) for n in range(4)], 30):
         if one.offset >= 0:
             found.append(
-                [one.partition, one.offset, reader.get_watermark_offsets(TopicPartition("work", one.partition), 30)[1]]
+                [one.partition, one.offset, reader.get_watermark_offsets(TopicPartition(topic, one.partition), 30)[1]]
             )
     reader.close()
     return found
+
+
+class Thread:
+    """A thread of a Kafka Streams application, which has what it was given last."""
+
+    def __init__(self, wire: Wire, name: str) -> None:
+        self.wire, self.name, self.epoch = wire, name, 0
+        self.owned: list[int] = []
+
+    def beat(self) -> None:
+        request = joining("streams", part("0", "tasks"), member=self.name)
+        if self.epoch:
+            request = R(group_id="streams", member_id=self.name, member_epoch=self.epoch)
+            request.active_tasks, request.standby_tasks, request.warmup_tasks = tasks(s0=self.owned), [], []
+        reply = self.wire.ask("StreamsGroupHeartbeat", 1, request)
+        if reply.error_code == 0:
+            self.epoch = reply.member_epoch
+            if reply.active_tasks is not None:
+                self.owned = [number for one in reply.active_tasks for number in one.partitions]
+
+    def commit(self, **offsets: int) -> None:
+        """Commits an offset of each partition of `tasks`: `p0=10`."""
+        r = m.OffsetCommitRequest
+        parts = [
+            r.OffsetCommitRequestPartition(partition_index=int(name.removeprefix("p")), committed_offset=offset)
+            for name, offset in offsets.items()
+        ]
+        request = r(group_id="streams", member_id=self.name, generation_id_or_member_epoch=self.epoch)
+        request.topics = [r.OffsetCommitRequestTopic(name="tasks", partitions=parts)]
+        reply = self.wire.ask("OffsetCommit", 9, request)
+        assert [one.error_code for one in reply.topics[0].partitions] == [0] * len(parts)
+
+    def leave(self) -> None:
+        self.wire.ask("StreamsGroupHeartbeat", 1, R(group_id="streams", member_id=self.name, member_epoch=-1))
+
+
+def application(servers: str) -> list[list[list[int]]]:
+    """Like `members`, with two threads of a Kafka Streams application and its tasks."""
+    with Wire(servers) as wire:
+        create(wire, "tasks", 4)
+        producer = Producer({"bootstrap.servers": servers})
+        for n in range(40):
+            producer.produce("tasks", f"{n}", partition=n % 4)
+        assert producer.flush(60) == 0
+        first, second = Thread(wire, "t1"), Thread(wire, "t2")
+
+        def have(*counts: int) -> bool:
+            for one in (first, second)[: len(counts)]:
+                one.beat()
+            return tuple(len(one.owned) for one in (first, second)[: len(counts)]) == counts
+
+        until(lambda: have(4), "the first thread has all tasks")
+        first.commit(p0=10, p1=10, p2=10, p3=10)
+        owned = [[first.owned]]
+        until(lambda: have(2, 2), "two threads have two tasks each")
+        owned.append([first.owned, second.owned])
+        first.leave()
+
+        def alone() -> bool:
+            second.beat()
+            return len(second.owned) == 4
+
+        until(alone, "the second thread has all tasks")
+        owned.append([second.owned])
+        second.commit(p0=7)
+        second.leave()
+    return owned
 
 
 def queue(servers: str) -> list[list[int]]:

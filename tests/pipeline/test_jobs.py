@@ -54,6 +54,12 @@ def test_every_internal_record_is_understood(asked: Asked) -> None:
         "GroupMetadata",
         "ConsumerGroupCurrentMemberAssignment",
         "ShareSnapshot",
+        "StreamsGroupMetadata",
+        "StreamsGroupTopology",
+        "StreamsGroupMemberMetadata",
+        "StreamsGroupTargetAssignmentMetadata",
+        "StreamsGroupTargetAssignmentMember",
+        "StreamsGroupCurrentMemberAssignment",
         "TransactionLog",
         "TopicRecord",
     } <= kinds
@@ -88,11 +94,13 @@ def test_the_history_of_lag_goes_commit_by_commit(asked: Asked) -> None:
     assert [(row.committedOffset, row.logEndOffset, row.lag) for row in rows] == [(100, 100, 0), (70, 100, 30)]
 
 
-@pytest.mark.parametrize("group", ["classic", "consumer"])
-def test_rebalances_are_those_that_the_members_saw(asked: Asked, told: Told, group: str) -> None:
-    """`truth` has who owned what when the group had settled: one member, then two, then the other one."""
+@pytest.mark.parametrize(("group", "topic"), [("classic", "work"), ("consumer", "work"), ("streams", "0")])
+def test_rebalances_are_those_that_the_members_saw(asked: Asked, told: Told, group: str, topic: str) -> None:
+    """`truth` has who owned what when the group had settled: one member, then two, then the other one. A task has its
+    subtopology in the place of a topic.
+    """
     owned = asked.of("rebalances", "ownership", group=group)
-    assert {row.topic for row in owned} == {"work"}
+    assert {row.topic for row in owned} == {topic}
     first, both, second = told.truth["ownership"][group]
     members = sorted(
         {row.memberId for row in owned}, key=lambda member: min(row.fromTime for row in owned if row.memberId == member)

@@ -103,6 +103,30 @@ def test_a_group_that_is_deleted_owns_nothing() -> None:
     ]
 
 
+def test_a_streams_group_tells_its_tasks() -> None:
+    """A member that has its target is in state 1, and one that must give up tasks in state 2."""
+
+    def held(name: str, epoch: int, state: int, *tasks: int, pending: tuple[int, ...] = ()) -> tuple[str, Any, Any]:
+        value = {"member_epoch": epoch, "state": state}
+        value["active_tasks"] = [{"subtopology_id": "0", "partitions": list(tasks)}]
+        value["active_tasks_pending_revocation"] = [{"subtopology_id": "0", "partitions": list(pending)}]
+        return "StreamsGroupCurrentMemberAssignment", {"group_id": "g", "member_id": name}, value
+
+    def begins(epoch: int, name: str) -> list[tuple[str, Any, Any]]:
+        of_consumers = [member(name), metadata(epoch), target(epoch)]
+        return [(type_.replace("Consumer", "Streams"), key, value) for type_, key, value in of_consumers]
+
+    timeline = Timeline()
+    steps = fed(timeline, *begins(2, A), held(A, 2, 1, 0, 1), at=100)
+    assert (timeline.kind, steps[-1]) == ("streams", Rebalance(2, 100, 100, 1, 2, 0))
+    assert fed(timeline, *begins(3, B), held(A, 2, 2, 0, pending=(1,)), held(B, 3, 3), at=200) == []
+    assert fed(timeline, held(A, 3, 1, 0), at=250) == [Change(250, 3, "0", 1, None, None)]
+    assert fed(timeline, held(B, 3, 1, 1), at=300) == [
+        Change(300, 3, "0", 1, B, f"client of {B}"),
+        Rebalance(3, 200, 300, 2, 2, 1),
+    ]
+
+
 def assigned(*partitions: int) -> str:
     a = m.ConsumerProtocolAssignment
     message = a(assigned_partitions=[a.TopicPartition(topic="t", partitions=list(partitions))])
