@@ -317,12 +317,13 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import beside, groups, lab, rules, sasl, share, tls, transactions, verdict
+    from . import beside, groups, lab, rules, sasl, share, streams, tls, transactions, verdict
 
     benches = {
         **BENCHES,
         **groups.SECTIONS,
         **share.SECTIONS,
+        **streams.SECTIONS,
         **transactions.SECTIONS,
         **beside.SECTIONS,
         **sasl.SECTIONS,
