@@ -33,8 +33,11 @@ MODULES_FIRST = (  # modules that others import, so that each step imports littl
             "classic.rebalance",
             "consumer.membership",
             "consumer.heartbeat",
+            "streams.group",
+            "streams.heartbeat",
         )
     ),
+    f"{__name__.removesuffix('.net.warming')}.tls.listener",
 )
 COORDINATED = frozenset((*range(8, 17), 22, *range(24, 29), 68, 69, *range(76, 80), *range(83, 88)))
 """The keys of APIs that coordinators serve."""

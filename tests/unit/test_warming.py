@@ -36,6 +36,23 @@ def test_modules_are_imported_some_at_a_time() -> None:
     assert rest.strip() == "[] True True"
 
 
+STARTED = """
+import sys
+from tests.support.world import World
+
+World()
+print(*sorted(name for name in sys.modules if name.startswith("ottla.coordinator.group.")))
+"""
+
+
+def test_a_start_imports_nothing_of_share_groups_and_streams_groups() -> None:
+    """Nor of other groups more than the configured assignors' needs; the rest is imported when the start is over."""
+    done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, timeout=60, check=True)
+    found = done.stdout.split()
+    assert [name for name in found if ".share" in name or ".streams" in name] == []
+    assert "ottla.coordinator.group.shard" not in found
+
+
 COMPILED = """
 from ottla.broker.apis import apis
 from ottla.broker.net import warming
