@@ -140,16 +140,16 @@ def _group_records(number: int, epoch: int) -> list[Any]:
         ),
     ]
     for n in range(PER_GROUP):
-        key = {"group_id": group, "member_id": f"m{n}"}
+        name = f"m{n}"
         metadata = m.StreamsGroupMemberMetadataValue(
             client_id="c", client_host="/127.0.0.1", rebalance_timeout_ms=5000, process_id=f"p{n}", topology_epoch=0
         )
         current = c(member_epoch=epoch, previous_member_epoch=epoch - 1, state=1)
         current.active_tasks = [c.TaskIds(subtopology_id="0", partitions=[n], assignment_epochs=[epoch])]
         target = d(active_tasks=[d.TaskIds(subtopology_id="0", partitions=[n])])
-        found.append((m.StreamsGroupMemberMetadataKey(**key), metadata))
-        found.append((m.StreamsGroupTargetAssignmentMemberKey(**key), target))
-        found.append((m.StreamsGroupCurrentMemberAssignmentKey(**key), current))
+        found.append((m.StreamsGroupMemberMetadataKey(group_id=group, member_id=name), metadata))
+        found.append((m.StreamsGroupTargetAssignmentMemberKey(group_id=group, member_id=name), target))
+        found.append((m.StreamsGroupCurrentMemberAssignmentKey(group_id=group, member_id=name), current))
     return found
 
 

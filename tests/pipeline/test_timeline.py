@@ -107,7 +107,7 @@ def test_a_streams_group_tells_its_tasks() -> None:
     """A member that has its target is in state 1, and one that must give up tasks in state 2."""
 
     def held(name: str, epoch: int, state: int, *tasks: int, pending: tuple[int, ...] = ()) -> tuple[str, Any, Any]:
-        value = {"member_epoch": epoch, "state": state}
+        value: dict[str, Any] = {"member_epoch": epoch, "state": state}
         value["active_tasks"] = [{"subtopology_id": "0", "partitions": list(tasks)}]
         value["active_tasks_pending_revocation"] = [{"subtopology_id": "0", "partitions": list(pending)}]
         return "StreamsGroupCurrentMemberAssignment", {"group_id": "g", "member_id": name}, value

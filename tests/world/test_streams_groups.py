@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -190,3 +191,33 @@ def test_members_are_not_hurried_while_source_topics_are_missing() -> None:
     assert [one.status_code for one in missing.status] == [1]
     assert missing.heartbeat_interval_ms == 5000
     assert beat(w, "m1", 0, group="other").reply.heartbeat_interval_ms == 100
+
+
+def test_a_heartbeat_without_news_costs_the_same_in_a_large_group() -> None:
+    def calls(count: int) -> int:
+        w = world(count)
+        for round_ in range(3):
+            for number in range(count):
+                member = f"m{number}"
+                epoch = group_of(w).members[member].epoch if round_ else 0
+                has: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+                if round_:
+                    held = group_of(w).members[member].assigned.active
+                    has["active_tasks"] = tasks(s0=sorted(number for _, number in held))
+                assert beat(w, member, epoch, **has).reply.error_code == 0
+        assert described(w).group_state == "Stable"
+        found = 0
+
+        def note(frame: Any, event: str, argument: Any) -> None:
+            nonlocal found
+            found += event == "call"
+
+        epoch = group_of(w).epoch
+        sys.setprofile(note)
+        try:
+            beat(w, "m0", epoch)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert calls(4) == calls(40)
