@@ -1,8 +1,9 @@
 """StreamsGroupTopologyDescriptionUpdate, version 0: a member says what its topology looks like.
 
 **Behaviour**
-- Descriptions are stored by a plug-in (StreamsGroupTopologyDescriptionPlugin). Neither Kafka nor ottla brings one, so
-  that the answer is UNSUPPORTED_VERSION.
+- Descriptions are stored by a plug-in (StreamsGroupTopologyDescriptionPlugin), a Java class, which ottla does not have.
+  The answer is UNSUPPORTED_VERSION, as that of a Kafka without one. Not implemented: what Kafka's
+  InMemoryTopologyDescriptionPlugin does.
 """
 
 from __future__ import annotations
