@@ -1,7 +1,10 @@
-"""`kafka-streams-groups` says the same of ottla and of Apache Kafka, in every form."""
+"""`kafka-streams-groups` in every form, and Java's Admin in every call for streams groups, say the same of ottla and of
+Apache Kafka.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +22,7 @@ from ..support.differential import WITHOUT_RETENTION, await_coordinators
 from ..support.poll import until
 from ..support.stories.streams import SETTINGS, R, info, joining, part, tasks
 from ..support.wire import Wire
-from .kafka import Kafka
+from .kafka import Kafka, program
 from .tools import tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -356,3 +359,22 @@ def test_words_that_do_not_go_together(both: Both) -> None:
         ["--nonsense"],
     ):
         both.tool(*words)
+
+
+def test_javas_admin(both: Both, tmp_path: Path) -> None:
+    for name in ("ta-active", "ta-empty"):
+        both.topic(name, 2)
+        both.know(name)
+        both.join(name, part("0", name), user_endpoint=R.Endpoint(host="here", port=7))
+        both.commit(name, name, 1, 2, member="m1", epoch=2)
+    both.join("ta-active", part("0", "ta-active"), member="m2", instance_id="i2")
+    both.beat("ta-empty", -1)
+    command = program("tools", "StreamsAdmin", tmp_path)
+    said = []
+    for server in both.servers:
+        words = [*command, server, "ta-active", "ta-empty"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+        assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
+        said.append(done.stdout.splitlines())
+    assert not [(mine, theirs) for mine, theirs in zip(*said, strict=True) if mine != theirs]
+    assert any(line.startswith("described ta-active = [ta-active, Reconciling") for line in said[0]), said[0]
