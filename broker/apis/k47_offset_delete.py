@@ -59,17 +59,13 @@ async def handle(context: Context, request: messages.OffsetDeleteRequest) -> mes
         found = image.topics.get(topic.name)
         return -1 if found is None else image.partition_counts.get(found.id, 0)
 
-    asked = request.topics
-    request.topics, absent = take_out_absent(asked, count_of)
-    if asked and not request.topics:
-        found = r()
-    else:
-        try:
-            found = await context.broker.groups.write(
-                request.group_id, "delete-offsets", lambda shard: delete(shard, request)
-            )
-        except ApiError as error:
-            return r(error_code=error.code)
+    request.topics, absent = take_out_absent(request.topics, count_of)
+    try:
+        found = await context.broker.groups.write(
+            request.group_id, "delete-offsets", lambda shard: delete(shard, request)
+        )
+    except ApiError as error:
+        return r(error_code=error.code)
     if absent:
         found.topics = merged(
             [_failed(topic.name, indexes, int(Errors.UNKNOWN_TOPIC_OR_PARTITION)) for topic, _, indexes in absent],

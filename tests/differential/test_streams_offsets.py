@@ -346,6 +346,17 @@ def test_offsets_are_deleted(pair: Pair) -> None:
     assert pair.errors("OffsetDelete") >= {"GROUP_SUBSCRIBED_TO_TOPIC", "NONE"}
 
 
+def test_offsets_of_nothing_are_deleted(pair: Pair) -> None:
+    """The group is looked for also where none of the topics exists."""
+    source(pair, "on", 2)
+    join(pair, "on", part("0", "on"))
+    for group in ("on", "on-absent", ""):
+        for names in ((), ("on-absent",), ("on-absent", "on")):
+            delete_offsets(pair, group, *names)
+            delete_offsets(pair, group, *names, parts=())
+    assert pair.errors("OffsetDelete") >= {"GROUP_ID_NOT_FOUND", "INVALID_GROUP_ID", "NONE"}
+
+
 @pytest.mark.parametrize("version", versions("DeleteGroups"))
 def test_groups_are_deleted(pair: Pair, version: int) -> None:
     name = f"og-{version}"
