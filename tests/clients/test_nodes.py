@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -161,5 +162,42 @@ def test_aiokafka_consumes_in_a_group_while_nodes_restart(cluster: Broker) -> No
         await producer.stop()
         await consumer.stop()
         assert sorted(set(consumed)) == list(range(sent))
+
+    asyncio.run(work())
+
+
+def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
+    """Each is of five records in several partitions, whose leaders and coordinator move."""
+    create(cluster, "whole")
+    servers, committed = cluster.bootstrap_servers, [0]
+
+    async def commit_some(producer: AIOKafkaProducer, number: int) -> None:
+        async with producer.transaction():
+            for part in range(5):
+                await producer.send("whole", f"{number}".encode(), partition=part)
+
+    async def work() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="whole", request_timeout_ms=10_000)
+        await producer.start()
+        restarts = asyncio.create_task(asyncio.to_thread(restart_all, cluster, lambda: committed[0]))
+        while not restarts.done():
+            await asyncio.wait_for(commit_some(producer, committed[0]), 30)
+            committed[0] += 1
+        await restarts
+        await producer.stop()
+        consumer = AIOKafkaConsumer(
+            "whole",
+            bootstrap_servers=servers,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            group_id=None,
+        )
+        await consumer.start()
+        found = Counter[bytes | None]()
+        while sum(found.values()) < 5 * committed[0]:
+            for records in (await asyncio.wait_for(consumer.getmany(timeout_ms=5000), 20)).values():
+                found.update(one.value for one in records)
+        await consumer.stop()
+        assert found == {b"%d" % number: 5 for number in range(committed[0])}
 
     asyncio.run(work())
