@@ -13,6 +13,7 @@ from __future__ import annotations
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...storage.log import Log
 from ..broker import Broker
 from ..error_places import Place, array, codes
 from ..net.context import Context
@@ -42,6 +43,12 @@ def handle(context: Context, request: messages.DescribeLogDirsRequest) -> messag
     )
 
 
+def _size(log: Log, end: int) -> int:
+    """Returns the bytes of a log up to the end of a replica."""
+    active, position = log.position_of(end)
+    return sum(segment.size for segment in log.segments if segment.base_offset < active.base_offset) + position
+
+
 def _directory(
     broker: Broker, directory: LogDirectory, wanted: set[tuple[str, int]] | None
 ) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
@@ -55,12 +62,21 @@ def _directory(
     for partition, of in broker.partitions.directory_of.items():
         if of is not directory or (wanted is not None and (partition.topic, partition.index) not in wanted):
             continue
+        end = broker.partitions.replica_end(partition)
+        if end is None:
+            continue
         try:
-            size = sum(segment.size for segment in partition.open_log().segments)
+            size = _size(partition.open_log(), end)
         except ApiError:  # the log is being deleted, or could not be opened
             continue
         topic = topics.setdefault(partition.topic, r.DescribeLogDirsTopic(name=partition.topic))
-        topic.partitions.append(r.DescribeLogDirsPartition(partition_index=partition.index, partition_size=size))
+        topic.partitions.append(
+            r.DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=size,
+                offset_lag=max(0, partition.high_watermark - end),
+            )
+        )
     out.topics = list(topics.values())
     out.total_bytes, out.usable_bytes = broker.log_directories.files.space(directory.path)
     return out

@@ -42,6 +42,10 @@ class Partitions:
         """Whether requests for a partition are served here."""
         return True
 
+    def replica_end(self, partition: Partition) -> int | None:
+        """Returns how far the replica here has the log; None if there is none."""
+        return partition.end_offset
+
     def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
         """Raises ApiError if the client's leader epoch is wrong, or if this node does not lead the partition."""
         partition.check_epoch(current_leader_epoch)
@@ -104,6 +108,12 @@ class PartitionsOfNode(Partitions):
 
     def leads(self, partition: Partition) -> bool:
         return partition.leader == self.node_id
+
+    def replica_end(self, partition: Partition) -> int | None:
+        if self.node_id not in partition.replicas:
+            return None
+        replicas, end = partition.replica_set, partition.end_offset
+        return end if replicas is None else replicas.end_of(self.node_id, end, min(end, partition.follower.replicated))
 
     def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
         if self.node_id not in partition.replicas:  # it does not know the epoch either

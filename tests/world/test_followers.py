@@ -85,7 +85,7 @@ def test_a_policy_is_one_of_the_followers(w: World) -> None:
 
 def test_a_lag_below_the_limit_keeps_replicas_in_sync(w: World) -> None:
     set_policy(w, "t", "lag=200ms")
-    for _ in range(1000):
+    for _ in range(400):
         produce(w, 1, acks=1)
         w.pass_ms(100)
     assert state(w)[2] == [1, 2, 3]
@@ -202,3 +202,24 @@ def test_a_killed_coordinator_serves_no_one(w: World) -> None:
     assert [host for host in w.broker.groups.hosts.values() if host.partition.leader == node]
     happens(w, "kill", node)
     assert not [host for host in w.broker.groups.hosts.values() if host.partition.leader == node]
+
+
+def test_each_node_describes_its_own_replicas(w: World) -> None:
+    def described(node: int) -> dict[tuple[str, int], tuple[int, int]]:
+        request = m.DescribeLogDirsRequest(topics=None)
+        (found,) = w.at(node, "DescribeLogDirs", 4, request).results
+        return {
+            (topic.name, one.partition_index): (one.partition_size, one.offset_lag)
+            for topic in found.topics
+            for one in topic.partitions
+        }
+
+    size = len(batch(b"v"))
+    assert produce(w, 1).error_code == 0
+    happens(w, "hold", 3)
+    produce(w, 1, acks=1)
+    w.pass_ms(2 * LAG_MS)
+    assert described(1)["t", 0] == described(2)["t", 0] == (2 * size, 0)
+    assert described(3)["t", 0] == (size, 1)
+    assert {name for name, _ in described(1)} == {"t"}
+    assert {name for name, _ in described(3)} == {"t", "one", "two"}
