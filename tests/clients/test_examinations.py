@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from ottla.verdict.report import lines
 
+from ottla.testing import Broker
+
+from ..support.librdkafka import fresh, member, poll_until
+from ..support.poll import until
 from .examinations import examination
 from .verdict_page import DATA, Examined, failed, findings, outcomes
 from .verdicts import its_own, main, run_of
@@ -60,6 +64,27 @@ def test_a_client_goes_through(name: str, run: str, expected: set[str], tmp_path
     unknown = set(found["failures"]) - set(findings().get(name, {}))
     assert unknown == set(), "\n".join(lines(seen.clients))
     assert expected <= {id for id, outcome in found["rules"].items() if outcome == "passed"}
+
+
+@pytest.mark.parametrize(("assignor", "outcome"), [("range", "passed"), ("cooperative-sticky", "failed")])
+def test_librdkafka_leaves_without_partitions_unless_cooperative(assignor: str, outcome: str) -> None:
+    with Broker() as broker, broker.lab.verdict("classic-group") as verdict:
+        topic = fresh(broker, partitions=1)
+        more = {"partition.assignment.strategy": assignor}
+        members = [member(broker, topic, "classic", **more) for _ in range(2)]
+        for one in members:
+            one.subscribe([topic])
+
+        def shared() -> bool:
+            found = [one for one in broker.lab.get("groups")["groups"] if one["group"] == topic]
+            return [(one["state"], one["members"]) for one in found] == [("Stable", 2)]
+
+        poll_until(lambda: any(one.assignment() for one in members) and shared(), *members)
+        (idle,) = (one for one in members if not one.assignment())
+        idle.close()
+        until(lambda: verdict.outcomes()["KIP-62.leaves-at-close"] == outcome, f"the verdict on {assignor}")
+        for one in members:
+            one.close()
 
 
 def test_the_page_is_made_again_for_one_client(tmp_path: Path) -> None:

@@ -72,6 +72,23 @@ def rejoins_after_revocation(s: Script, right: bool) -> None:
     beats(s, after_ms=11_000)
 
 
+@case("KIP-429.commits-before-revoke")
+def commits_before_revoke(s: Script, right: bool) -> None:
+    joins(s)
+    syncs(s, (0, 1))
+    commits(s, 1)
+    if not right:
+        joins(s, (0,))
+        joins(s, (0,))  # the coordinator may ask for it again
+    commits(s, 1)
+    joins(s, (0,))
+    syncs(s, (0,))
+    commits(s, 0)
+    joins(s, (0,))
+    syncs(s, (0, 1))  # it has the other one again
+    commits(s, 1)
+
+
 @case("classic-group.each-member-assigned")
 def each_member_assigned(s: Script, right: bool) -> None:
     joins(s)

@@ -57,6 +57,14 @@ def test_a_rule_does_not_need_the_large_messages_of_its_evidence(id: str) -> Non
     assert large.rule(id) == small.rule(id)
 
 
+def test_a_member_that_commits_nothing_has_no_occasion_to_commit_too_late() -> None:
+    script = Script()
+    for owned in ((), (0,)):
+        verdict_group_cases.joins(script, owned)
+        verdict_group_cases.syncs(script, (0, 1))
+    assert script.rule("KIP-429.commits-before-revoke")["outcome"] == "not exercised"
+
+
 @pytest.mark.parametrize("id", IDS)
 def test_a_rule_is_not_exercised_by_a_client_that_does_nothing_of_it(id: str) -> None:
     script = Script()

@@ -152,6 +152,67 @@ class RejoinsAfterRevocation(Rule):
                 self._owes[at] = _Owes(reply.mono_us + claimed[1] * 1000, request, reply)
 
 
+@dataclass(slots=True)
+class _Held:
+    """What a member has in hand, of that what it has committed, and what its last JoinGroup gave up."""
+
+    partitions: Partitions
+    committed: Partitions = frozenset()
+    given_up: Partitions = frozenset()
+    joined: Request | None = None
+
+
+@rule(
+    "KIP-429.commits-before-revoke",
+    "classic-group",
+    apis=(*JOIN, "OffsetCommit"),
+    needs=Needs(answers=("SyncGroup",)),
+    source="KIP-429",
+    why="Who has the partition next begins where it was committed then: what is committed later is read twice.",
+    severity="warning",
+)
+class CommitsBeforeRevoke(Rule):
+    """A member commits offsets of partitions before the JoinGroup that gives them up, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: Recent[Member, _Held] = Recent()
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        asked, found = request.of(m.SyncGroupRequest), reply.of(m.SyncGroupResponse)
+        has = assigned(found) if found is not None and not found.error_code else None
+        if asked is None or has is None:
+            return
+        before = self._held.setdefault((asked.group_id, asked.member_id), _Held(frozenset()))
+        before.partitions |= has
+        before.given_up -= has
+
+    def asked(self, request: Request) -> None:
+        found = request.message
+        if not isinstance(found, m.JoinGroupRequest | m.OffsetCommitRequest):
+            return
+        held = self._held.get((found.group_id, found.member_id))
+        if held is None:
+            return
+        if isinstance(found, m.OffsetCommitRequest):
+            self._commits(held, found, request)
+            return
+        claimed = owned(found)
+        given_up = held.partitions - claimed
+        if given_up & held.committed:
+            self.kept()
+        held.partitions, held.committed = claimed, held.committed & claimed
+        held.given_up, held.joined = held.given_up | given_up, request
+
+    def _commits(self, held: _Held, found: m.OffsetCommitRequest, request: Request) -> None:
+        named = {(topic.name, one.partition_index) for topic in found.topics for one in topic.partitions if topic.name}
+        late = sorted(named & held.given_up)
+        held.committed |= named & held.partitions
+        if late:
+            words = ", ".join(f"{topic}-{one}" for topic, one in late[:5])
+            self.fail(f"commits {words}, which it gave up", held.joined, request)
+
+
 def _leaving(found: m.LeaveGroupRequest) -> list[str]:
     return [found.member_id, *(one.member_id for one in found.members)]
 
