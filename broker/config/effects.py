@@ -21,7 +21,7 @@ _REASONS: dict[str, str] = {
         sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url""",
     "ottla is no client of other brokers": """
         sasl.client.* sasl.login.* sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
-        ssl.endpoint.identification.algorithm""",
+        socket.connection.setup.timeout.* ssl.endpoint.identification.algorithm""",
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
     "all replicas of a partition share one log": """
         replica.fetch.* replica.high.* replica.selector.class replica.socket.* num.replica.* replication.quota.*
@@ -42,8 +42,6 @@ _REASONS: dict[str, str] = {
     "ottla exports its metrics at the lab's port": """
         metric.reporters kafka.metrics.* metrics.num.samples metrics.recording.level metrics.sample.window.ms""",
     "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",
-    "ottla uses the operating system's defaults": """
-        socket.*.buffer.bytes socket.listen.backlog.size socket.connection.setup.timeout.*""",
     "ottla does this when it is due, not periodically": """
         log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
         producer.id.expiration.check.interval.ms share.coordinator.state.topic.prune.interval.ms""",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from ..config.config import Config
 from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from .tls import Share
 
 BACKLOG = 1024
+BACKLOG_KEY = "socket.listen.backlog.size"
+BUFFERS = {"socket.receive.buffer.bytes": socket.SO_RCVBUF, "socket.send.buffer.bytes": socket.SO_SNDBUF}
 
 
 class PortTaken(Exception):
@@ -143,8 +148,11 @@ class Listeners:
     async def _bind(self, node: Node, listener: Listener, port: int) -> asyncio.Server:
         host = listener.host or "127.0.0.1"
         accepting = self._accepting(node, listener)
+        backlog = node.config[BACKLOG_KEY] if BACKLOG_KEY in node.config.given else BACKLOG
         try:
-            return await self._loop.create_server(accepting, host, port, backlog=BACKLOG, start_serving=False)
+            made = await self._loop.create_server(accepting, host, port, backlog=backlog, start_serving=False)
+            _set_buffers(made, node.config)
+            return made
         except (OSError, UnicodeError) as error:
             raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
 
@@ -158,3 +166,14 @@ class Listeners:
 
         share = server.tls_share()
         return lambda: TlsConnection(server, share, tls[name], Connection(server, name, protocol, dispatchers[node.id]))
+
+
+def _set_buffers(server: asyncio.Server, config: Config) -> None:
+    """Sets the sizes of buffers that the configuration names: connections have those of the socket that listens. -1,
+    and a key that is not given, leave the operating system's.
+    """
+    for key, option in BUFFERS.items():
+        if key in config.given and config[key] != -1:
+            for one in server.sockets:
+                with socket.socket(fileno=os.dup(one.fileno())) as same:
+                    same.setsockopt(socket.SOL_SOCKET, option, config[key])
