@@ -10,7 +10,7 @@ from ..protocol import messages as m
 from .events import UNKNOWN, Closed, Event, Opened, Refused, Reply, Request, batches, leave_records
 from .replies import errors_of
 from .report import ClientReport, Outcome, RuleReport
-from .rule import WRITERS, Examination, Failure, Rule, Writer, keep_short, key_of
+from .rule import KEPT_BYTES_MAX, WRITERS, Examination, Failure, Rule, Writer, keep_short, key_of
 from .rules import all_rules
 
 CLIENTS_MAX: Final = 1000
@@ -287,8 +287,10 @@ class Examiner:
             else:
                 for call in calls.answered:
                     call(request, reply)
-        keep_short(request)
-        keep_short(reply)
+        if request.size > KEPT_BYTES_MAX:
+            keep_short(request)
+        if reply.size > KEPT_BYTES_MAX:
+            keep_short(reply)
 
     def _refused(self, refused: Refused) -> None:
         connection = self._connection(refused.connection)

@@ -46,8 +46,8 @@ class TraceExaminer:
 
     def take(self, line: Line) -> Event | None:
         """Takes the next line; returns the event that it was for the rules. Raises FilteredTrace."""
-        examiner = self.examiner
-        if line.get("event") == "trace":
+        examiner, kind = self.examiner, line.get("event")
+        if kind == "trace":
             filters = line.get(FILTERS)
             if isinstance(filters, dict):
                 raise FilteredTrace(filters)
@@ -55,7 +55,7 @@ class TraceExaminer:
             if self._zero_us is not None and abs(found_us - self._zero_us) > SAME_RUN_US:
                 examiner.forget_connections()
             self._zero_us = found_us
-        elif line.get("event") in ("dropped", "damaged"):
+        elif kind in ("dropped", "damaged"):
             examiner.forget_states()
         event = event_of(line, examiner.keys, examiner.message_keys)
         if event is not None:

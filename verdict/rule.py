@@ -151,10 +151,10 @@ def shown(event: Event) -> Evidence:
 
 
 def keep_short(event: Request | Reply) -> None:
-    """Replaces a large message by its text: rules keep events as evidence, and what they need of messages beside
-    them.
+    """Replaces a message that is larger than KEPT_BYTES_MAX by its text: rules keep events as evidence, and what they
+    need of messages beside them.
     """
-    if event.size > KEPT_BYTES_MAX and event.message is not None:
+    if event.message is not None:
         event.text, event.message = _text(event.message), None
 
 
