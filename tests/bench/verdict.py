@@ -1,6 +1,7 @@
 """What a live verdict costs produce and consume, in turns with and without it on one broker. `make bench ARGS=verdict`.
 
-The processor time of the broker says what it costs, whatever else the machine does.
+The processor time of the broker's loop and of the program that examines says what it costs, whatever else the machine
+does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import psutil
 from ottla.testing import Broker
 
 from ..support.wire import Wire, request_frame
+from .lab import loop_seconds
 from .servers import RECORD_1K, Figures, dispose, drain, fetch_request, flood, produce_request, topic
 
 TURNS = 6
@@ -24,7 +26,7 @@ Load = Callable[[], float]
 
 def verdict(side: str) -> Figures:
     """Ratios of throughput with a verdict to that without, and of the processor time that a megabyte, or a request,
-    costs the broker.
+    costs the broker's loop; and what it costs the program.
     """
     if side != "ottla":
         return {}
@@ -68,28 +70,37 @@ def _raw(wire: Wire, frame: bytes, requests: int) -> Load:
     return load
 
 
+def _program_seconds(broker: Broker) -> float:
+    """The processor time of the programs beside the broker."""
+    times = [one.cpu_times() for one in psutil.Process(broker.pid).children()]
+    return float(sum(one.user + one.system for one in times))
+
+
 def _compared(broker: Broker, load: Load) -> Figures:
     """Runs a load in turns with and without a verdict."""
     costs: dict[bool, list[float]] = {True: [], False: []}
     rates: dict[bool, list[float]] = {True: [], False: []}
+    programs = []
     load()
     for turn in range(2 * TURNS):
         examined = bool(turn % 2)
         if examined:
             broker.lab.post("verdict")
-        times = psutil.Process(broker.pid).cpu_times()
-        began = time.perf_counter()
+            broker.lab.get("verdict")  # the program has started
+        program, used, began = _program_seconds(broker), loop_seconds(broker.pid), time.perf_counter()
         done = load()
         rates[examined].append(done / (time.perf_counter() - began))
-        after = psutil.Process(broker.pid).cpu_times()
-        costs[examined].append((after.user + after.system - times.user - times.system) / done * 1e6)
+        costs[examined].append((loop_seconds(broker.pid) - used) / done * 1e6)
         if examined:
+            broker.lab.get("verdict")  # it has examined everything
+            programs.append((_program_seconds(broker) - program) / done * 1e6)
             broker.lab.delete("verdict")
     with_, without = (statistics.median(costs[one]) for one in (True, False))
     return {
         "throughput with a verdict to that without": statistics.median(rates[True]) / statistics.median(rates[False]),
-        "processor time of it to that without": with_ / without,
-        "processor time of a verdict, us": with_ - without,
+        "processor time of the loop to that without": with_ / without,
+        "processor time of the loop for a verdict, us": with_ - without,
+        "processor time of the program, us": statistics.median(programs),
     }
 
 
