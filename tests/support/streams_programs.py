@@ -7,12 +7,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from threading import Lock, Thread
 
 from ..oracle.kafka import program
 
-WITHIN_SECONDS = 200.0
+WITHIN_SECONDS = 400.0  # a step of a program has 110
 Action = Callable[[str], str]
 """Does what a program asks for, and returns the answer. Its argument is what follows the action's name."""
 
@@ -55,7 +55,10 @@ class Programs:
         given = {"servers": servers, "state": self._directory.name, **options}
         self._tell("run", name, run_id, *(f"{key}={value}" for key, value in given.items()))
         while True:
-            kind, _, words = said.get(timeout=WITHIN_SECONDS).partition(" ")
+            try:
+                kind, _, words = said.get(timeout=WITHIN_SECONDS).partition(" ")
+            except Empty:
+                raise ProgramFailed(f"{run_id} says nothing for {WITHIN_SECONDS:g} s") from None
             if kind == "ask":
                 action, _, argument = words.partition(" ")
                 self._tell("reply", run_id, actions[action](argument))

@@ -12,7 +12,7 @@ import org.apache.kafka.streams.state.*;
 class StreamsOthers {
     static final int PARTITIONS = 4;
     /** A transaction of an instance that was killed holds its records back until it times out. */
-    static final Object[] SHORT_TRANSACTIONS = {StreamsConfig.producerPrefix("transaction.timeout.ms"), 6000};
+    static final Object[] SHORT_TRANSACTIONS = {StreamsConfig.producerPrefix("transaction.timeout.ms"), 10_000};
     static final Map<String, StreamsPrograms.Program> PROGRAMS = Map.of(
         "queries", StreamsOthers::queries,
         "instance-killed", StreamsOthers::instanceKilled,
@@ -105,7 +105,7 @@ class StreamsOthers {
     /** An instance in a process of its own is killed; its session ends, its transaction too, and the other one takes its tasks. */
     static void instanceKilled(StreamsRun run) throws Exception {
         run.wordTopics(PARTITIONS);
-        run.group("streams.session.timeout.ms", 6000);
+        run.group("streams.session.timeout.ms", 10_000);
         KafkaStreams first = run.start(run.words(), SHORT_TRANSACTIONS);
         StreamsRun.run(2 * PARTITIONS, first);
         List<String> command = List.of(ProcessHandle.current().info().command().get(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256M",
