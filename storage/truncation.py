@@ -22,5 +22,3 @@ def truncate(log: Log, offset: int) -> None:
         if snapshot > offset:
             log.small_files.remove_snapshot(snapshot)
     log.end_at(offset, min(log.recovery_point, segment.base_offset))
-    if log.epochs.truncate_from_end(offset):
-        log.save_epochs()

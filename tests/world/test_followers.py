@@ -4,7 +4,10 @@ have.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from ottla.coordinator.metadata import brokers
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -223,3 +226,28 @@ def test_each_node_describes_its_own_replicas(w: World) -> None:
     assert described(3)["t", 0] == (size, 1)
     assert {name for name, _ in described(1)} == {"t"}
     assert {name for name, _ in described(3)} == {"t", "one", "two"}
+
+
+def test_a_producer_that_waits_for_a_follower_hears_of_the_next_leader(w: World) -> None:
+    """Also where that one has the whole log, and nothing is cut."""
+    happens(w, "hold", 3)
+    late = waiting(w, 1)
+    happens(w, "fence", 1)
+    assert state(w)[:2] == (2, 1)
+    assert code(late) == "NOT_LEADER_OR_FOLLOWER"
+    assert w.broker.partitions.get("t", 0).end_offset == 1
+
+
+@pytest.mark.parametrize(("is_outdated", "before"), [(True, "unfence"), (False, "fence")])
+def test_an_outdated_leader_and_a_fenced_replica_change_nothing(w: World, is_outdated: bool, before: str) -> None:
+    happens(w, "stop", 2)
+    happens(w, "begin", 2)
+    happens(w, before, 3)
+    key = w.broker.image.topics["t"].id, 0
+    known = w.broker.image.partitions[key]
+    asked = replace(known, partition_epoch=known.partition_epoch - 1) if is_outdated else known
+    isr = (1, 2) if is_outdated else (1, 2, 3)
+    w.broker.metadata.submit(lambda: brokers.alter_isr(w.broker.metadata.controller, {key: (asked, isr)}))
+    w.broker.turn.settle()
+    w.pass_ms(1)
+    assert w.broker.image.partitions[key] == known
