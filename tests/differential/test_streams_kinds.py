@@ -151,7 +151,7 @@ def test_groups_are_described_with_their_topologies(pair: Pair, version: int) ->
     for one in (name, f"{name}-log"):
         source(pair, one, 2)
     ids = joined(pair, 9, f"{name}-classic")
-    parts = (part("0", name, changelogs=[info(f"{name}-log", 2, 1, cleanup_policy="compact")]),)
+    parts = (part("0", name, changelogs=[info(f"{name}-log", factor=1, cleanup_policy="compact")]),)
     join(pair, f"{name}-unready", part("0", f"{name}-missing"))
     join(pair, name, *parts, rack_id="r", instance_id="i1")
     join(pair, name, *parts, member="m2", process_id="p-m1")
@@ -177,6 +177,7 @@ def test_groups_are_described_with_their_topologies(pair: Pair, version: int) ->
     leave(pair, 5, f"{name}-classic", (ids, None))
     all_described()
     pair.ask("StreamsGroupDescribe", version, m.StreamsGroupDescribeRequest())
+    assert pair.errors("StreamsGroupHeartbeat") == {"NONE"}
 
 
 def description(*, sources: tuple[str, ...] = ("in",), kind: int = 0, successors: tuple[str, ...] = ()) -> Any:
