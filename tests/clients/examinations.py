@@ -76,8 +76,10 @@ def end(process: subprocess.Popen[str], examination: str, log: Path) -> None:
     assert said.split() == [examination, "done"], log.read_text()[-4000:]
 
 
-def wait_for_all(verdict: RunningVerdict, process: subprocess.Popen[str], log: Path, never: Sequence[str]) -> list[str]:
-    """Waits until all is provoked that comes to the client; returns what does not. `never`: what nothing waits for."""
+def wait_for_all(
+    verdict: RunningVerdict, process: subprocess.Popen[str], log: Path, never: Sequence[str] | None
+) -> list[str]:
+    """Waits until all is provoked that comes to the client; returns what does not. `never`: see `examination`."""
     left, since = missing(verdict), time.monotonic()
 
     def is_over() -> bool:
@@ -86,15 +88,18 @@ def wait_for_all(verdict: RunningVerdict, process: subprocess.Popen[str], log: P
         before, left = left, missing(verdict)
         if left != before:
             since = time.monotonic()
-        return time.monotonic() - since > (QUIET_SECONDS if set(left) - set(never) else LONGER_SECONDS)
+        waits = set(left) - set(never or ())
+        if waits and never is not None:
+            return False
+        return time.monotonic() - since > (QUIET_SECONDS if waits else LONGER_SECONDS)
 
     until(is_over, "all that the examination provokes", SECONDS, every=0.1)
     return left
 
 
-def examination(name: str, command: Sequence[str], directory: Path, never: Sequence[str] = ()) -> Seen:
-    """Lets the program of a client go through an examination; the client is gone at the end. `never`: faults that are
-    known not to come to it.
+def examination(name: str, command: Sequence[str], directory: Path, never: Sequence[str] | None = None) -> Seen:
+    """Lets the program of a client go through an examination; the client is gone at the end. `never`: the faults that
+    do not come to it, if they are known; all others have to.
     """
     log = directory / f"{name}.log"
     with examined(name) as (broker, verdict):

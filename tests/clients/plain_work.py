@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import kafka
@@ -234,11 +233,3 @@ def kcat(broker: Broker) -> None:
     run("-C", "-t", TOPIC, "-o", "beginning", "-e", "-q")
     run("-q", "-c", str(RECORDS), "-X", "auto.offset.reset=earliest", "-G", "group", TOPIC)
     run("-Q", "-t", f"{TOPIC}:0:-1")
-
-
-IN_PYTHON: dict[str, Callable[[Broker], None]] = {
-    "librdkafka": librdkafka,
-    "aiokafka": aiokafka,
-    "kafka-python": kafka_python,
-    "kcat": kcat,
-}

@@ -76,9 +76,10 @@ async def _group(at: str, enough: Enough) -> None:
         second: AIOKafkaConsumer | None = None
         number = 0
         while not enough():
-            if number % CHURN == 0 and second is None:
+            moves = number % CHURN == 0 and all(one.assignment() for one in (first, second) if one is not None)
+            if moves and second is None:
                 second = await members.enter_async_context(_consumer(at, "shared", **more))
-            elif number % CHURN == 0 and second is not None:
+            elif moves and second is not None:
                 await second.stop()
                 second = None
             number += 1

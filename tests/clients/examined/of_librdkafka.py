@@ -97,9 +97,10 @@ def _group(at: str, enough: Enough, **more: Any) -> None:
     comes()
     number = 0
     while not enough():
-        if number % CHURN == 0 and len(members) == 1:
+        moves = number % CHURN == 0 and all(one.assignment() for one in members)
+        if moves and len(members) == 1:
             comes()
-        elif number % CHURN == 0:
+        elif moves:
             _leaves(members.pop())
         number += 1
         _send(producer, "shared", number % 2)

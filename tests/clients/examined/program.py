@@ -17,7 +17,7 @@ Work = Callable[[str, Enough], None]
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 CHURN = 8
-"""The steps after which the second member of a group goes, and after which it comes again."""
+"""The steps after which the second member of a group goes, and after which it comes again, if all have partitions."""
 
 
 def run(works: Mapping[str, Work]) -> None:

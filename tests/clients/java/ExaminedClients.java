@@ -91,8 +91,9 @@ public class ExaminedClients {
             members.push(consumer(servers, config));
             members.peek().subscribe(List.of("shared"));
             until(() -> {
-                if (steps[0] % CHURN == 0 && members.size() == 2) members.pop().close();
-                else if (steps[0] % CHURN == 0) {
+                boolean moves = steps[0] % CHURN == 0 && members.stream().noneMatch(member -> member.assignment().isEmpty());
+                if (moves && members.size() == 2) members.pop().close();
+                else if (moves) {
                     members.push(consumer(servers, config));
                     members.peek().subscribe(List.of("shared"));
                 }
