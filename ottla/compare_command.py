@@ -14,9 +14,10 @@ import click
 from .compare.addresses import Address
 from .compare.proxy import WILDCARDS, Options, Proxy
 from .compare.report import Report
-from .compare.upstream import GONE, Credentials
+from .compare.upstream import GONE
 from .comparing import rules
 from .comparing.identities import Identities
+from .comparing.login import MECHANISMS, Credentials
 from .protocol import schema
 from .protocol.text import printable
 
@@ -63,7 +64,10 @@ def _apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
 @click.option("--exit-on-difference", is_flag=True, help="End at the first difference.")
 @click.option("--ca-a", type=click.Path(dir_okay=False), help="A has TLS; its certificate is signed by this authority.")
 @click.option("--ca-b", type=click.Path(dir_okay=False), help="B has TLS; its certificate is signed by this authority.")
-@click.option("--user-b", envvar="OTTLA_COMPARE_USER_B", help="Authenticate at B with PLAIN, whatever the client does.")
+@click.option("--user-b", envvar="OTTLA_COMPARE_USER_B", help="Log in at B as this user, whatever the client does.")
+@click.option(
+    "--mechanism-b", type=click.Choice(MECHANISMS), default="PLAIN", show_default=True, help="Of that log-in."
+)
 @click.option(
     "--password-b", envvar="OTTLA_COMPARE_PASSWORD_B", help="Give it in the variable OTTLA_COMPARE_PASSWORD_B."
 )
@@ -82,6 +86,7 @@ def compare(
     ca_a: str | None,
     ca_b: str | None,
     user_b: str | None,
+    mechanism_b: str,
     password_b: str | None,
 ) -> None:
     """Serve clients with the replies of broker A, send the same to broker B, and tell what differs (HOST:PORT each).
@@ -96,7 +101,7 @@ def compare(
         click.echo(printable(f"ottla: {error}"), err=True)
         sys.exit(EXIT_USAGE)
     host = advertise or ("127.0.0.1" if listen.host in WILDCARDS else listen.host)
-    credentials = Credentials(user_b, password_b or "") if user_b else None
+    credentials = Credentials(user_b, password_b or "", mechanism_b) if user_b else None
     options = Options(a, b, listen, host, timeout_s, only, ignore, tls_a, tls_b, credentials)
 
     def write(line: str) -> None:

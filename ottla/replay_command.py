@@ -13,6 +13,7 @@ import click
 from .compare.addresses import Address
 from .compare_command import AddressType
 from .comparing import rules
+from .comparing.login import MECHANISMS, Credentials
 from .protocol.codec import as_plain
 from .protocol.text import printable
 from .replay.exchanges import Exchange, steps
@@ -29,8 +30,9 @@ SHOWN_MAX = 200  # characters of a value
 @click.command()
 @click.option("--to", "address", type=AddressType(), required=True, help="The broker.")
 @click.option("--ca", type=click.Path(dir_okay=False), help="It has TLS; its certificate is signed by this authority.")
-@click.option("--user", envvar="OTTLA_REPLAY_USER", default="", help="Authenticate with PLAIN.")
+@click.option("--user", envvar="OTTLA_REPLAY_USER", default="", help="Log in as this user on every connection.")
 @click.option("--password", envvar="OTTLA_REPLAY_PASSWORD", default="", help="Give it in OTTLA_REPLAY_PASSWORD.")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), default="PLAIN", show_default=True, help="Of the log-in.")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(path_type=Path), help="Rules of what may differ.")
 @click.option("--time", "with_time", is_flag=True, help="Keep the times of the trace, not only its order.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a reply.")
@@ -43,6 +45,7 @@ def replay(
     ca: str | None,
     user: str,
     password: str,
+    mechanism: str,
     rule_files: tuple[Path, ...],
     with_time: bool,
     timeout: float,
@@ -60,7 +63,7 @@ def replay(
         tls = ssl.create_default_context(cafile=ca) if ca else None
     except (OSError, rules.RulesError) as error:
         raise click.UsageError(str(error)) from None
-    target = Target(*address, tls, user, password)
+    target = Target(*address, tls, Credentials(user, password, mechanism) if user else None)
     player = Player(target, found_rules, 1.0 if with_time else 0.0, timeout)
     try:
         found = player.play(steps(_noting_filters(reading.read(Path(trace)), trace)))

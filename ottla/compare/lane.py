@@ -144,7 +144,7 @@ class Lane:
             options = self._proxy.options
             upstream = await Upstream.connect(self._address(), options.tls_b)
             if options.credentials is not None:
-                await upstream.authenticate(options.credentials)
+                await upstream.log_in(options.credentials)
             for one in self._sasl:
                 await upstream.send(one.for_b(self._proxy.identities))
                 await asyncio.wait_for(upstream.read(), options.timeout_s)

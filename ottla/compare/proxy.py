@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..comparing.identities import Identities
+from ..comparing.login import Credentials
 from ..protocol import messages as m
 from . import addresses
 from .addresses import Address
@@ -16,7 +17,7 @@ from .exchange import WITHOUT_ORDER, Exchange
 from .lane import Lane
 from .link import Link
 from .report import Report
-from .upstream import Credentials, versions_of
+from .upstream import versions_of
 
 NODES_MAX: Final = 1000
 CANCEL_S: Final = 10.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 import struct
-from dataclasses import dataclass
 from typing import Final
 
+from ..comparing.login import Credentials
 from ..protocol import codec, headers, schema
 from ..protocol import messages as m
 from ..protocol.errors import MalformedMessage
@@ -19,16 +20,9 @@ FRAME_BYTES_MAX: Final = 104_857_600  # Kafka's socket.request.max.bytes
 CONNECT_S: Final = 10.0
 FEATURES_SINCE: Final = 3  # version of ApiVersions
 CLIENT_ID: Final = "ottla-compare"
+NONCE_BYTES: Final = 16
 _LENGTH = struct.Struct(">i")
 GONE = (OSError, EOFError, MalformedMessage, asyncio.TimeoutError)  # IncompleteReadError is an EOFError
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """For PLAIN."""
-
-    user: str
-    password: str
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int) -> bytes:
@@ -75,21 +69,29 @@ class Upstream:
         found: Struct = codec.parse(response, version, frame, start)
         return found
 
-    async def authenticate(self, credentials: Credentials) -> None:
+    async def log_in(self, credentials: Credentials) -> None:
         """Raises MalformedMessage if the broker refuses."""
-        token = f"\0{credentials.user}\0{credentials.password}".encode()
-        shaken = await self.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism="PLAIN"))
-        assert isinstance(shaken, m.SaslHandshakeResponse)
-        code = int(shaken.error_code)
-        if not code:
+        shaken = await self.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=credentials.mechanism))
+        _check(shaken)
+        steps = credentials.steps(secrets.token_hex(NONCE_BYTES))
+        token = next(steps)
+        while True:
             found = await self.ask("SaslAuthenticate", 1, m.SaslAuthenticateRequest(auth_bytes=token))
             assert isinstance(found, m.SaslAuthenticateResponse)
-            code = int(found.error_code)
-        if code:
-            raise MalformedMessage("SaslAuthenticate", f"B refused the credentials with error {code}")
+            _check(found)
+            try:
+                token = steps.send(bytes(found.auth_bytes))
+            except StopIteration:
+                return
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _check(reply: Struct) -> None:
+    code = int(getattr(reply, "error_code", 0))
+    if code:
+        raise MalformedMessage("SaslAuthenticate", f"B refused the credentials with error {code}")
 
 
 async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..broker.lab.traces.events import MASKS
-from ..comparing.identities import Identities, translate
 from ..protocol import codec, headers, messages, schema
 from ..protocol.frames import framed
 from ..protocol.json_text import JsonWriter, json_writer
@@ -24,11 +23,13 @@ SASL = frozenset((17, 36))  # SaslHandshake, SaslAuthenticate
 
 @dataclass
 class Exchange:
-    """A request of a trace. `reply`: what the trace has of its reply, None if it has none."""
+    """A request of a trace. `reply`: what the trace has of its reply, None if it has none. `sent`: the request that was
+    sent, in ids of the broker.
+    """
 
     event: Event
     reply: Event | None = None
-    is_sent: bool = field(default=False, compare=False)
+    sent: Struct | None = field(default=None, compare=False)
 
     @property
     def api(self) -> str:
@@ -57,6 +58,12 @@ class Exchange:
         return plain if isinstance(plain, dict) else {}
 
     @property
+    def plain_reply(self) -> dict[str, object]:
+        """The reply as the trace shows it."""
+        plain = self.reply.get("message") if self.reply is not None else None
+        return plain if isinstance(plain, dict) else {}
+
+    @property
     def request_schema(self) -> StructSchema:
         return schema.load(f"{self.api}Request").root
 
@@ -69,11 +76,9 @@ class Exchange:
         """Whether the trace has a reply with a message."""
         return self.reply is not None and isinstance(self.reply.get("message"), dict)
 
-    def frame(self, identities: Identities) -> bytes:
-        """The request as it is sent now, with its length. Raises NotWhole."""
+    def frame(self, message: Struct) -> bytes:
+        """The bytes of a request of this API and version, with their length, as this client sends them."""
         name, version = f"{self.api}Request", self.version
-        message = self._message(name, version)
-        translate(message, identities)
         header = messages.RequestHeader(
             request_api_key=self.key,
             request_api_version=version,
@@ -83,7 +88,9 @@ class Exchange:
         out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
         return framed(codec.build(name, version, message, out))
 
-    def _message(self, name: str, version: int) -> Struct:
+    def request(self) -> Struct:
+        """The request, in ids of the trace. Raises NotWhole."""
+        name, version = f"{self.api}Request", self.version
         raw = self.event.get("raw")
         if isinstance(raw, str):
             frame = base64.b64decode(raw)
@@ -119,21 +126,29 @@ class Step:
 
 
 def steps(events: Iterable[Event]) -> Iterator[Step]:
-    """Yields what happened in a trace, in order. Log-ins are left out: their secrets are not in it."""
-    asked: dict[tuple[int, int], Exchange] = {}
-    found = list(events)
+    """Yields what happened in a trace, in order. Each request knows its reply already. Log-ins are left out: their
+    secrets are not in it.
+    """
+    found = [one for one in events if number(one, "key") not in SASL]
+    exchanges = _exchanges(found)
     began_us = next((number(one, "mono_us") for one in found if "connection" in one), 0)
     for event in found:
         kind, at_us = str(event["event"]), number(event, "mono_us") - began_us
         if kind == "closed":
             yield Step(kind, number(event, "connection"), at_us)
-        if kind not in ("request", "reply") or number(event, "key") in SASL:
-            continue
+        elif id(event) in exchanges:
+            yield Step(kind, number(event, "connection"), at_us, exchanges[id(event)])
+
+
+def _exchanges(events: Iterable[Event]) -> dict[int, Exchange]:
+    """By the identity of an event, the request that it is or that it replies to."""
+    asked: dict[tuple[int, int], Exchange] = {}
+    found: dict[int, Exchange] = {}
+    for event in events:
         at = number(event, "connection"), number(event, "exchange")
-        if kind == "request":
-            asked[at] = Exchange(event)
-            yield Step(kind, at[0], at_us, asked[at])
-        elif at in asked:
-            exchange = asked.pop(at)
+        if event["event"] == "request":
+            asked[at] = found[id(event)] = Exchange(event)
+        elif event["event"] == "reply" and at in asked:
+            found[id(event)] = exchange = asked.pop(at)
             exchange.reply = event
-            yield Step(kind, at[0], at_us, exchange)
+    return found

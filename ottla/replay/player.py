@@ -2,7 +2,8 @@
 
 A reply that the trace has is waited for before what came after it, because what a client asks depends on what it was
 told. An error that a broker gives while it is not ready yet, and the trace does not have, makes the request be sent
-again, as a client does.
+again, as a client does. Members of groups ask again until they have what they had in the trace (`assignments`,
+`shares`).
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..comparing.early import AGAIN
-from ..comparing.identities import Identities
+from ..comparing.identities import Identities, translate
 from ..comparing.rules import Rules
 from ..protocol.errors import MalformedMessage
+from ..protocol.structs import Struct
 from ..traces.walking import errors
-from ..verdict.trace_lines import Event
+from .assignments import FIELDS, Assignments
 from .exchanges import Exchange, Step
 from .plain import NotWhole
 from .replies import Answered, compare
+from .shares import Shares
 from .target import Target, read_frame
 
+Plain = dict[str, object]
 AGAIN_S: Final = 0.1
+SHARE_FETCH: Final = "ShareFetch"
 
 
 @dataclass
@@ -57,6 +62,8 @@ class Player:
         self._sockets: dict[int, socket.socket] = {}
         self._flying: dict[int, set[int]] = {}  # correlation ids of requests without replies, by connection
         self._identities = Identities()
+        self._shares = Shares(self._identities)
+        self._assignments = Assignments(self._identities)
         self.found = Found()
 
     def play(self, steps: Iterable[Step]) -> Found:
@@ -80,8 +87,8 @@ class Player:
             if closed is not None:
                 closed.close()
         elif step.kind == "request":
-            self._send(exchange)
-        elif exchange.is_sent and exchange.has_reply:
+            self._begin(exchange)
+        elif exchange.sent is not None and exchange.has_reply:
             self._receive(exchange)
         else:
             self._flying.get(step.connection, set()).discard(exchange.correlation_id)
@@ -92,21 +99,30 @@ class Player:
             found = self._sockets[connection] = self._target.connect(self._timeout_s)
         return found
 
-    def _send(self, exchange: Exchange) -> None:
+    def _begin(self, exchange: Exchange) -> None:
+        """Sends a request of the trace."""
         try:
-            frame = exchange.frame(self._identities)
+            message = exchange.request()
+            self._shares.prepare(exchange, message)
+            translate(message, self._identities)
+            frame = exchange.frame(message)
         except (NotWhole, MalformedMessage) as error:
             self.found.left_out.append((exchange, str(error)))
             return
+        if self._send(exchange, frame):
+            exchange.sent = message
+            self.found.requests += 1
+
+    def _send(self, exchange: Exchange, frame: bytes) -> bool:
+        """Returns whether the connection took it. Raises OSError if there is no connection."""
         connected = self._socket(exchange.connection)
         try:
             connected.sendall(frame)
         except ConnectionError as error:
             self._lost(exchange, f"the connection was closed before it: {error}")
-            return
-        exchange.is_sent = True
+            return False
         self._flying.setdefault(exchange.connection, set()).add(exchange.correlation_id)
-        self.found.requests += 1
+        return True
 
     def _lost(self, exchange: Exchange, problem: str) -> None:
         """The connection cannot be used any more; what follows in the trace has another."""
@@ -117,8 +133,7 @@ class Player:
             lost.close()
 
     def _receive(self, exchange: Exchange) -> None:
-        said = exchange.reply
-        assert said is not None
+        first: Plain = {}
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -128,26 +143,48 @@ class Player:
                 return self._lost(exchange, f"no reply within {self._timeout_s:g} s")
             except (ConnectionError, MalformedMessage) as error:
                 return self._lost(exchange, str(error))
+            first = first or now
+            again = self._next(exchange, now)
             is_alone = len(self._flying[exchange.connection]) <= 1
-            if time.monotonic() > until or not is_alone or not _is_early(said, now):
+            if again is None or not is_alone or time.monotonic() > until:
                 break
             self.found.again += 1
             time.sleep(AGAIN_S)
-            self._send(exchange)
+            if not self._send(exchange, exchange.frame(again)):
+                return None
         self._flying[exchange.connection].discard(exchange.correlation_id)
-        self._compare(exchange, said, now, frame)
+        return self._compare(exchange, first if exchange.api == SHARE_FETCH else now, frame)
 
-    def _compare(self, exchange: Exchange, said: Event, now: dict[str, object], frame: bytes) -> None:
+    def _next(self, exchange: Exchange, now: Plain) -> Struct | None:
+        """What is asked after a reply, because the broker is not as far as that of the trace was; None if it is."""
+        assert exchange.sent is not None
+        if exchange.api == SHARE_FETCH:
+            self._shares.take(exchange.sent, now)
+            return None if now.get("error_code") else self._shares.follow_up(exchange, exchange.sent)
+        if _is_early(exchange, now):
+            message = exchange.request()
+            translate(message, self._identities)
+            return message
+        if exchange.api in FIELDS and not now.get("error_code"):
+            self._assignments.take(exchange, now)
+            return self._assignments.again(exchange, now) if self._assignments.is_behind(exchange) else None
+        return None
+
+    def _compare(self, exchange: Exchange, now: Plain, frame: bytes) -> None:
         self.found.replies += 1
         if int.from_bytes(frame[:4], "big", signed=True) != exchange.correlation_id:
             self.found.problems.append((exchange, "the reply has another correlation id"))
-        message = said["message"]
-        assert isinstance(message, dict)
-        for one in compare(exchange, message, now, self._identities, self._rules):
+        said = exchange.plain_reply
+        if exchange.api == SHARE_FETCH and exchange.sent is not None:
+            said, now = self._shares.settle(exchange, exchange.sent, now)
+        elif exchange.api in FIELDS:
+            said, now = self._assignments.settle(exchange, now)
+        for one in compare(exchange, said, now, self._identities, self._rules):
             self.found.differences.append((exchange, one))
 
 
-def _is_early(said: Event, now: dict[str, object]) -> bool:
+def _is_early(exchange: Exchange, now: Plain) -> bool:
     """Whether a reply has an error that the broker gives while it is not ready, and that the trace does not have."""
+    said = exchange.reply or {}
     found = {code for _, code in errors({**said, "message": now})}
     return bool((found & AGAIN) - {code for _, code in errors(said)})

@@ -1,32 +1,34 @@
-"""The broker on which a trace is replayed, and how its connections begin: with TLS and with PLAIN if it wants them.
+"""The broker on which a trace is replayed, and how its connections begin: with TLS and with a log-in if it wants them.
 
 The log-ins of the trace are not in it, so every connection has the same credentials.
 """
 
 from __future__ import annotations
 
+import secrets
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from ..comparing.login import Credentials
 from ..protocol import codec, headers, messages, schema
 from ..protocol.errors import MalformedMessage
 from ..protocol.frames import framed
 from ..protocol.structs import Struct
 
 CLIENT_ID: Final = "ottla-replay"
+NONCE_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
 class Target:
-    """`user`: authenticates with PLAIN; empty for none."""
+    """`credentials`: of all connections; None without a log-in."""
 
     host: str
     port: int
     tls: ssl.SSLContext | None = None
-    user: str = ""
-    password: str = ""
+    credentials: Credentials | None = None
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -38,27 +40,39 @@ class Target:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.tls is not None:
                 found = self.tls.wrap_socket(found, server_hostname=self.host)
-            if self.user:
-                self._authenticate(found)
+            if self.credentials is not None:
+                _log_in(found, self.credentials)
         except BaseException:
             found.close()
             raise
         return found
 
-    def _authenticate(self, connected: socket.socket) -> None:
-        handshake = messages.SaslHandshakeRequest(mechanism="PLAIN")
-        token = f"\0{self.user}\0{self.password}".encode()
-        for api, request in (
-            ("SaslHandshake", handshake),
-            ("SaslAuthenticate", messages.SaslAuthenticateRequest(auth_bytes=token)),
-        ):
-            code = _ask(connected, api, 1, request)
-            if code:
-                raise ConnectionRefusedError(f"{api} as {self.user}: error {code}")
+
+def _log_in(connected: socket.socket, credentials: Credentials) -> None:
+    """Raises ConnectionRefusedError."""
+    m = messages
+    shaken = _ask(connected, "SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=credentials.mechanism))
+    _check("SaslHandshake", credentials, shaken.error_code)
+    steps = credentials.steps(secrets.token_hex(NONCE_BYTES))
+    try:
+        token = next(steps)
+        while True:
+            reply = _ask(connected, "SaslAuthenticate", 1, m.SaslAuthenticateRequest(auth_bytes=token))
+            _check("SaslAuthenticate", credentials, reply.error_code)
+            token = steps.send(bytes(reply.auth_bytes))
+    except StopIteration:
+        return
+    except MalformedMessage as error:
+        raise ConnectionRefusedError(f"SaslAuthenticate as {credentials.user}: {error}") from None
 
 
-def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> int:
-    """Sends a request of the replay's own; returns the error code of the reply."""
+def _check(api: str, credentials: Credentials, code: int) -> None:
+    if code:
+        raise ConnectionRefusedError(f"{api} as {credentials.user}: error {code}")
+
+
+def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> Any:
+    """Sends a request of the replay's own; returns the reply."""
     name = f"{api}Request"
     header = messages.RequestHeader(
         request_api_key=schema.load(name).api_key or 0, request_api_version=version, client_id=CLIENT_ID
@@ -72,7 +86,7 @@ def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> i
         )
     except MalformedMessage as error:
         raise ConnectionRefusedError(f"{api}: {error}") from None
-    return int(reply.error_code)
+    return reply
 
 
 def read_frame(connected: socket.socket) -> bytes:

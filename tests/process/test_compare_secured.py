@@ -90,6 +90,28 @@ def test_the_proxy_logs_in_at_b_by_itself(pair: tuple[Secured, Secured], ca: str
     assert_same(proxy, "CreateTopics", "Produce")
 
 
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_client_logs_in_at_a_with_scram_and_the_proxy_at_b(
+    pair: tuple[Secured, Secured], ca: str, mechanism: str
+) -> None:
+    options = ("--ca-a", ca, "--ca-b", ca, "--user-b", "alice", "--password-b", "secret", "--mechanism-b", mechanism)
+    with compared(*(one.servers for one in pair), *options) as proxy:
+        client = {
+            "bootstrap.servers": proxy.bootstrap_servers,
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": mechanism,
+            "sasl.username": "alice",
+            "sasl.password": "secret",
+            "log_level": 0,
+        }
+        producer = Producer(client)
+        producer.produce(f"with-{mechanism}", b"1")
+        assert producer.flush(60) == 0
+    assert_same(proxy, "Metadata", "Produce")
+    skipped = {one["api"]: one["reason"] for one in proxy.summary["not_compared"]}
+    assert skipped["SaslAuthenticate"] == "B has credentials of its own"
+
+
 def test_a_log_in_that_b_refuses_is_a_difference(pair: tuple[Secured, Secured], ca: str) -> None:
     plain = pair[0].broker.bootstrap_servers
     options = ("--ca-b", ca, "--user-b", "alice", "--password-b", "wrong")
@@ -162,6 +184,17 @@ def test_a_replay_logs_in_over_tls(pair: tuple[Secured, Secured], ca: str, folde
     ):
         assert (wrong.exit_code, words in wrong.stderr) == (3, True), wrong.stderr
     assert replay(trace, *to, "--ca", "no such file").exit_code == 2
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_replay_logs_in_with_scram(pair: tuple[Secured, Secured], ca: str, trace: Path, mechanism: str) -> None:
+    to = ("--to", pair[0].servers, "--ca", ca, "--mechanism", mechanism)
+    rules = trace.with_name("rules.yaml")
+    rules.write_text("- {api: '*', path: '*', reason: the topic is there already}\n")
+    done = replay(trace, *to, "--rules", str(rules), user="alice", password="secret")
+    assert (done.exit_code, " 0 problems, 0 not sent" in done.stdout) == (0, True), done.output
+    wrong = replay(trace, *to, user="alice", password="wrong")
+    assert (wrong.exit_code, "SaslAuthenticate as alice: error 58" in wrong.stderr) == (3, True), wrong.stderr
 
 
 def test_rules_of_a_user_count_in_a_replay_too(pair: tuple[Secured, Secured], trace: Path, tmp_path: Path) -> None:

@@ -167,13 +167,14 @@ def test_a_request_is_made_of_its_bytes_or_of_its_fields(raw: bool) -> None:
     topic = r.CreatableTopic(name="orders", num_partitions=2, replication_factor=1)
     topic.configs = [r.CreatableTopicConfig(name="retention.ms", value="5")]
     message = r(topics=[topic], timeout_ms=10)
-    made = Exchange(event("CreateTopics", 7, message, raw)).frame(Identities())
+    exchange = Exchange(event("CreateTopics", 7, message, raw))
+    made = exchange.frame(exchange.request())
     assert made == request_frame("CreateTopics", 7, message, 7, "shop")
 
 
 def test_what_the_trace_does_not_have_cannot_be_sent() -> None:
     with pytest.raises(NotWhole, match="the trace has no records"):
-        Exchange(event("Produce", 9, produce_message("orders", batch(b"x")), raw=False)).frame(Identities())
+        Exchange(event("Produce", 9, produce_message("orders", batch(b"x")), raw=False)).request()
     with pytest.raises(NotWhole, match="auth_bytes is masked"):
         message_of("SaslAuthenticateRequest", {"auth_bytes": "***"})
 

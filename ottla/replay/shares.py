@@ -1,0 +1,173 @@
+"""Share groups in a replay: each broker has its own moment at which records are free, and counts sessions itself.
+
+A fetch asks for as many records as the trace's fetch got, and again until it has them, because what members do next
+depends on it. Session epochs are counted here, because of the fetches in between. Acknowledgements name the offsets
+that the broker gave for those of the trace.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final, TypeVar
+
+from ..comparing.identities import TOPIC, Identities
+from ..protocol import messages as m
+from ..protocol.structs import Struct
+from .exchanges import Exchange
+
+Plain = dict[str, object]
+APIS: Final = frozenset(("ShareFetch", "ShareAcknowledge"))
+STRICT: Final = 1  # the acquire mode in which a fetch gets no more records than it asks for (KIP-1206)
+OFFSETS_MAX: Final = 1_000_000  # of an acknowledgement that is translated
+Member = tuple[str, str]
+"""Group and member."""
+Batch = TypeVar("Batch", m.ShareFetchRequest.AcknowledgementBatch, m.ShareAcknowledgeRequest.AcknowledgementBatch)
+Place = tuple[str, str, str, int]
+"""Group, member, topic id of the trace in hexadecimal digits, and partition."""
+
+
+class Shares:
+    """The sessions of members and the records that they have."""
+
+    def __init__(self, identities: Identities) -> None:
+        self._identities = identities
+        self._epochs: dict[Member, int] = {}  # of the next request
+        self._offsets: dict[Place, dict[int, int]] = defaultdict(dict)  # of the trace, those of the broker
+        self._had: dict[Place, dict[int, int]] = defaultdict(dict)  # acquired, and not in a reply of the trace yet
+
+    def prepare(self, exchange: Exchange, request: Struct) -> None:
+        """Changes a request, in ids of the trace, to what the broker is to get."""
+        if not isinstance(request, m.ShareFetchRequest | m.ShareAcknowledgeRequest):
+            return
+        self._count(request)
+        for topic in request.topics:
+            for partition in topic.partitions:
+                place = (*_member(request), bytes(topic.topic_id).hex(), partition.partition_index)
+                known = self._offsets.get(place)
+                if known:
+                    batches: list[Any] = partition.acknowledgement_batches
+                    batches[:] = list(_translated(batches, known))
+        if isinstance(request, m.ShareFetchRequest) and exchange.has_reply and not request.is_renew_ack:
+            _limit(request, sum(len(of) for of in _acquired(exchange.plain_reply).values()))
+
+    def follow_up(self, exchange: Exchange, request: Struct) -> m.ShareFetchRequest | None:
+        """The next fetch of the session, for the records that are missing; None if none is."""
+        assert isinstance(request, m.ShareFetchRequest)
+        missing = self._missing(exchange, request)
+        if not missing or request.share_session_epoch == -1:
+            return None
+        made = m.ShareFetchRequest(
+            group_id=request.group_id, member_id=request.member_id, max_wait_ms=request.max_wait_ms, min_bytes=1
+        )
+        made.max_bytes, made.batch_size, made.share_session_epoch = request.max_bytes, request.batch_size, 1
+        self._count(made)
+        _limit(made, missing)
+        return made
+
+    def take(self, request: Struct, now: Plain) -> None:
+        """Notes what the broker gave in a reply, in plain form."""
+        for (topic, partition), offsets in _acquired(now, self._identities).items():
+            self._had[(*_member(request), topic, partition)].update(offsets)
+
+    def settle(self, exchange: Exchange, request: Struct, now: Plain) -> tuple[Plain, Plain]:
+        """Returns both replies with what can be compared: errors, and how often each record was delivered. What the
+        broker gave is at the offsets of the trace.
+        """
+        said = exchange.plain_reply
+        gave: dict[tuple[str, int], dict[int, int]] = {}
+        for (topic, partition), offsets in _acquired(said).items():
+            place = (*_member(request), topic, partition)
+            had = self._had[place]
+            for offset, its in zip(sorted(offsets), sorted(had), strict=False):
+                self._offsets[place][offset] = its
+                gave.setdefault((topic, partition), {})[offset] = had.pop(its)
+        return _reduced(said, _acquired(said), None), _reduced(now, gave, self._identities)
+
+    def _missing(self, exchange: Exchange, request: Struct) -> int:
+        """How many records the trace's reply has, and the broker has not given yet."""
+        return sum(
+            max(0, len(offsets) - len(self._had[(*_member(request), *place)]))
+            for place, offsets in _acquired(exchange.plain_reply).items()
+        )
+
+    def _count(self, request: m.ShareFetchRequest | m.ShareAcknowledgeRequest) -> None:
+        member, epoch = _member(request), request.share_session_epoch
+        if epoch > 0:
+            request.share_session_epoch = self._epochs.get(member, epoch)
+        if epoch >= 0:
+            self._epochs[member] = request.share_session_epoch + 1
+
+
+def _member(request: Struct) -> Member:
+    return str(getattr(request, "group_id", "")), str(getattr(request, "member_id", ""))
+
+
+def _limit(request: m.ShareFetchRequest, records: int) -> None:
+    request.max_records, request.share_acquire_mode = records, STRICT
+
+
+def _rows(found: object) -> Iterator[Plain]:
+    yield from (one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
+
+
+def _partitions(reply: Plain, identities: Identities | None) -> Iterator[tuple[tuple[str, int], Plain]]:
+    """The partitions of a reply. `identities`: for a reply of the broker, to find the topics of the trace."""
+    for topic in _rows(reply.get("responses")):
+        topic_id = bytes.fromhex(str(topic["topic_id"]))
+        known = topic_id if identities is None else identities.of_a(TOPIC, {}, topic_id)
+        for partition in _rows(topic["partitions"]):
+            number = partition["partition_index"]
+            assert isinstance(known, bytes)
+            assert isinstance(number, int)
+            yield (known.hex(), number), partition
+
+
+def _acquired(reply: Plain, identities: Identities | None = None) -> dict[tuple[str, int], dict[int, int]]:
+    """By topic and partition, the offsets that a reply gives to the member, each with its number of deliveries."""
+    found: dict[tuple[str, int], dict[int, int]] = {}
+    for place, partition in _partitions(reply, identities):
+        for run in _rows(partition.get("acquired_records")):
+            first, last, count = (int(str(run[name])) for name in ("first_offset", "last_offset", "delivery_count"))
+            if last - first < OFFSETS_MAX:
+                found.setdefault(place, {}).update(dict.fromkeys(range(first, last + 1), count))
+    return found
+
+
+def _reduced(reply: Plain, acquired: dict[tuple[str, int], dict[int, int]], identities: Identities | None) -> Plain:
+    """A reply without records, and without partitions that have no news."""
+    parts = {}
+    for place, partition in _partitions(reply, identities):
+        codes = {name: value for name, value in partition.items() if name.endswith(("error_code", "error_message"))}
+        if any(codes.values()):
+            parts[place] = codes
+    for place, offsets in acquired.items():
+        parts.setdefault(place, {})["deliveries"] = {str(one): offsets[one] for one in sorted(offsets)}
+    whole = {name: value for name, value in reply.items() if name not in ("responses", "node_endpoints")}
+    named = [{"name": topic, "partition_index": number, **one} for (topic, number), one in sorted(parts.items())]
+    return {**whole, "partitions": named}
+
+
+def _translated(batches: Iterable[Batch], known: dict[int, int]) -> Iterator[Batch]:
+    """Acknowledgements of the broker's offsets; one that the broker did not give stays as it is."""
+    for batch in batches:
+        count = batch.last_offset - batch.first_offset + 1
+        if not 0 < count <= OFFSETS_MAX or len(batch.acknowledge_types) not in (1, count):
+            yield batch
+            continue
+        types = batch.acknowledge_types * (count if len(batch.acknowledge_types) == 1 else 1)
+        offsets = (known.get(one, one) for one in range(batch.first_offset, batch.last_offset + 1))
+        yield from _runs(type(batch), sorted(zip(offsets, types, strict=True)))
+
+
+def _runs(kind: type[Batch], offsets: Iterable[tuple[int, int]]) -> Iterator[Batch]:
+    """Offsets, each with its type, as batches of neighbours."""
+    for _, run in groupby(enumerate(offsets), lambda one: one[1][0] - one[0]):
+        rows = [one for _, one in run]
+        types = [one for _, one in rows]
+        yield kind(
+            first_offset=rows[0][0],
+            last_offset=rows[-1][0],
+            acknowledge_types=types[:1] if len(set(types)) == 1 else types,
+        )
