@@ -15,7 +15,7 @@ from ..protocol.frames import framed
 from ..protocol.structs import Struct
 from . import produces
 
-WITHOUT_ORDER: Final = ("Fetch", "ShareFetch")  # what B answers when it has records; no later request depends on it
+WITHOUT_ORDER: Final = ("Fetch",)  # what B answers when it has records; no later request depends on it
 ELEMENTS_MAX: Final = 1_000_000  # of a request that is decoded
 _START = struct.Struct(">hhi")
 _UNREADABLE = (MalformedMessage, UnsupportedVersion, ValueError, KeyError)
@@ -44,6 +44,9 @@ class Exchange:
     answer: bytes | None = None  # of A, once it is there
     # set without an answer where there is none, or will be none any more
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    earlier: tuple[asyncio.Event, ...] = ()  # of a JoinGroup, when those of its group that came before it are sent to B
+    sent: asyncio.Event = field(default_factory=asyncio.Event)  # to B, or never will be
+    shared: Struct | None = None  # of ShareFetch and ShareAcknowledge, what B got
     is_left: bool = False  # by the client, which did not wait for the answer
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -80,6 +83,10 @@ class Exchange:
     def frame_of(self, message: Struct, identities: Identities) -> bytes:
         """The frame of another request of the same API and version, with B's ids."""
         translate(message, identities)
+        return self._framed(message)
+
+    def frame_as_it_is(self, message: Struct) -> bytes:
+        """The frame of another request of the same API and version that has B's ids already."""
         return self._framed(message)
 
     def _framed(self, message: Struct) -> bytes:

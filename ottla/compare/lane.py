@@ -6,14 +6,16 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ..comparing.assignments import FIELDS, Heartbeat
 from ..comparing.differences import Difference, differences, request_context
 from ..comparing.early import AGAIN, READING, SENT_AGAIN, is_early, is_refused
 from ..comparing.identities import NODE
 from ..protocol import messages as m
 from ..protocol.structs import Struct
-from . import fetches, produces
+from . import fetches, produces, share_fetches
 from .addresses import Address, nodes
 from .exchange import WITHOUT_ORDER, Exchange
+from .share_fetches import SHARING, as_object
 from .silent import Silent
 from .upstream import GONE, Upstream
 
@@ -50,7 +52,7 @@ class Lane:
                 self._proxy.report.skip(exchange.api, exchange.version, "B has credentials of its own")
                 await exchange.answered.wait()
                 return
-            if not await self._is_refused(exchange):
+            if not (await self._is_refused(exchange) or await self._is_given_up(exchange)):
                 await self._exchange(exchange)
         finally:
             self._proxy.finish(exchange)
@@ -71,6 +73,17 @@ class Lane:
         self._silent.accepted()
         self._proxy.report.skip(exchange.api, exchange.version, NOT_READY)
         return True
+
+    async def _is_given_up(self, exchange: Exchange) -> bool:
+        """Whether A will not answer what B gets in the order of A's answers; waits for that order."""
+        if exchange.api not in SHARING:
+            return False
+        await exchange.answered.wait()
+        for event in exchange.after:
+            await event.wait()
+        if exchange.answer is None:
+            self._proxy.report.skip(exchange.api, exchange.version, "the client left before A answered")
+        return exchange.answer is None
 
     async def _exchange(self, exchange: Exchange) -> None:
         theirs, lost = b"", ""
@@ -123,8 +136,19 @@ class Lane:
     async def _ask(self, exchange: Exchange) -> bytes:
         """B's reply."""
         upstream = await self._connected()
-        await upstream.send(exchange.for_b(self._proxy.identities))
+        for event in exchange.earlier:
+            await event.wait()
+        await upstream.send(self._for_b(exchange))
+        exchange.sent.set()
         return await self._reply(upstream, exchange)
+
+    def _for_b(self, exchange: Exchange) -> bytes:
+        if exchange.api not in SHARING or exchange.request is None:
+            return exchange.for_b(self._proxy.identities)
+        exchange.shared = exchange.message()
+        said = share_fetches.plain(exchange.reply(exchange.answer or b""))
+        self._proxy.shares.prepare(exchange.shared, said)
+        return exchange.frame_of(exchange.shared, self._proxy.identities)
 
     async def _reply(self, upstream: Upstream, exchange: Exchange) -> bytes:
         """B has some seconds from A's reply on; a request that waits for records, and so at each broker by itself, has
@@ -168,6 +192,9 @@ class Lane:
         if isinstance(a, m.FetchResponse):
             assert isinstance(b, m.FetchResponse)
             found = await self._fetched(exchange, a, b)
+        elif isinstance(a, m.ShareFetchResponse):
+            assert isinstance(b, m.ShareFetchResponse)
+            found = await self._share_fetched(exchange, a, b)
         else:
             b = await self._settled(exchange, a, b)
             if is_early(exchange.api, exchange.version, b, a):
@@ -187,6 +214,9 @@ class Lane:
         each its time.
         """
         identities, context = self._proxy.identities, request_context(exchange.request)
+        if exchange.api in FIELDS:
+            replies = self._proxy.assignments.settle(_beat(exchange, a), as_object(b))
+            return differences(*replies, identities, context)
         found, written = differences(a, b, identities, context), self._proxy.writes
         for number in range(LATE_MAX if exchange.api in READING else 0):
             if not self._proxy.report.may_pass(exchange.api, found):
@@ -205,15 +235,15 @@ class Lane:
             return left
         return found
 
-    async def _again(self, exchange: Exchange, number: int, request: Struct | None = None) -> Struct | None:
-        """B's reply to the same request a little later, or to another one; None if there is none."""
+    async def _again(self, exchange: Exchange, number: int, frame: bytes | None = None) -> Struct | None:
+        """B's reply to the same request a little later, or to another frame; None if there is none."""
         await asyncio.sleep(AGAIN_S[min(number, len(AGAIN_S) - 1)])
         self._proxy.report.asked_again[exchange.api] += 1
         try:
-            if request is None:
+            if frame is None:
                 return exchange.reply(await self._ask(exchange))
             upstream = await self._connected()
-            await upstream.send(exchange.frame_of(request, self._proxy.identities))
+            await upstream.send(frame)
             return exchange.reply(await self._reply(upstream, exchange))
         except GONE:
             self.close()
@@ -248,7 +278,35 @@ class Lane:
             if again is None:
                 break
             b = again
+        return await self._assigned(exchange, a, b) if exchange.api in FIELDS else b
+
+    async def _assigned(self, exchange: Exchange, a: Struct, b: Struct) -> Struct:
+        """B's reply to a heartbeat, once B has told the member what A has."""
+        beat, assignments = _beat(exchange, a), self._proxy.assignments
+        for number in range(AGAIN_MAX):
+            if getattr(b, "error_code", 0):
+                break
+            now = as_object(b)
+            assignments.take(beat, now)
+            if not assignments.is_behind(beat):
+                break
+            request = assignments.again(beat, now)
+            again = await self._again(exchange, number, exchange.frame_as_it_is(request))
+            if again is None:
+                break
+            b = again
         return b
+
+    async def _share_fetched(
+        self, exchange: Exchange, a: m.ShareFetchResponse, b: m.ShareFetchResponse
+    ) -> list[Difference]:
+        async def ask(number: int, request: m.ShareFetchRequest) -> m.ShareFetchResponse | None:
+            frame = exchange.frame_of(request, self._proxy.identities)
+            found = await self._again(exchange, number, frame)
+            return found if isinstance(found, m.ShareFetchResponse) else None
+
+        assert exchange.shared is not None
+        return await share_fetches.compare(self._proxy.shares, exchange.shared, a, b, self._proxy.identities, ask)
 
     async def _produced(self, exchange: Exchange, a: m.ProduceResponse, b: m.ProduceResponse) -> m.ProduceResponse:
         """B's reply, once B has taken the partitions that it was not ready for."""
@@ -259,7 +317,7 @@ class Lane:
             request = exchange.message()
             assert isinstance(request, m.ProduceRequest)
             produces.leave(request, places)
-            again = await self._again(exchange, number, request)
+            again = await self._again(exchange, number, exchange.frame_of(request, self._proxy.identities))
             if not isinstance(again, m.ProduceResponse):
                 break
             produces.merge(b, again)
@@ -274,7 +332,7 @@ class Lane:
                 async with asyncio.timeout(self._proxy.options.timeout_s):
                     for event in exchange.beside:
                         await event.wait()
-            found = await self._again(exchange, number, other)
+            found = await self._again(exchange, number, exchange.frame_of(other, self._proxy.identities))
             return found if isinstance(found, m.FetchResponse) else None
 
         def is_told(path: str) -> bool:
@@ -293,3 +351,7 @@ class Lane:
             if upstream is not None:
                 upstream.close()
         self._upstream = self._reader_of_a = None
+
+
+def _beat(exchange: Exchange, a: Struct) -> Heartbeat:
+    return Heartbeat(exchange.api, as_object(exchange.request), as_object(a))

@@ -8,8 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ..comparing.assignments import Assignments
 from ..comparing.identities import Identities
 from ..comparing.login import Credentials
+from ..comparing.shares import Shares
 from ..protocol import messages as m
 from . import addresses
 from .addresses import Address
@@ -17,6 +19,7 @@ from .exchange import WITHOUT_ORDER, Exchange
 from .lane import Lane
 from .link import Link
 from .report import Report
+from .share_fetches import SHARING
 from .upstream import versions_of
 
 NODES_MAX: Final = 1000
@@ -53,6 +56,8 @@ class Proxy:
         self.options = options
         self.report = report
         self.identities = identities
+        self.shares = Shares(identities)
+        self.assignments = Assignments(identities)
         self.versions_of_b = m.ApiVersionsResponse()
         self.nodes_of_b: dict[object, Address] = {}
         self._due: dict[Exchange, None] = {}  # what A has answered and B has not
@@ -63,6 +68,7 @@ class Proxy:
         self._writing: dict[Exchange, Lane] = {}  # sent to A and not done by B
         self._servers: list[asyncio.Server] = []
         self._addresses: dict[Address, asyncio.Future[Address]] = {}  # of the proxy, by those of A
+        self._joining: dict[Exchange, None] = {}  # JoinGroups that B has not answered
         self._links: set[asyncio.Task[None]] = set()
 
     async def start(self) -> Address:
@@ -124,6 +130,11 @@ class Proxy:
         exchange.after = tuple(
             one.done for one in self._due if one.api not in WITHOUT_ORDER or exchange.api in DELETING
         )
+        if isinstance(exchange.request, m.JoinGroupRequest):
+            group = exchange.request.group_id
+            joins = (one for one in self._joining if one.request.group_id == group)  # type: ignore[union-attr]
+            exchange.earlier = tuple(one.sent for one in joins)
+            self._joining[exchange] = None
         if exchange.api in WRITING:
             self.writes += 1
             self._writing[exchange] = lane
@@ -138,6 +149,8 @@ class Proxy:
         if exchange.api in DELETING:
             self.forgo(exchange)
             self._deleted_at = self._moment
+        if exchange.api in SHARING:
+            exchange.after += tuple(one.done for one in self._due if one.api in SHARING)
         if exchange.api in WITHOUT_ORDER:
             exchange.beside = tuple(one.done for one, other in self._writing.items() if other is not lane)
             exchange.is_beside_deletion = self._deleting > 0 or self._deleted_at > exchange.came_at
@@ -151,6 +164,8 @@ class Proxy:
     def finish(self, exchange: Exchange) -> None:
         """B has answered."""
         exchange.done.set()
+        exchange.sent.set()
+        self._joining.pop(exchange, None)
         self._due.pop(exchange, None)
         self._writing.pop(exchange, None)
 

@@ -2,8 +2,7 @@
 
 A reply that the trace has is waited for before what came after it, because what a client asks depends on what it was
 told. An error that a broker gives while it is not ready yet, and the trace does not have, makes the request be sent
-again, as a client does. Members of groups ask again until they have what they had in the trace (`assignments`,
-`shares`).
+again, as a client does. Members of groups ask again until they have what they had in the trace (`comparing`).
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..comparing.assignments import FIELDS, Assignments, Heartbeat
 from ..comparing.early import AGAIN
 from ..comparing.identities import Identities, translate
 from ..comparing.rules import Rules
+from ..comparing.shares import Shares
 from ..protocol.errors import MalformedMessage
 from ..protocol.structs import Struct
 from ..traces.walking import errors
-from .assignments import FIELDS, Assignments
 from .exchanges import Exchange, Step
 from .plain import NotWhole
 from .replies import Answered, compare
-from .shares import Shares
 from .target import Target, read_frame
 
 Plain = dict[str, object]
@@ -103,7 +102,7 @@ class Player:
         """Sends a request of the trace."""
         try:
             message = exchange.request()
-            self._shares.prepare(exchange, message)
+            self._shares.prepare(message, exchange.plain_reply if exchange.has_reply else None)
             translate(message, self._identities)
             frame = exchange.frame(message)
         except (NotWhole, MalformedMessage) as error:
@@ -160,14 +159,15 @@ class Player:
         assert exchange.sent is not None
         if exchange.api == SHARE_FETCH:
             self._shares.take(exchange.sent, now)
-            return None if now.get("error_code") else self._shares.follow_up(exchange, exchange.sent)
+            return None if now.get("error_code") else self._shares.follow_up(exchange.sent, exchange.plain_reply)
         if _is_early(exchange, now):
             message = exchange.request()
             translate(message, self._identities)
             return message
         if exchange.api in FIELDS and not now.get("error_code"):
-            self._assignments.take(exchange, now)
-            return self._assignments.again(exchange, now) if self._assignments.is_behind(exchange) else None
+            beat = _beat(exchange)
+            self._assignments.take(beat, now)
+            return self._assignments.again(beat, now) if self._assignments.is_behind(beat) else None
         return None
 
     def _compare(self, exchange: Exchange, now: Plain, frame: bytes) -> None:
@@ -176,11 +176,15 @@ class Player:
             self.found.problems.append((exchange, "the reply has another correlation id"))
         said = exchange.plain_reply
         if exchange.api == SHARE_FETCH and exchange.sent is not None:
-            said, now = self._shares.settle(exchange, exchange.sent, now)
+            said, now = self._shares.settle(exchange.sent, said, now)
         elif exchange.api in FIELDS:
-            said, now = self._assignments.settle(exchange, now)
+            said, now = self._assignments.settle(_beat(exchange), now)
         for one in compare(exchange, said, now, self._identities, self._rules):
             self.found.differences.append((exchange, one))
+
+
+def _beat(exchange: Exchange) -> Heartbeat:
+    return Heartbeat(exchange.api, exchange.plain_request, exchange.plain_reply)
 
 
 def _is_early(exchange: Exchange, now: Plain) -> bool:

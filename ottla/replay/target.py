@@ -9,7 +9,7 @@ import secrets
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ..comparing.login import Credentials
 from ..protocol import codec, headers, messages, schema
@@ -52,13 +52,14 @@ def _log_in(connected: socket.socket, credentials: Credentials) -> None:
     """Raises ConnectionRefusedError."""
     m = messages
     shaken = _ask(connected, "SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=credentials.mechanism))
-    _check("SaslHandshake", credentials, shaken.error_code)
+    _check("SaslHandshake", credentials, shaken)
     steps = credentials.steps(secrets.token_hex(NONCE_BYTES))
     try:
         token = next(steps)
         while True:
             reply = _ask(connected, "SaslAuthenticate", 1, m.SaslAuthenticateRequest(auth_bytes=token))
-            _check("SaslAuthenticate", credentials, reply.error_code)
+            _check("SaslAuthenticate", credentials, reply)
+            assert isinstance(reply, m.SaslAuthenticateResponse)
             token = steps.send(bytes(reply.auth_bytes))
     except StopIteration:
         return
@@ -66,12 +67,13 @@ def _log_in(connected: socket.socket, credentials: Credentials) -> None:
         raise ConnectionRefusedError(f"SaslAuthenticate as {credentials.user}: {error}") from None
 
 
-def _check(api: str, credentials: Credentials, code: int) -> None:
+def _check(api: str, credentials: Credentials, reply: Struct) -> None:
+    code = int(getattr(reply, "error_code", 0))
     if code:
         raise ConnectionRefusedError(f"{api} as {credentials.user}: error {code}")
 
 
-def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> Any:
+def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> Struct:
     """Sends a request of the replay's own; returns the reply."""
     name = f"{api}Request"
     header = messages.RequestHeader(
@@ -86,7 +88,8 @@ def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> A
         )
     except MalformedMessage as error:
         raise ConnectionRefusedError(f"{api}: {error}") from None
-    return reply
+    found: Struct = reply
+    return found
 
 
 def read_frame(connected: socket.socket) -> bytes:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from ottla.testing import Broker
 
+from ..support import compared_work
 from ..support.compared import Compared, assert_same, compared
 from ..support.poll import until
 from .kafka import Kafka, program
@@ -79,7 +80,8 @@ def test_librdkafka(proxy: Compared, name: str) -> None:
 
 
 def run_java(proxy: Compared, folder: Path, clients: str, *arguments: str) -> None:
-    command = [*program("tools", clients, folder), proxy.bootstrap_servers, *arguments]
+    part = "streams" if clients == "ReplayedClients" else "tools"
+    command = [*program(part, clients, folder), proxy.bootstrap_servers, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
     proxy.end()
@@ -94,3 +96,21 @@ def test_java(proxy: Compared, tmp_path: Path) -> None:
 def test_java_in_transactions(proxy: Compared, tmp_path: Path) -> None:
     run_java(proxy, tmp_path, "TransactionClients", "one at a time")
     assert_same(proxy, "InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn", "JoinGroup", "ConsumerGroupHeartbeat")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_that_share_partitions(proxy: Compared, protocol: str) -> None:
+    compared_work.share_partitions(proxy.bootstrap_servers, protocol)
+    proxy.end()
+    assert_same(proxy, "JoinGroup" if protocol == "classic" else "ConsumerGroupHeartbeat", "OffsetCommit")
+
+
+def test_members_of_a_share_group_get_the_same_records(proxy: Compared) -> None:
+    compared_work.share_records(proxy.bootstrap_servers)
+    proxy.end()
+    assert_same(proxy, "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")
+
+
+def test_a_java_member_of_a_share_group(proxy: Compared, tmp_path: Path) -> None:
+    run_java(proxy, tmp_path, "ReplayedClients", "share")
+    assert_same(proxy, "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")

@@ -1,8 +1,8 @@
-"""Share groups in a replay: each broker has its own moment at which records are free, and counts sessions itself.
+"""Share groups on a second broker: it has its own moment at which records are free, and counts sessions itself.
 
-A fetch asks for as many records as the trace's fetch got, and again until it has them, because what members do next
-depends on it. Session epochs are counted here, because of the fetches in between. Acknowledgements name the offsets
-that the broker gave for those of the trace.
+A fetch asks for as many records as the first broker's fetch got, and again until it has them, because what members do
+next depends on it. Session epochs are counted here, because of the fetches in between. Acknowledgements name the
+offsets that the second broker gave for those of the first.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from ..comparing.identities import TOPIC, Identities
 from ..protocol import messages as m
 from ..protocol.structs import Struct
-from .exchanges import Exchange
+from .identities import TOPIC, Identities
 
 Plain = dict[str, object]
-APIS: Final = frozenset(("ShareFetch", "ShareAcknowledge"))
 STRICT: Final = 1  # the acquire mode in which a fetch gets no more records than it asks for (KIP-1206)
 OFFSETS_MAX: Final = 1_000_000  # of an acknowledgement that is translated
 Member = tuple[str, str]
 """Group and member."""
 Batch = TypeVar("Batch", m.ShareFetchRequest.AcknowledgementBatch, m.ShareAcknowledgeRequest.AcknowledgementBatch)
 Place = tuple[str, str, str, int]
-"""Group, member, topic id of the trace in hexadecimal digits, and partition."""
+"""Group, member, topic id of A in hexadecimal digits, and partition."""
 
 
 class Shares:
@@ -34,11 +32,11 @@ class Shares:
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
         self._epochs: dict[Member, int] = {}  # of the next request
-        self._offsets: dict[Place, dict[int, int]] = defaultdict(dict)  # of the trace, those of the broker
-        self._had: dict[Place, dict[int, int]] = defaultdict(dict)  # acquired, and not in a reply of the trace yet
+        self._offsets: dict[Place, dict[int, int]] = defaultdict(dict)  # of A, those of B
+        self._had: dict[Place, dict[int, int]] = defaultdict(dict)  # given by B, and not by A yet
 
-    def prepare(self, exchange: Exchange, request: Struct) -> None:
-        """Changes a request, in ids of the trace, to what the broker is to get."""
+    def prepare(self, request: Struct, said: Plain | None) -> None:
+        """Changes a request, in ids of A, to what B is to get. `said`: A's reply, if it is known."""
         if not isinstance(request, m.ShareFetchRequest | m.ShareAcknowledgeRequest):
             return
         self._count(request)
@@ -47,15 +45,15 @@ class Shares:
                 place = (*_member(request), bytes(topic.topic_id).hex(), partition.partition_index)
                 known = self._offsets.get(place)
                 if known:
-                    batches: list[Any] = partition.acknowledgement_batches
-                    batches[:] = list(_translated(batches, known))
-        if isinstance(request, m.ShareFetchRequest) and exchange.has_reply and not request.is_renew_ack:
-            _limit(request, sum(len(of) for of in _acquired(exchange.plain_reply).values()))
+                    batches = _translated(partition.acknowledgement_batches, known)  # type: ignore[type-var]
+                    partition.acknowledgement_batches = list(batches)  # type: ignore[assignment]
+        if isinstance(request, m.ShareFetchRequest) and said is not None and not request.is_renew_ack:
+            _limit(request, sum(len(of) for of in _acquired(said).values()))
 
-    def follow_up(self, exchange: Exchange, request: Struct) -> m.ShareFetchRequest | None:
+    def follow_up(self, request: Struct, said: Plain) -> m.ShareFetchRequest | None:
         """The next fetch of the session, for the records that are missing; None if none is."""
         assert isinstance(request, m.ShareFetchRequest)
-        missing = self._missing(exchange, request)
+        missing = self._missing(request, said)
         if not missing or request.share_session_epoch == -1:
             return None
         made = m.ShareFetchRequest(
@@ -67,29 +65,35 @@ class Shares:
         return made
 
     def take(self, request: Struct, now: Plain) -> None:
-        """Notes what the broker gave in a reply, in plain form."""
+        """Notes what B gave in a reply, in plain form."""
         for (topic, partition), offsets in _acquired(now, self._identities).items():
             self._had[(*_member(request), topic, partition)].update(offsets)
 
-    def settle(self, exchange: Exchange, request: Struct, now: Plain) -> tuple[Plain, Plain]:
-        """Returns both replies with what can be compared: errors, and how often each record was delivered. What the
-        broker gave is at the offsets of the trace.
+    def settle(self, request: Struct, said: Plain, now: Plain) -> tuple[Plain, Plain]:
+        """Returns both replies with what can be compared: errors, and how often each record was delivered. What B
+        gave is at the offsets of A.
         """
-        said = exchange.plain_reply
         gave: dict[tuple[str, int], dict[int, int]] = {}
         for (topic, partition), offsets in _acquired(said).items():
             place = (*_member(request), topic, partition)
             had = self._had[place]
             for offset, its in zip(sorted(offsets), sorted(had), strict=False):
-                self._offsets[place][offset] = its
+                if its == offset:
+                    self._offsets[place].pop(offset, None)
+                else:
+                    self._offsets[place][offset] = its
                 gave.setdefault((topic, partition), {})[offset] = had.pop(its)
         return _reduced(said, _acquired(said), None), _reduced(now, gave, self._identities)
 
-    def _missing(self, exchange: Exchange, request: Struct) -> int:
-        """How many records the trace's reply has, and the broker has not given yet."""
+    def offset(self, request: Struct, topic_id: bytes, partition: int, offset: int) -> int:
+        """B's offset for one of A that a member has; the same if B did not give it."""
+        return self._offsets[(*_member(request), topic_id.hex(), partition)].get(offset, offset)
+
+    def _missing(self, request: Struct, said: Plain) -> int:
+        """How many records A's reply has, and B has not given yet."""
         return sum(
             max(0, len(offsets) - len(self._had[(*_member(request), *place)]))
-            for place, offsets in _acquired(exchange.plain_reply).items()
+            for place, offsets in _acquired(said).items()
         )
 
     def _count(self, request: m.ShareFetchRequest | m.ShareAcknowledgeRequest) -> None:
@@ -98,6 +102,11 @@ class Shares:
             request.share_session_epoch = self._epochs.get(member, epoch)
         if epoch >= 0:
             self._epochs[member] = request.share_session_epoch + 1
+        else:
+            self._epochs.pop(member, None)
+            for known in (self._offsets, self._had):
+                for place in [one for one in known if one[:2] == member]:
+                    del known[place]
 
 
 def _member(request: Struct) -> Member:
@@ -113,7 +122,7 @@ def _rows(found: object) -> Iterator[Plain]:
 
 
 def _partitions(reply: Plain, identities: Identities | None) -> Iterator[tuple[tuple[str, int], Plain]]:
-    """The partitions of a reply. `identities`: for a reply of the broker, to find the topics of the trace."""
+    """The partitions of a reply. `identities`: for a reply of B, to find the topics of A."""
     for topic in _rows(reply.get("responses")):
         topic_id = bytes.fromhex(str(topic["topic_id"]))
         known = topic_id if identities is None else identities.of_a(TOPIC, {}, topic_id)
@@ -141,7 +150,7 @@ def _reduced(reply: Plain, acquired: dict[tuple[str, int], dict[int, int]], iden
     for place, partition in _partitions(reply, identities):
         codes = {name: value for name, value in partition.items() if name.endswith(("error_code", "error_message"))}
         if any(codes.values()):
-            parts[place] = codes
+            parts[place] = {**codes, "current_leader": partition.get("current_leader")}
     for place, offsets in acquired.items():
         parts.setdefault(place, {})["deliveries"] = {str(one): offsets[one] for one in sorted(offsets)}
     whole = {name: value for name, value in reply.items() if name not in ("responses", "node_endpoints")}
@@ -150,7 +159,7 @@ def _reduced(reply: Plain, acquired: dict[tuple[str, int], dict[int, int]], iden
 
 
 def _translated(batches: Iterable[Batch], known: dict[int, int]) -> Iterator[Batch]:
-    """Acknowledgements of the broker's offsets; one that the broker did not give stays as it is."""
+    """Acknowledgements of B's offsets; one that B did not give stays as it is."""
     for batch in batches:
         count = batch.last_offset - batch.first_offset + 1
         if not 0 < count <= OFFSETS_MAX or len(batch.acknowledge_types) not in (1, count):
