@@ -24,9 +24,12 @@ SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised
 INTRODUCTION: Final = """\
 # The verdict on well-known clients
 
-What eight clients do by [the rules of the verdict](verdict.md), each with the settings that it has by itself. Each
-client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in groups
-whose members came and went, and did transactions, as far as it has them. Then it went through
+What eight clients do by [the rules of the verdict](verdict.md), with the retries and back-offs that each has by itself.
+Heartbeats and waits are short, Java's members of examined classic groups are cooperative, and librdkafka's examined
+transactional producer does not bootstrap again.
+
+Each client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in
+groups whose members came and went, and did transactions, as far as it has them. Then it went through
 [the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
 occur by itself. `make verdicts` makes this page and its data (`clients.json`) again.
 
