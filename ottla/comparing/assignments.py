@@ -90,8 +90,9 @@ class Assignments:
             ids.match(TOPIC, {}, mine[0], others[0])
 
     def _told(self, beat: Heartbeat) -> dict[str, Owned]:
-        reply = beat.reply
-        return {name: _owned(reply[name]) for name in FIELDS.get(beat.api, ()) if reply.get(name) is not None}
+        """What A has assigned; nothing where A has given nothing yet, because B may be further by then."""
+        named = ((name, beat.reply.get(name)) for name in FIELDS.get(beat.api, ()))
+        return {name: owned for name, value in named if value is not None and (owned := _owned(value))}
 
 
 def _key(beat: Heartbeat) -> Key:
