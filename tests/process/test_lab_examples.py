@@ -20,6 +20,7 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.ask import create, produce
+from ..support.poll import until
 from ..support.share_session import ShareSession
 from ..support.telemetry import CLIENT
 from ..support.wire import Wire
@@ -72,11 +73,31 @@ def a_group(broker: Broker) -> None:
         assert wire.ask("OffsetCommit", 9, commits).topics[0].partitions[0].error_code == 0
 
 
+def an_empty_share_group(broker: Broker) -> None:
+    """A share group `jobs` with start offsets, whose member has left."""
+    with Wire(broker.bootstrap_servers) as wire:
+        h, d = m.ShareGroupHeartbeatRequest, m.DescribeShareGroupOffsetsRequest
+        asked = d(groups=[d.DescribeShareGroupOffsetsRequestGroup(group_id="jobs", topics=None)])
+
+        def has_offsets() -> bool:
+            joins = h(group_id="jobs", member_id="first", member_epoch=0, subscribed_topic_names=[TOPIC])
+            wire.ask("ShareGroupHeartbeat", 1, joins)
+            return bool(wire.ask("DescribeShareGroupOffsets", 1, asked).groups[0].topics)
+
+        until(has_offsets, "the share-partitions are initialized")
+        wire.ask("ShareGroupHeartbeat", 1, h(group_id="jobs", member_id="first", member_epoch=-1))
+
+
+def groups(broker: Broker) -> None:
+    a_group(broker)
+    an_empty_share_group(broker)
+
+
 # what a part of the lab needs before its examples, by the word of its path
 BEFORE: dict[str, Callable[[Broker], object]] = {
     "topics": lambda broker: broker.lab.seed({"name": "seeded"}),
     "clients": push_metrics,
-    "groups": a_group,
+    "groups": groups,
 }
 MAY_BE_REFUSED = {"oauth"}  # without a listener of OAUTHBEARER
 

@@ -23,6 +23,7 @@ SETTINGS: dict[str, object] = {
 
 
 ABORTED, COMMITTED = False, True
+NOBODY = 1 << 40  # a producer id that no broker has given out
 
 
 TIMEOUT_MS = 60_000
@@ -70,7 +71,7 @@ def settle(pair: Pair, *names: str) -> None:
     )
     for name in names:  # Kafka tells the state before it takes the next request
         a = m.AddPartitionsToTxnRequest
-        probe = a(v3_and_below_transactional_id=name, v3_and_below_producer_id=0, v3_and_below_producer_epoch=0)
+        probe = a(v3_and_below_transactional_id=name, v3_and_below_producer_id=NOBODY, v3_and_below_producer_epoch=0)
         probe.v3_and_below_topics = [a.AddPartitionsToTxnTopic(name="__consumer_offsets", partitions=[0])]
         pair.until(
             "AddPartitionsToTxn",
