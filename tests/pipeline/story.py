@@ -7,6 +7,7 @@ same.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -191,6 +192,10 @@ def offsets(servers: str, group: str, topic: str) -> list[list[int]]:
     return found
 
 
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class Thread:
     """A thread of a Kafka Streams application, which has what it was given last."""
 
@@ -245,6 +250,8 @@ def application(servers: str) -> list[list[list[int]]]:
         owned = [[first.owned]]
         until(lambda: have(2, 2), "two threads have two tasks each")
         owned.append([first.owned, second.owned])
+        settled_ms = now_ms()
+        until(lambda: now_ms() > settled_ms, "what comes next has a later time")
         first.leave()
 
         def alone() -> bool:
