@@ -44,8 +44,18 @@ def modules(folder: str, *names: str) -> list[str]:
     return [f"tests/{folder}/test_{name}.py" for name in names]
 
 
-GROUPS = modules("clients", "error_codes", "examples", "faults", "group_scenarios", "groups", "transactions", "verdict")
-LONG = modules("process", "attack", "docs")
+GROUPS = modules(
+    "clients",
+    "error_codes",
+    "examinations",
+    "examples",
+    "faults",
+    "group_scenarios",
+    "groups",
+    "transactions",
+    "verdict",
+)
+LONG = modules("process", "attack", "docs", "packaging")
 WITH_KAFKA = ["tests/differential", "tests/oracle"]  # they share a Kafka
 IN_STEPS = ["tests/unit", "tests/world", "tests/sim"]
 QUICK = ["-q", "-m", "not slow and not oracle and not go and not node"]
