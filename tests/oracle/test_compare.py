@@ -19,7 +19,7 @@ from .kafka import Kafka, program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
-    "group.initial.rebalance.delay.ms": 2000,  # members that begin together are in one generation
+    "group.initial.rebalance.delay.ms": 100,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
 
@@ -98,14 +98,10 @@ def test_java_in_transactions(proxy: Compared, tmp_path: Path) -> None:
     assert_same(proxy, "InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn", "JoinGroup", "ConsumerGroupHeartbeat")
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_members_that_share_partitions(proxy: Compared, protocol: str) -> None:
-    compared_work.share_partitions(proxy.bootstrap_servers, protocol)
-    proxy.end()
-    if protocol == "classic":
-        assert_same(proxy, "JoinGroup", "OffsetCommit")
-    else:  # partitions go from member to member at each broker's own pace
-        assert_same(proxy, "ConsumerGroupHeartbeat", "OffsetCommit", moments=frozenset({"assignment"}))
+def test_members_that_share_partitions(proxy: Compared) -> None:
+    compared_work.share_partitions(proxy.bootstrap_servers, "consumer")
+    proxy.end()  # partitions go from member to member at each broker's own pace
+    assert_same(proxy, "ConsumerGroupHeartbeat", "OffsetCommit", moments=frozenset({"assignment"}))
 
 
 def test_members_of_a_share_group_get_the_same_records(proxy: Compared) -> None:
