@@ -22,7 +22,7 @@ from ..turn import Turn
 from .controller import MetadataController
 from .in_sync import InSync
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
 
 
 class Sockets(Protocol):

@@ -19,7 +19,7 @@ from ..turn import Turn
 from .partition import Partition
 from .partitions import Partitions
 
-logger = logging.getLogger("ottla")
+logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
 
 
 class Owner(Protocol):
