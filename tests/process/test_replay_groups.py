@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.protocol import messages as m
 
@@ -20,7 +20,7 @@ from ottla.cli import main
 from ottla.testing import Broker
 
 from ..oracle.kafka import Kafka, program
-from ..support.poll import until
+from ..support.compared_work import take_parcels
 from ..support.share_session import configure
 from ..support.wire import Wire
 
@@ -49,31 +49,6 @@ def filled(servers: str, topic: str, partitions: int) -> None:
         configure(wire, topic, "share.auto.offset.reset", "earliest")
 
 
-def two_members(servers: str) -> None:
-    """Two members of librdkafka take all records: some are given back first, and one is rejected."""
-    filled(servers, "parcels", 2)
-    config = {"bootstrap.servers": servers, "log_level": 2, "group.id": "parcels"}
-    explicit: dict[str, Any] = {**config, "share.acknowledgement.mode": "explicit"}
-    seen: Counter[bytes] = Counter()
-    with ShareConsumer(explicit) as one, ShareConsumer(explicit) as other:
-        for member in (one, other):
-            member.subscribe(["parcels"])
-
-        def is_done() -> bool:
-            for member in (one, other):
-                for message in member.poll(0.1):
-                    seen[message.value()] += 1
-                    number = int(message.value())
-                    kind = AcknowledgeType.REJECT if number == 7 else AcknowledgeType.ACCEPT
-                    if number % 10 == 3 and seen[message.value()] < 3:
-                        kind = AcknowledgeType.RELEASE
-                    member.acknowledge(message, kind)
-                member.commit_sync(60)
-            return len(seen) == RECORDS and all(seen[b"%d" % number] == 3 for number in range(3, RECORDS, 10))
-
-        until(is_done, "all records are taken")
-
-
 def replay(trace: Path, to: str, *options: str) -> dict[str, Any]:
     done = CliRunner().invoke(main, ["replay", "--to", to, *options, "--json", str(trace)])
     found: dict[str, Any] = json.loads(done.stdout)
@@ -94,7 +69,8 @@ def asked(trace: Path) -> Counter[str]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("replay") / "shared.jsonl"
     with traced(path) as broker:
-        two_members(broker.bootstrap_servers)
+        filled(broker.bootstrap_servers, "parcels", 2)
+        take_parcels(broker.bootstrap_servers, RECORDS)
     assert asked(path).keys() >= {"ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"}
     return path
 
