@@ -126,6 +126,7 @@ class Broker:
 
     def _follow_metadata(self) -> None:
         self.high_watermarks.caught_up = self.in_sync.caught_up
+        self.high_watermarks.catch_up = self.replicas.catching_up.go_on
         for follows in (
             self.settings,
             self.replicas,

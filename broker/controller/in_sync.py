@@ -87,12 +87,10 @@ class InSync:
             state = self.metadata.image.partitions.get(key)
             if one.replica_set is None or state is None or not self._serves(state):
                 continue
-            if one.follower.replicated < one.high_watermark:
-                continue
             more = [
                 node
-                for node in one.replica_set.out_of_sync()
-                if not brokers_of[node].fenced and not brokers_of[node].in_controlled_shutdown
+                for node in one.replica_set.joining(one.end_offset, one.follower.replicated, one.high_watermark)
+                if (known := brokers_of.get(node)) is not None and not known.fenced and not known.in_controlled_shutdown
             ]
             if more:
                 wanted[key] = state, (*state.isr, *more)

@@ -22,6 +22,7 @@ class HighWatermarks:
         self.schedule = turn.schedule
         self.flusher = flusher
         self.chance = chance
+        self.catch_up: Callable[[Partition], None] = lambda partition: None  # replicas get what they have not
         self.caught_up: Callable[[Partition], None] = lambda partition: None  # replicas may join those in sync
 
     def appended(self, partition: Partition) -> None:
@@ -39,7 +40,8 @@ class HighWatermarks:
 
     def _in_sync_end(self, partition: Partition, replicas: Replicas, replicated: int) -> int:
         """Returns the offset that all replicas in sync have; with fewer than the topic asks for nothing moves."""
-        if replicated >= partition.high_watermark and next(replicas.out_of_sync(), None) is not None:
+        self.catch_up(partition)
+        if next(replicas.joining(partition.end_offset, replicated, partition.high_watermark), None) is not None:
             self.caught_up(partition)
         if partition.is_under_min_isr:
             return partition.high_watermark

@@ -16,6 +16,7 @@ from ...storage.truncation import truncate
 from .. import bugs
 from ..config.nodes import Nodes
 from ..turn import Turn
+from .catching_up import CatchingUp
 from .partition import Partition
 from .partitions import Partitions
 
@@ -34,21 +35,24 @@ class Owner(Protocol):
 class Leaders:
     """The leaders and the followers of all partitions."""
 
-    def __init__(self, turn: Turn, partitions: Partitions, nodes: Nodes, owner: Owner) -> None:
+    def __init__(self, turn: Turn, partitions: Partitions, nodes: Nodes, owner: Owner, catching_up: CatchingUp) -> None:
         self.turn = turn
         self.partitions = partitions
         self.nodes = nodes
         self.owner = owner
+        self.catching_up = catching_up
 
     def follow(self, partition: Partition, state: PartitionState) -> None:
         """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
+        before = partition.leader
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             return
         if not has_moved:
             return self.turn.moved(partition)
         self.owner.closed(partition)
-        partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
+        if partition.leader != before:
+            partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()
         if partition.has_leader:
             if end < partition.end_offset:
@@ -91,6 +95,7 @@ class Leaders:
         found = [one for one in self.partitions.by_name.values() if node_id in one.replicas]
         for partition in found:
             if partition.replica_set is not None:
-                partition.replica_set.go_on(node_id)
+                partition.replica_set.go_on(node_id, self.turn.schedule.monotonic_ms())
+                self.catching_up.go_on(partition)
                 self.turn.moved(partition)
         return found

@@ -86,10 +86,13 @@ class Partition:
         and the end of the leader's log. `follows`: whether the replicas of a node follow their leaders.
         """
         has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
-        if len(state.replicas) > 1:
+        if len(state.replicas) > 1 or self.replica_set is not None:
             self.replica_set = self.replica_set or Replicas(follows)
-            end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms)
+            lag_ms = self.follower.policy.lag_ms
+            end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms, lag_ms)
             self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
+        if len(state.replicas) == 1:
+            self.replica_set = None
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
         return has_moved, end
 
@@ -261,6 +264,16 @@ class Partition:
                 break
             best = max(best, batch.base_offset if batch.position + batch.size > last else batch.last_offset + 1)
         return best
+
+    def piece(self, offset: int, max_bytes: int) -> tuple[int, int]:
+        """Returns the end of what a follower gets with one fetch from `offset`, and its bytes."""
+        log = self.open_log()
+        found = log.read(max(offset, log.start_offset), max_bytes, None, at_least_one=True)
+        if found is None:
+            return log.end_offset, 0
+        end, size = log.offset_after(found), len(found)
+        found.release()
+        return end, size
 
     def next_batch_end(self) -> int | None:
         """Returns the end of the first batch above the high watermark, to which a step advances it."""

@@ -26,6 +26,7 @@ from ..turn import Turn
 from ..watermark_policies import Policies
 from . import directories
 from .ageing import Ageing
+from .catching_up import CatchingUp
 from .checkpointing import Checkpoints
 from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
@@ -85,7 +86,8 @@ class ReplicaManager:
         self.index_repairs = IndexRepairs(turn, partitions)
         self.checkpoints = Checkpoints(turn, log_directories, partitions)
         self._opener = LogOpener(turn, settings, log_directories)
-        self.leaders = Leaders(turn, partitions, nodes, self)
+        self.catching_up = CatchingUp(turn, settings)
+        self.leaders = Leaders(turn, partitions, nodes, self, self.catching_up)
         self.ready = False
         # the partition directories in each log directory when the broker started
         self._found: dict[str, set[tuple[str, int]]] = {}
@@ -93,7 +95,7 @@ class ReplicaManager:
         self._opens_later = False
         # by path: logs of removed partitions that still have their directories
         self._leaving: dict[str, tuple[Log, LogDirectory]] = {}
-        self._stopped = False
+        self._started = self._stopped = False
         self.clean_stop = False
         self.stop_failure: str | None = None
 
@@ -101,7 +103,7 @@ class ReplicaManager:
 
     def start(self) -> None:
         """Creates the partitions of the metadata, and starts to open their logs."""
-        image = self.partitions.image
+        image, self._started = self.partitions.image, True
         self._found = {
             one.path: set(partition_directories(self.log_directories.files, one)) for one in self.log_directories.online
         }
@@ -286,6 +288,9 @@ class ReplicaManager:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
                 self.leaders.follow(partition, state)
+                yield
+            elif self._started and state is not None and self.nodes.have(state.replicas):  # the first one here
+                self._add(image.topic_names[state.topic_id], state, created=True)
                 yield
         yield from self._configure_what_changed(delta)
         for key in delta.new_partitions:

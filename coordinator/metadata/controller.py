@@ -18,7 +18,7 @@ from ...protocol.structs import Struct
 from ..shard import Packed, Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
-from .elections import Kind, Terms, changed, terms_of
+from .elections import Assignment, Kind, Terms, changed, terms_of
 from .new_partitions import NewPartitions
 from .placement import Chance, Placer
 from .state import (
@@ -150,9 +150,11 @@ class Controller:
         with_node: int | None = None,
         lost: Collection[int] = (),
         kind: Kind = Kind.ONLINE,
+        target: Assignment | None = None,
     ) -> messages.PartitionChangeRecord | None:
         """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this needs;
-        None if nothing changes. `without`: a broker that goes; `with_node`: one that comes; `lost`: as in `elections`.
+        None if nothing changes. `without`: a broker that goes; `with_node`: one that comes; `lost` and `target`: as in
+        `elections`.
         """
 
         def may_lead(node: int) -> bool:
@@ -160,11 +162,13 @@ class Controller:
                 return False
             return (node == with_node or self.is_active(node)) and self._has_directory(partition, node)
 
-        return self._change(partition, isr, may_lead, lost, kind)
+        return self._change(partition, isr, may_lead, lost, kind, target)
 
     def _has_directory(self, partition: Partition, node: int) -> bool:
-        """Whether the log directory of a replica is online."""
+        """Whether the log directory of a replica is online; one that the partition does not have yet has none."""
         directories, known = partition.directories, self.state.brokers[node].log_dirs
+        if node not in partition.replicas:
+            return False
         at = partition.replicas.index(node)
         return at >= len(directories) or not any(directories[at]) or directories[at] in known
 
@@ -175,6 +179,7 @@ class Controller:
         may_lead: Callable[[int], bool],
         lost: Collection[int] = (),
         kind: Kind = Kind.ONLINE,
+        target: Assignment | None = None,
     ) -> messages.PartitionChangeRecord | None:
         value = self.defaults.broker_value
         unclean = bool(value("unclean.leader.election.enable"))
@@ -182,7 +187,22 @@ class Controller:
             may_lead, int(value("min.insync.replicas") or 1), True, Kind.UNCLEAN if unclean else Kind.ONLINE
         )
         found = terms_of(self.state, partition, may_lead, default)
-        return changed(partition, isr, found if kind is Kind.ONLINE else replace(found, kind=kind), lost)
+        return changed(partition, isr, found if kind is Kind.ONLINE else replace(found, kind=kind), lost, target)
+
+    def directory_of(self, partition: Partition, node: int) -> bytes:
+        """Returns the log directory that a replica has, or would get: the log of a partition is in one directory, which
+        has an id for each node.
+        """
+        brokers, known = self.state.brokers, list(zip(partition.replicas, partition.directories, strict=False))
+        own = brokers[node].log_dirs if node in brokers else ()
+        for one, directory in known:
+            if one == node:
+                return directory
+        for one, directory in known:
+            ids = brokers[one].log_dirs if one in brokers else ()
+            if directory in ids and ids.index(directory) < len(own):
+                return own[ids.index(directory)]
+        return own[0] if own else bytes(16)
 
     # placement
 

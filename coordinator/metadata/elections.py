@@ -1,5 +1,5 @@
 """Elections: how the leader, the in-sync replicas and the eligible ones of a partition change when brokers come and go
-(Kafka's PartitionChangeBuilder, KIP-966).
+(Kafka's PartitionChangeBuilder, KIP-966), and how a reassignment ends (KIP-455).
 """
 
 from __future__ import annotations
@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from ...protocol import messages
 from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
 
+T = TypeVar("T")
 ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 
 
@@ -34,6 +36,30 @@ class Terms:
     kind: Kind = Kind.ONLINE
 
 
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The replicas of a partition. While it is reassigned, `adding` are the new ones among them, and `removing` those
+    that leave when all others are in sync. `directories`: of the replicas in their order; none if they are not known.
+    """
+
+    replicas: tuple[int, ...]
+    directories: tuple[bytes, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(partition: Partition) -> Assignment:
+        return Assignment(partition.replicas, partition.directories, partition.adding, partition.removing)
+
+    def completed(self, isr: Collection[int]) -> Assignment:
+        """Returns the assignment after the reassignment, if its last replicas are in sync; else this one."""
+        left = tuple(one for one in self.replicas if one not in self.removing)
+        if not (self.adding or self.removing) or not left or not set(left).issubset(isr):
+            return self
+        kept = [where for one, where in zip(self.replicas, self.directories, strict=False) if one in left]
+        return Assignment(left, tuple(kept))
+
+
 def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int], bool], default: Terms) -> Terms:
     """Returns the terms of a partition: as its topic and the cluster configure them, else those of `default`."""
     name = state.topic_names[partition.topic_id]
@@ -46,33 +72,55 @@ def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int
 
 
 def changed(
-    partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int] = ()
+    partition: Partition,
+    isr: Collection[int],
+    terms: Terms,
+    lost: Collection[int] = (),
+    target: Assignment | None = None,
 ) -> messages.PartitionChangeRecord | None:
     """Returns the change of a partition whose in-sync replicas become `isr`, with the election that this makes
-    necessary; None if nothing changes. `lost`: replicas that may have lost committed records.
+    necessary; None if nothing changes. `lost`: replicas that may have lost committed records; `target`: the replicas
+    that it gets, if they change. A reassignment that can end does.
     """
+    present = Assignment.of(partition)
+    begun = target or present
+    assigned = begun.completed(isr)
+    if assigned is not begun:
+        isr = tuple(one for one in isr if one in assigned.replicas)
     elr, last_known = partition.elr, partition.last_known_elr
     if terms.has_elr:
         elr = _eligible(partition, isr, terms, lost)
     elif not isr:
         isr = partition.isr
-    leader, is_clean = _elected(partition, isr, elr, terms)
+    leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
     if leader not in (partition.leader, NO_LEADER) and leader not in isr:
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
     if terms.has_elr and not isr and partition.isr:
         last_known = (partition.leader,)  # who is chosen when no eligible replica comes back
     elif terms.has_elr and leader != NO_LEADER:
         last_known = ()
+    # the leader's epoch tells clients that a replica has gone, even if the leader stays
+    has_epoch = leader != partition.leader or not set(partition.replicas).issubset(assigned.replicas)
     record = messages.PartitionChangeRecord(
         partition_id=partition.index,
         topic_id=partition.topic_id,
-        isr=list(isr) if tuple(isr) != partition.isr else None,
-        leader=leader if leader != partition.leader else NO_LEADER_CHANGE,
-        eligible_leader_replicas=list(elr) if elr != partition.elr else None,
-        last_known_elr=list(last_known) if last_known != partition.last_known_elr else None,
+        isr=_if_new(tuple(isr), partition.isr),
+        leader=leader if has_epoch else NO_LEADER_CHANGE,
+        eligible_leader_replicas=_if_new(elr, partition.elr),
+        last_known_elr=_if_new(last_known, partition.last_known_elr),
+        replicas=_if_new(assigned.replicas, present.replicas),
+        directories=_if_new(assigned.directories, present.directories),
+        adding_replicas=_if_new(assigned.adding, present.adding),
+        removing_replicas=_if_new(assigned.removing, present.removing),
     )
-    said = (record.isr, record.eligible_leader_replicas, record.last_known_elr)
-    return None if said == (None, None, None) and record.leader == NO_LEADER_CHANGE else record
+    said = (record.isr, record.eligible_leader_replicas, record.last_known_elr, record.replicas, record.directories)
+    more = (record.adding_replicas, record.removing_replicas)
+    return None if not has_epoch and all(one is None for one in (*said, *more)) else record
+
+
+def _if_new(value: tuple[T, ...], before: tuple[T, ...]) -> list[T] | None:
+    """Returns the value of a field that changes; None if it stays."""
+    return list(value) if value != before else None
 
 
 def _eligible(partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int]) -> tuple[int, ...]:
@@ -83,9 +131,11 @@ def _eligible(partition: Partition, isr: Collection[int], terms: Terms, lost: Co
     return tuple(one for one in sorted(left) if one not in isr and one not in lost)
 
 
-def _elected(partition: Partition, isr: Collection[int], elr: Collection[int], terms: Terms) -> tuple[int, bool]:
-    """Returns the leader, and whether it has all committed records."""
-    replicas, may_lead = partition.replicas, terms.may_lead
+def _elected(
+    partition: Partition, replicas: tuple[int, ...], isr: Collection[int], elr: Collection[int], terms: Terms
+) -> tuple[int, bool]:
+    """Returns the leader among these replicas, and whether it has all committed records."""
+    may_lead = terms.may_lead
     clean = isr if isr or not terms.has_elr else elr
     fit = [one for one in replicas if one in clean and may_lead(one)]
     if terms.kind is Kind.PREFERRED and replicas[0] in fit:

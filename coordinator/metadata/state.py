@@ -43,6 +43,12 @@ class Partition:
     directories: tuple[bytes, ...]
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()  # while the partition is reassigned: those of its replicas that are new
+    removing: tuple[int, ...] = ()  # and those that leave it at the end
+
+    @property
+    def is_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 class NewPartitions(Protocol):
@@ -99,6 +105,7 @@ class MetadataState:
         )  # names that may collide, by the name with "_" for each "."
         self.partitions: Table[tuple[bytes, int], Partition] = make_dict()  # by topic id and index
         self.partition_counts: Table[bytes, int] = make_dict()  # by topic id
+        self.reassigned: Table[tuple[bytes, int], None] = make_dict()  # the partitions whose reassignment goes on
         self.configs: Table[tuple[int, str], dict[str, str]] = make_dict()  # values by key, by resource type and name
         self.brokers: Table[int, Broker] = make_dict()  # by id
         self.features: Table[str, int] = make_dict()  # levels
@@ -164,14 +171,16 @@ class MetadataState:
             names.pop(name, None)
             _put_or_remove(self.folded_names, folded, names)
         for index in range(self.partition_counts.pop(r.topic_id, 0)):
-            self.partitions.pop((r.topic_id, index), None)
+            gone = self.partitions.pop((r.topic_id, index), None)
+            if gone is not None and gone.is_reassigned:
+                self.reassigned.pop((r.topic_id, index), None)
         self.configs.pop((TOPIC, name), None)
 
     def replay_partition(self, r: messages.PartitionRecord) -> None:
         key = (r.topic_id, r.partition_id)
         if key not in self.partitions:
             self.partition_counts[r.topic_id] = max(self.partition_counts.get(r.topic_id, 0), r.partition_id + 1)
-        self.partitions[key] = Partition(
+        made = self.partitions[key] = Partition(
             r.topic_id,
             r.partition_id,
             tuple(r.replicas),
@@ -182,7 +191,11 @@ class MetadataState:
             tuple(r.directories),
             tuple(r.eligible_leader_replicas or ()),
             tuple(r.last_known_elr or ()),
+            tuple(r.adding_replicas),
+            tuple(r.removing_replicas),
         )
+        if made.is_reassigned:
+            self.reassigned[key] = None
 
     def replay_new_partitions(self, new: NewPartitions) -> None:
         topic_id, last = new.partitions[-1].topic_id, new.partitions[-1].index
@@ -207,9 +220,17 @@ class MetadataState:
             changes["elr"] = tuple(r.eligible_leader_replicas)
         if r.last_known_elr is not None:
             changes["last_known_elr"] = tuple(r.last_known_elr)
+        if r.adding_replicas is not None:
+            changes["adding"] = tuple(r.adding_replicas)
+        if r.removing_replicas is not None:
+            changes["removing"] = tuple(r.removing_replicas)
         if r.leader != NO_LEADER_CHANGE:
             changes |= {"leader": r.leader, "leader_epoch": before.leader_epoch + 1}
-        self.partitions[r.topic_id, r.partition_id] = replace(before, **changes)
+        made = self.partitions[r.topic_id, r.partition_id] = replace(before, **changes)
+        if made.is_reassigned:
+            self.reassigned[r.topic_id, r.partition_id] = None
+        elif before.is_reassigned:
+            self.reassigned.pop((r.topic_id, r.partition_id), None)
 
     def replay_config(self, r: messages.ConfigRecord) -> None:
         key = (r.resource_type, r.resource_name)
@@ -348,6 +369,8 @@ def partition_record(p: Partition) -> messages.PartitionRecord:
         directories=list(p.directories),
         eligible_leader_replicas=list(p.elr) or None,
         last_known_elr=list(p.last_known_elr) or None,
+        adding_replicas=list(p.adding),
+        removing_replicas=list(p.removing),
     )
 
 

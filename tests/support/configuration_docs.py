@@ -48,7 +48,6 @@ A group without a value of its own has the broker's: `group.consumer.session.tim
 `consumer.session.timeout.ms`. `kafka-configs --entity-type groups` and AdminClient set values.
 """
 WITHOUT_EFFECT = {
-    "*.replication.throttled.replicas": "all replicas of a partition share one log",
     "local.retention.*": "ottla has no tiered storage",
     "remote.*": "ottla has no tiered storage",
     "streams.num.warmup.replicas": "tasks of streams groups do not warm up yet, as in Kafka 4.4",
