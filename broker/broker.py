@@ -92,7 +92,7 @@ class Broker:
             turn, settings, self.partitions, self.high_watermarks, self.replicas.reopen, self.limits
         )
         services = Services(turn, settings, self.partitions, self.appender, self.metadata, {}, self.limits)
-        self.groups = GroupCoordinators(services, new_id)
+        self.groups = GroupCoordinators(services, new_id, self.chance)
         self.share_states = ShareCoordinators(services)
         self.producer_ids = ProducerIds(turn, self.metadata, config.node_id)
         self.transactions = TransactionCoordinators(services, self.producer_ids, self.groups)
@@ -216,6 +216,7 @@ class Broker:
         self.replicas.start()
         self.node_lives.start()
         self.in_sync.start()
+        self.groups.start()
         self.turn.settle()
 
     def stop(self) -> str | None:

@@ -162,6 +162,14 @@ CLIENT_SERIES = Limit(
     "a new series is not kept",
     "also 5,000 of one client",
 )
+TOPOLOGY_DESCRIPTION_BYTES_MAX = 64 << 20
+TOPOLOGY_DESCRIPTIONS = Limit(
+    "topology-descriptions",
+    "bytes of the descriptions of streams groups' topologies",
+    (),
+    "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED; the group's members are asked again later",
+    "64 MiB; 1 MiB of one, which is not asked for again",
+)
 WRONG_SECRETS = Limit(
     "wrong-secrets",
     "wrong secrets for `/oauth/token` from one address for one client in a minute",
@@ -193,6 +201,7 @@ LIMITS = (
     WAITING_EXCHANGES,
     CLIENT_INSTANCES,
     CLIENT_SERIES,
+    TOPOLOGY_DESCRIPTIONS,
     WRONG_SECRETS,
 )
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...coordinator.group import routes
@@ -20,7 +21,7 @@ from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol.errors import Errors
 from ..error_places import COORDINATOR, Place, codes
-from ..later import Later, after
+from ..later import Later, after, drive
 from ..net.context import Context
 from ..security.authorization import Check
 from ._groups import client_of, note_full
@@ -72,7 +73,27 @@ def handle(
         note_full(context, request.group_id, response.error_code)
         return _reply(context, response)
 
-    return after(groups.exchange(request.group_id, "classic-group-join", join), answered)
+    def joined() -> Later[messages.JoinGroupResponse]:
+        return after(groups.exchange(request.group_id, "classic-group-join", join), answered)
+
+    if groups.descriptions is not None and groups.descriptions.precedes(groups, request.group_id):
+        return drive(_join_after(context, request, joined))
+    return joined()
+
+
+async def _join_after(
+    context: Context,
+    request: messages.JoinGroupRequest,
+    join: Callable[[], Later[messages.JoinGroupResponse]],
+) -> messages.JoinGroupResponse:
+    """Joins after the description of the empty streams group is deleted whose place the group takes."""
+    groups = context.broker.groups
+    assert groups.descriptions is not None
+    if not await groups.descriptions.delete_before(groups, request.group_id):
+        return _reply(context, _error(Errors.REBALANCE_IN_PROGRESS, request.member_id))
+    joined = join()
+    groups.descriptions.note_deleted(groups, request.group_id)
+    return await joined
 
 
 def _error(code: int, member_id: str) -> messages.JoinGroupResponse:

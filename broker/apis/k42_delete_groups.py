@@ -68,7 +68,9 @@ async def _delete(
     index: int,
     ids: list[str],
 ) -> list[messages.DeleteGroupsResponse.DeletableGroupResult]:
-    """Deletes groups of one shard; deletes the state of share groups at the share coordinator first."""
+    """Deletes groups of one shard; deletes first the state of share groups at the share coordinator, and descriptions
+    of streams groups' topologies.
+    """
     groups, left = context.broker.groups, dict.fromkeys(ids)
     r = messages.DeleteGroupsResponse
     results: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
@@ -85,6 +87,8 @@ async def _delete(
             if errors:
                 results.append(r.DeletableGroupResult(group_id=group_id, error_code=errors[0].code))
                 del left[group_id]
+        if left and groups.descriptions is not None:
+            await groups.descriptions.delete(groups, index, list(left))
         if left:
             deleted = await groups.write_at(
                 index, "delete-groups", lambda shard: deletion.delete_groups(shard, list(left))

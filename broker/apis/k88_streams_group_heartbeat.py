@@ -43,6 +43,7 @@ CREATES_ANY = Check(Operation.CREATE, ResourceType.CLUSTER, refusal=Refusal.IN_H
 CREATES = Check(Operation.CREATE, ResourceType.TOPIC, "internal topics of the topology", Refusal.IN_HANDLER)
 AUTHORIZATION = (GROUPS, TOPICS, CREATES_ANY, CREATES)
 SHOWN_FAILURES = 3
+ASKED_SINCE = 1  # a description of the topology
 ERRORS = (
     Place(
         "the whole",
@@ -82,6 +83,8 @@ def handle(
         found = later.get()
         if found.missing:
             _create(context, request.group_id, found.response, found.missing)
+        if broker.groups.descriptions is not None and request.member_epoch >= 0 and context.version >= ASKED_SINCE:
+            broker.groups.descriptions.ask(broker.groups, request.group_id, found.response)
         return found.response
 
     return after(broker.groups.write(request.group_id, "streams-group-heartbeat", beat), answered)

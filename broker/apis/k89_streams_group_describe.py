@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from ...coordinator.group.streams import description
+from ...coordinator.group.streams import description, stored_descriptions
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -22,7 +23,7 @@ TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.topology", Refusa
 AUTHORIZATION = (GROUPS, TOPICS)
 ERRORS = OF_EACH_GROUP
 HIDDEN = "The described group uses topics that the client is not authorized to describe."
-NOT_STORED = 1  # of a description of the topology
+NOT_STORED, STORED = 1, 3  # a description of the topology
 
 
 async def handle(
@@ -45,14 +46,24 @@ def _describe(context: Context, group_id: str, is_wanted: bool) -> description.D
         found, members = context.broker.groups.read(
             group_id, lambda shard, as_of: description.describe(shard, group_id, as_of)
         )
-        if is_wanted:
-            found.topology_description_status = NOT_STORED
         if not may_describe_all(context, TOPICS, _topics(found)):
             raise ApiError(TOPICS.code, HIDDEN)
+        if is_wanted:
+            _add_description(context, found)
         return found, members
     except ApiError as error:
         g = messages.StreamsGroupDescribeResponse.DescribedGroup
         return error.put_into(g(group_id=group_id), with_default=False), iter(())
+
+
+def _add_description(context: Context, group: messages.StreamsGroupDescribeResponse.DescribedGroup) -> None:
+    """Adds the description of the group's topology if one is stored, and says whether."""
+    groups, description = context.broker.groups, None
+    if groups.descriptions is not None and group.topology is not None:
+        stored_epoch = groups.read(group.group_id, partial(stored_descriptions.stored_epoch, group_id=group.group_id))
+        description = groups.descriptions.of_group(group.group_id, group.topology.epoch, stored_epoch)
+    group.topology_description = description
+    group.topology_description_status = NOT_STORED if description is None else STORED
 
 
 def _topics(group: messages.StreamsGroupDescribeResponse.DescribedGroup) -> Iterator[str]:

@@ -32,6 +32,7 @@ _PACKAGE = "org.apache.kafka.server.share"
 _ASSIGNOR = "org.apache.kafka.coordinator.group"
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+IN_MEMORY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 NO_CLASSES = "ottla cannot load Java classes; remove the key"
 CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
     "authorizer.class.name": (
@@ -45,7 +46,10 @@ CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
     "alter.config.policy.class.name": (frozenset((None,)), NO_CLASSES),
     "create.topic.policy.class.name": (frozenset((None,)), NO_CLASSES),
     "client.quota.callback.class": (frozenset((None,)), NO_CLASSES),
-    "group.streams.topology.description.plugin.class": (frozenset((None,)), NO_CLASSES),
+    "group.streams.topology.description.plugin.class": (
+        frozenset((None, IN_MEMORY_PLUGIN)),
+        f"ottla cannot load Java classes; it has Kafka's {IN_MEMORY_PLUGIN}",
+    ),
     "group.share.persister.class.name": (
         frozenset(f"{_PACKAGE}.persister.{name}" for name in ("DefaultStatePersister", "NoOpStatePersister")),
         "Unknown persister specified; DefaultStatePersister and NoOpStatePersister of Kafka are known",

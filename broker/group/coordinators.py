@@ -27,16 +27,21 @@ from .streams_topics import StreamsTopics
 from .topic_image import CommittedTopics
 
 if TYPE_CHECKING:
+    from random import Random
+
     from ...coordinator.group.assignors.registry import Assignors
     from ...coordinator.group.shard import GroupShard
     from ...coordinator.transaction.shard import Producer
+    from ..limits import Limits
     from .chronicle import Chronicle
+    from .topology_descriptions import TopologyDescriptions
 
 R = TypeVar("R")
 T = TypeVar("T")
 TOPIC_NAME = "__consumer_offsets"
 STEP_NS = 2_000_000  # how long assignments are computed before other requests get a turn
 ASSIGNORS = "group.consumer.assignors"
+DESCRIPTIONS = "group.streams.topology.description.plugin.class"
 
 
 class GroupCoordinators(ShardHosts["GroupShard"]):
@@ -48,7 +53,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
     partitions_key = "offsets.topic.num.partitions"
     replication_key = "offsets.topic.replication.factor"
 
-    def __init__(self, services: Services, new_id: Callable[[], bytes]) -> None:
+    def __init__(self, services: Services, new_id: Callable[[], bytes], chance: Random) -> None:
         super().__init__(services)
         self.new_id = new_id
         self.image = CommittedTopics(self.metadata_image, services.metadata)
@@ -58,6 +63,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         self._rates = Rates(self._uptime_ms())
         self.streams_topics = StreamsTopics(services.metadata, self.monotonic_ms)
         self.chronicle = self._chronicle()
+        self.descriptions = self._descriptions(services.limits, chance)
 
     def _chronicle(self) -> Chronicle | None:
         """The timelines of groups; None without the lab."""
@@ -67,6 +73,23 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         from .chronicle import Chronicle
 
         return Chronicle(self, events_max)
+
+    def _descriptions(self, limits: Limits, chance: Random) -> TopologyDescriptions | None:
+        """The descriptions of topologies of streams groups; None without the plug-in that keeps them."""
+        if self.settings.config[DESCRIPTIONS] is None:
+            return None
+        from .topology_descriptions import TopologyDescriptions
+
+        return TopologyDescriptions(self.turn, chance, limits, self.counts)
+
+    def start(self) -> None:
+        """Begins the rounds in which descriptions of unused topologies are deleted."""
+        descriptions = self.descriptions
+        if descriptions is not None:
+            self.turn.every(
+                lambda: self.settings.config["offsets.retention.check.interval.ms"],
+                lambda: self.turn.background(descriptions.clean(self)),
+            )
 
     @property
     def assignors(self) -> Assignors:

@@ -1,9 +1,8 @@
 """The metrics of the group coordinator with Kafka 4.4's names (`group-coordinator-metrics`, `GroupMetadataManager`).
 
 Kafka's threads and queues have no counterpart (`thread-idle-ratio`, `event-queue-size`, `event-queue-time-ms`,
-`background-*`, `batch-buffer-cache-*`): there is one loop, whose delay is `ottla_loop_lag_seconds_max`. Nor have
-descriptions of topologies (`streams-group-topology-description-*`), which only a plug-in stores. Times cover the whole
-run; Kafka's cover the last minute.
+`background-*`, `batch-buffer-cache-*`): there is one loop, whose delay is `ottla_loop_lag_seconds_max`. Times cover the
+whole run; Kafka's cover the last minute.
 """
 
 from __future__ import annotations
@@ -42,6 +41,35 @@ COUNTS = {
     "consumer_group_rebalance": ("consumer_rebalances", "Rebalances of consumer groups."),
     "share_group_rebalance": ("share_rebalances", "Rebalances of share groups."),
     "streams_group_rebalance": ("streams_rebalances", "Rebalances of streams groups."),
+    "streams_group_topology_description_cleanup_cycle": (
+        "description_cleanups",
+        "Rounds in which descriptions of unused topologies were deleted.",
+    ),
+    "streams_group_topology_description_cleanup_eligible": (
+        "description_cleanup_groups",
+        "Groups whose descriptions such rounds have found unused.",
+    ),
+    "streams_group_topology_description_delete_success": (
+        "descriptions_deleted",
+        "Deleted descriptions of topologies.",
+    ),
+    "streams_group_topology_description_delete_error": (
+        "description_delete_errors",
+        "Descriptions of topologies that could not be deleted.",
+    ),
+    "streams_group_topology_description_get_success": (
+        "descriptions_got",
+        "Descriptions of topologies that were looked up.",
+    ),
+    "streams_group_topology_description_get_error": (
+        "description_get_errors",
+        "Descriptions of topologies that could not be looked up.",
+    ),
+    "streams_group_topology_description_set_success": ("descriptions_set", "Stored descriptions of topologies."),
+    "streams_group_topology_description_set_error": (
+        "description_set_errors",
+        "Descriptions of topologies that were refused.",
+    ),
 }
 
 

@@ -56,6 +56,8 @@ def _in_use(server: Served) -> Iterator[tuple[Limit, int, int]]:
     slots: int = config["max.incremental.fetch.session.cache.slots"]
     yield limits.FETCH_SESSIONS, 0 if fetching is None else len(fetching.sessions), slots
     yield limits.CLIENT_INSTANCES, len(broker.client_metrics.clients), INSTANCES_MAX
+    if broker.groups.descriptions is not None:
+        yield limits.TOPOLOGY_DESCRIPTIONS, broker.groups.descriptions.bytes, limits.TOPOLOGY_DESCRIPTION_BYTES_MAX
     if broker.pushed_metrics is not None:
         yield limits.CLIENT_SERIES, broker.pushed_metrics.series, broker.pushed_metrics.series_max
     sharing = broker.share_partitions.sessions

@@ -37,7 +37,7 @@ def expire(shard: ShardState) -> Result:
         has_none_left = group.may_expire and expired(shard, group, records)
         if len(records) > before:
             shard.tell(group, "offsets-expired")
-        if has_none_left and group.is_empty:
+        if has_none_left and group.is_empty and not group.is_kept(shard.env.config):
             records += shard.end_group(group)
     by_group = shard.offsets.by_group
     for group_id in [g for g, found in by_group.items() if not len(found) and g not in shard.groups]:

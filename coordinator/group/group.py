@@ -6,6 +6,7 @@ is in the tables of `routes`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from ..format import CoordinatorRecord
@@ -27,6 +28,11 @@ class Group(Protocol):
     @property
     def is_empty(self) -> bool:
         """Whether the group has no members."""
+
+    def is_kept(self, config: Callable[[str], object]) -> bool:
+        """Whether something of the group is stored elsewhere, so that it may not expire yet. `config`: returns the
+        value of a broker key.
+        """
 
     def state_name(self, as_of: int | None = None) -> str:
         """The state in ListGroups, as of a committed offset or now."""

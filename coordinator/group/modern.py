@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -45,6 +45,9 @@ class ModernGroup(Journaled, Generic[M, T]):
     @property
     def epoch(self) -> int:
         return int(self._scalars.get("epoch", FIRST_EPOCH))
+
+    def is_kept(self, config: Callable[[str], object]) -> bool:
+        return False
 
     @property
     def metadata_hash(self) -> int:
@@ -113,9 +116,9 @@ class ModernGroup(Journaled, Generic[M, T]):
 
     # members
 
-    def member(self, member_id: str) -> M:
+    def member(self, member_id: str, as_of: int | None = None) -> M:
         """Raises ApiError(UNKNOWN_MEMBER_ID)."""
-        found: M | None = self.members.get(member_id)
+        found: M | None = self.members.get(member_id, None, as_of)
         if found is None:
             raise ApiError(Errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
         return found

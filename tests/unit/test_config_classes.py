@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from ottla.broker.config import sources
-from ottla.broker.config.checks import DEFAULT_ONLY
+from ottla.broker.config.checks import CLASSES, DEFAULT_ONLY
 from ottla.broker.config.config import Config, ConfigError
 from ottla.broker.config.effects import REQUIRED, without_effect
 from ottla.protocol.config_def import ConfigInvalid, ConfigKey, keys
@@ -75,4 +75,12 @@ def test_a_key_that_kafka_requires_does_not_warn(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", DEFAULT_ONLY)
 def test_a_key_that_can_only_have_its_default_is_refused_with_another(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
+        configured(name, "org.example.Plug")
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_key_takes_kafkas_classes_and_no_other(name: str) -> None:
+    for known in filter(None, CLASSES[name][0]):
+        assert configured(name, known)[name] == known
+    with pytest.raises(ConfigError, match=f"Invalid value org.example.Plug for configuration {name}: "):
         configured(name, "org.example.Plug")

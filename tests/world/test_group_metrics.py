@@ -15,13 +15,12 @@ from ..support.group_world import beat, commit, policy, stable, world
 from ..support.stories.streams import R, joining, part
 from ..support.world import World
 
-# Kafka's threads with their queues and buffers, and the plug-in that stores descriptions of topologies
+# Kafka's threads with their queues and buffers
 WITHOUT_COUNTERPART = (
     "background-",
     "batch-buffer-cache-",
     "event-queue-",
     "thread-idle-ratio-",
-    "streams-group-topology-description-",
 )
 
 

@@ -8,7 +8,7 @@ completed rebalance. When an append fails, the journal takes back what its batch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
@@ -90,6 +90,9 @@ class ClassicGroup(Journaled):
     @property
     def is_empty(self) -> bool:
         return self.state is State.EMPTY
+
+    def is_kept(self, config: Callable[[str], object]) -> bool:
+        return False
 
     @property
     def is_simple(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 from ....protocol import messages
@@ -19,6 +19,7 @@ from .topology import Topology
 
 NOT_READY = "NotReady"
 NO_TOPOLOGY = -1  # instead of the epoch of a topology
+DESCRIPTIONS = "group.streams.topology.description.plugin.class"
 COMMIT_WITH_EPOCHS_SINCE = 9  # OffsetCommit
 NOBODY: frozenset[str] = frozenset()
 
@@ -82,14 +83,21 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._topologies[""] = topology
 
     @property
+    def topology_epoch(self) -> int:
+        return NO_TOPOLOGY if self.topology is None else self.topology.epoch
+
+    @property
     def validated_epoch(self) -> int:
         """The epoch of the topology that fits the topics."""
         return int(self._scalars.get("validated", NO_TOPOLOGY))
 
     @property
     def description_epochs(self) -> tuple[int, int]:
-        """The epochs of the topologies whose description was stored, and could not be."""
-        return self._scalars.get("described", NO_TOPOLOGY), self._scalars.get("undescribed", NO_TOPOLOGY)
+        """The epochs of the topologies whose description was stored, and was refused (`stored_descriptions`)."""
+        return self.described_epoch(), self._scalars.get("undescribed", NO_TOPOLOGY)
+
+    def described_epoch(self, as_of: int | None = None) -> int:
+        return int(self._scalars.get("described", NO_TOPOLOGY, as_of))
 
     @property
     def assignment_configs(self) -> Mapping[str, str]:
@@ -170,6 +178,10 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 places[task] = places.get(task, NOBODY) | {process}
 
     # state
+
+    def is_kept(self, config: Callable[[str], object]) -> bool:
+        """The description of the topology is deleted first."""
+        return config(DESCRIPTIONS) is not None and self.described_epoch() != NO_TOPOLOGY
 
     def state_name(self, as_of: int | None = None) -> str:
         """Derived from members and epochs, and never stored. A group that does not exist is called Dead."""

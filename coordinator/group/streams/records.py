@@ -41,11 +41,16 @@ def metadata_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
 
 
 def group_record(
-    group: StreamsGroup, epoch: int, hash_of_metadata: int, validated_epoch: int, configs: Mapping[str, str]
+    group: StreamsGroup,
+    epoch: int,
+    hash_of_metadata: int,
+    validated_epoch: int,
+    configs: Mapping[str, str],
+    of_descriptions: tuple[int, int] | None = None,
 ) -> CoordinatorRecord:
-    """The record of the group's epochs."""
+    """The record of the group's epochs. `of_descriptions`: other `description_epochs` than the group's."""
     v = messages.StreamsGroupMetadataValue
-    described, undescribed = group.description_epochs
+    described, undescribed = group.description_epochs if of_descriptions is None else of_descriptions
     return messages.StreamsGroupMetadataKey(group_id=group.id), v(
         epoch=epoch,
         metadata_hash=hash_of_metadata,
