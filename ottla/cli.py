@@ -41,6 +41,8 @@ class Commands(LazyGroup):
         "reset-offsets": "group_commands:reset_offsets",
         "delete-offsets": "group_commands:delete_offsets",
         "compare": "compare_command:compare",
+        "handover": "handover_commands:handover",
+        "takeover": "handover_commands:takeover",
         "node": "node_commands:node",
         "ui": "ui_command:ui",
         "verdict": "verdict_command:verdict",
