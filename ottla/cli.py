@@ -44,6 +44,8 @@ class Commands(LazyGroup):
         "handover": "handover_commands:handover",
         "takeover": "handover_commands:takeover",
         "node": "node_commands:node",
+        "partition": "partition_commands:partition",
+        "cluster": "partition_commands:cluster",
         "ui": "ui_command:ui",
         "verdict": "verdict_command:verdict",
         **{name: f"lab_commands:{name}" for name in CONTROL},

@@ -110,9 +110,13 @@ def faults(config: Config) -> Iterator[Fault]:
     except ValueError as error:
         yield "ottla.lab.clock", f"ottla.lab.clock: {error}"
     try:
-        Policies().configure(config["ottla.high.watermark"])
+        Policies().configure(config["ottla.high.watermark"], [])
     except ValueError as error:
         yield "ottla.high.watermark", f"ottla.high.watermark: {error}"
+    try:
+        Policies().configure_in_sync(config["ottla.isr.size"])
+    except ValueError as error:
+        yield "ottla.isr.size", f"ottla.isr.size: {error}"
 
 
 def _nodes(config: Config) -> Iterator[Fault]:

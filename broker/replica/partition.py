@@ -21,10 +21,11 @@ from ...storage.log import Appended, Log
 from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
-from ..watermark_policies import IMMEDIATE, Policy
-from .followers import Replicas
+from ..watermark_policies import IMMEDIATE
+from .followers import Follower, Replicas
 
 READ_COMMITTED = 1
+MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
 
 
 class Waiter(Protocol):
@@ -35,18 +36,6 @@ class Waiter(Protocol):
 
     def disturbed(self, partition: Partition) -> None:
         """The partition was removed or moved, or its log was truncated: waiting requests must read it again."""
-
-
-class Follower:
-    """The state of a partition's policy: appends on their way to the simulated followers."""
-
-    __slots__ = ("behind_since_ms", "policy", "replicated", "waiting")
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.replicated = 0  # the followers have everything below it, whatever the policy says
-        self.behind_since_ms: int | None = None
-        self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
 
 
 def _distance(before: tuple[Segment, int] | None, after: tuple[Segment, int]) -> int:
@@ -73,6 +62,7 @@ class Partition:
         self.lso_position: tuple[int, tuple[Segment, int]] | None = None
         self.follower = Follower(IMMEDIATE)
         self.isr_size = self.replica_count = 1
+        self.isr_by_hand: int | None = None  # as many replicas are said to be in sync, whatever the metadata says
         self.min_insync_replicas = 1
         self.flushing = False
         self.parked: deque[tuple[int, Later[None]]] = deque()
@@ -86,12 +76,14 @@ class Partition:
         and the end of the leader's log. `follows`: whether the replicas of a node follow their leaders.
         """
         has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
-        if len(state.replicas) > 1 or self.replica_set is not None:
+        if len(state.replicas) > 1 or self.replica_set is not None or self.isr_by_hand is not None:
             self.replica_set = self.replica_set or Replicas(follows)
             lag_ms = self.follower.policy.lag_ms
             end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms, lag_ms)
             self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
-        if len(state.replicas) == 1:
+        if self.isr_by_hand is not None:
+            self.isr_size, self.replica_count = self.isr_by_hand, MANY
+        elif len(state.replicas) == 1:
             self.replica_set = None
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
         return has_moved, end
@@ -251,9 +243,9 @@ class Partition:
         """Forgets cached positions, because the files of the log changed."""
         self.hw_position = self.lso_position = None
 
-    def offset_before_last_bytes(self, count: int) -> int:
-        """Returns the largest batch boundary with at least `count` bytes of log after it, or what is replicated."""
-        active, best = self.open_log().active, self.follower.replicated
+    def offset_before_last_bytes(self, count: int, best: int) -> int:
+        """Returns the largest batch boundary with at least `count` bytes of log after it, or `best` if that is more."""
+        active = self.open_log().active
         last = active.size - count
         try:
             start = active.batch_before(last)

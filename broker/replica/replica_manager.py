@@ -34,7 +34,7 @@ from .flusher import Flusher
 from .index_repairs import IndexRepairs
 from .leaders import Leaders
 from .log_opener import NOT_PERMITTED, LogOpener
-from .partition import Partition
+from .partition import MANY, Partition
 from .partitions import Partitions
 from .removal import Removal
 from .strays import partition_directories, set_aside_strays
@@ -288,6 +288,8 @@ class ReplicaManager:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
                 self.leaders.follow(partition, state)
+                if self.policies.by_follower:
+                    self._configure_followers(partition)
                 yield
             elif self._started and state is not None and self.nodes.have(state.replicas):  # the first one here
                 self._add(image.topic_names[state.topic_id], state, created=True)
@@ -365,14 +367,32 @@ class ReplicaManager:
         if partition.log is not None:
             partition.log.settings = settings
         partition.min_insync_replicas = self.settings.of_topic(partition.topic)["min.insync.replicas"]
-        policy = self.policies.of(partition.topic, partition.index, is_internal(partition.topic))
-        follower = partition.follower
+        self._configure_followers(partition)
+
+    def _configure_followers(self, partition: Partition) -> None:
+        place = partition.topic, partition.index, is_internal(partition.topic)
+        policies, follower, now_ms = self.policies, partition.follower, self.schedule.monotonic_ms()
+        policy = policies.of(*place)
         if policy != follower.policy:
             follower.policy = policy
             follower.replicated = max(follower.replicated, partition.high_watermark)
             follower.waiting.clear()
             if policy.kind == "lag" and partition.end_offset > partition.high_watermark:
-                follower.waiting.append((partition.end_offset, self.schedule.monotonic_ms() + policy.lag_ms))
+                follower.waiting.append((partition.end_offset, now_ms + policy.lag_ms))
+        by_hand = policies.in_sync_of(*place)
+        if by_hand != partition.isr_by_hand:
+            partition.isr_by_hand = by_hand
+            state = self.partitions.image.partitions.get((partition.topic_id, partition.index))
+            if state is not None and state.leader_epoch == partition.leader_epoch:
+                partition.follow(state, self.nodes.follows, now_ms)
+            if by_hand is None and partition.replica_count == MANY:
+                partition.isr_size = partition.replica_count = 1
+                partition.replica_set = None
+        if partition.replica_set is not None:
+            end, replicated = partition.end_offset, min(partition.end_offset, follower.replicated)
+            for node in partition.replicas:
+                own = policies.of_follower(*place, node)
+                partition.replica_set.set_policy(node, own, end, replicated, now_ms)
 
     def go_offline(self, directory: LogDirectory) -> None:
         """Takes the partitions of a log directory that has failed offline; whoever uses them learns of it in steps."""
