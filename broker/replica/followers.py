@@ -58,7 +58,7 @@ class Behind(NamedTuple):
 
 
 class Replica:
-    """A replica: it is as far as the others that follow, or has stopped, or catches up. `own`: its own policy, or None."""
+    """A replica: it is as far as others that follow, or has stopped, or catches up. `own`: its own policy, or None."""
 
     __slots__ = ("behind", "own", "stopped_at")
 
@@ -99,10 +99,10 @@ class Replicas:
         kept = {node: self._by_node.get(node) or self._new(node, state, end, now_ms, lag_ms) for node in state.replicas}
         before = self.leader
         self._by_node, self.isr, self.leader = kept, state.isr, state.leader
-        for node, one in kept.items():
+        for at, one in kept.items():
             if one.stopped_at is not None and one.stopped_at.end > new_end:
                 one.stopped_at = Stopped(new_end, one.stopped_at.caught_up_ms)
-            if one.own is not None and node == before != self.leader:
+            if one.own is not None and at == before != self.leader:
                 one.own.begin(one.own.policy, new_end, new_end, now_ms)
             elif one.own is not None and elected is not None:
                 one.own.begin(one.own.policy, min(one.own.replicated, new_end), new_end, now_ms)

@@ -18,7 +18,6 @@ from ...storage.layout import DIRECTORY_DELETED, partition_directory, retired_di
 from ...storage.log import Log
 from .. import bugs
 from ..config.nodes import Nodes
-from ..internal_topics import is_internal
 from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import in_steps
@@ -31,10 +30,11 @@ from .checkpointing import Checkpoints
 from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
 from .flusher import Flusher
+from .following import Following
 from .index_repairs import IndexRepairs
 from .leaders import Leaders
 from .log_opener import NOT_PERMITTED, LogOpener
-from .partition import MANY, Partition
+from .partition import Partition
 from .partitions import Partitions
 from .removal import Removal
 from .strays import partition_directories, set_aside_strays
@@ -77,6 +77,7 @@ class ReplicaManager:
         self.partitions = partitions
         self.policies = policies
         self.nodes = nodes
+        self._following = Following(turn, partitions, policies, nodes)
         self.opened: Callable[[Partition], None] = _nothing
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
@@ -289,7 +290,7 @@ class ReplicaManager:
             if partition is not None and state is not None:
                 self.leaders.follow(partition, state)
                 if self.policies.by_follower:
-                    self._configure_followers(partition)
+                    self._following.configure(partition)
                 yield
             elif self._started and state is not None and self.nodes.have(state.replicas):  # the first one here
                 self._add(image.topic_names[state.topic_id], state, created=True)
@@ -367,32 +368,7 @@ class ReplicaManager:
         if partition.log is not None:
             partition.log.settings = settings
         partition.min_insync_replicas = self.settings.of_topic(partition.topic)["min.insync.replicas"]
-        self._configure_followers(partition)
-
-    def _configure_followers(self, partition: Partition) -> None:
-        place = partition.topic, partition.index, is_internal(partition.topic)
-        policies, follower, now_ms = self.policies, partition.follower, self.schedule.monotonic_ms()
-        policy = policies.of(*place)
-        if policy != follower.policy:
-            follower.policy = policy
-            follower.replicated = max(follower.replicated, partition.high_watermark)
-            follower.waiting.clear()
-            if policy.kind == "lag" and partition.end_offset > partition.high_watermark:
-                follower.waiting.append((partition.end_offset, now_ms + policy.lag_ms))
-        by_hand = policies.in_sync_of(*place)
-        if by_hand != partition.isr_by_hand:
-            partition.isr_by_hand = by_hand
-            state = self.partitions.image.partitions.get((partition.topic_id, partition.index))
-            if state is not None and state.leader_epoch == partition.leader_epoch:
-                partition.follow(state, self.nodes.follows, now_ms)
-            if by_hand is None and partition.replica_count == MANY:
-                partition.isr_size = partition.replica_count = 1
-                partition.replica_set = None
-        if partition.replica_set is not None:
-            end, replicated = partition.end_offset, min(partition.end_offset, follower.replicated)
-            for node in partition.replicas:
-                own = policies.of_follower(*place, node)
-                partition.replica_set.set_policy(node, own, end, replicated, now_ms)
+        self._following.configure(partition)
 
     def go_offline(self, directory: LogDirectory) -> None:
         """Takes the partitions of a log directory that has failed offline; whoever uses them learns of it in steps."""
