@@ -43,10 +43,21 @@ class Follower:
         self.waiting.clear()
 
 
+class Reach(NamedTuple):
+    """How far a replica has the log, and up to where it knows that the records are committed."""
+
+    end: int
+    high_watermark: int
+
+    def cut(self, end: int) -> Reach:
+        """Returns the reach in a log that ends at `end`."""
+        return Reach(min(self.end, end), min(self.high_watermark, end))
+
+
 class Stopped(NamedTuple):
     """Where a replica stays that does not follow. `caught_up_ms`: the time until which it was caught up."""
 
-    end: int
+    reach: Reach
     caught_up_ms: int
 
 
@@ -70,7 +81,7 @@ class Replica:
     def end(self, replicated: int) -> int:
         """Returns how far it is. `replicated`: of those that follow by the policy of the partition."""
         if self.stopped_at is not None:
-            return self.stopped_at.end
+            return self.stopped_at.reach.end
         found = replicated if self.own is None else self.own.replicated
         return found if self.behind is None else min(self.behind.end, found)
 
@@ -86,22 +97,25 @@ class Replicas:
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
-    def take_over(self, state: PartitionState, end: int, replicated: int, now_ms: int, lag_ms: int) -> int:
+    def take_over(self, state: PartitionState, end: int, followers: Reach, now_ms: int, lag_ms: int) -> int:
         """Takes over a change of the metadata. Returns the end of the log: that of a new leader that is behind is lower
-        than the present one. `lag_ms`: after which new replicas have the log.
+        than the present one. `followers`: how far those that follow are; `lag_ms`: after which new ones have the log.
         """
+        there = Reach(end, followers.high_watermark)
         elected = state.leader if state.leader not in (self.leader, NO_LEADER) else None
         new_end = end
         if elected in self._by_node:
-            new_end = min(end, self.end_of(elected, end, replicated))
+            new_end = min(end, self.end_of(elected, end, followers.end))
         if self.leader in self._by_node and state.leader != self.leader and not self._follows(self.leader):
-            self._by_node[self.leader].stopped_at = Stopped(end, now_ms)
-        kept = {node: self._by_node.get(node) or self._new(node, state, end, now_ms, lag_ms) for node in state.replicas}
+            self._by_node[self.leader].stopped_at = Stopped(there, now_ms)
+        kept = {
+            node: self._by_node.get(node) or self._new(node, state, there, now_ms, lag_ms) for node in state.replicas
+        }
         before = self.leader
         self._by_node, self.isr, self.leader = kept, state.isr, state.leader
         for at, one in kept.items():
-            if one.stopped_at is not None and one.stopped_at.end > new_end:
-                one.stopped_at = Stopped(new_end, one.stopped_at.caught_up_ms)
+            if one.stopped_at is not None and one.stopped_at.reach.end > new_end:
+                one.stopped_at = Stopped(one.stopped_at.reach.cut(new_end), one.stopped_at.caught_up_ms)
             if one.own is not None and at == before != self.leader:
                 one.own.begin(one.own.policy, new_end, new_end, now_ms)
             elif one.own is not None and elected is not None:
@@ -113,10 +127,10 @@ class Replicas:
             kept[elected].stopped_at = None
         return new_end
 
-    def _new(self, node: int, state: PartitionState, end: int, now_ms: int, lag_ms: int) -> Replica:
+    def _new(self, node: int, state: PartitionState, there: Reach, now_ms: int, lag_ms: int) -> Replica:
         found = Replica()
         if not self._follows(node):
-            found.stopped_at = Stopped(0 if node in state.adding else end, now_ms)
+            found.stopped_at = Stopped(there.cut(0) if node in state.adding else there, now_ms)
         elif node in state.adding and node not in state.isr:
             found.behind = Behind(0, now_ms + lag_ms)
         return found
@@ -127,14 +141,21 @@ class Replicas:
             return end
         return self._by_node[node].end(replicated)
 
-    def stop(self, node: int, replicated: int, caught_up_ms: int) -> None:
+    def reach_of(self, node: int, end: int, followers: Reach) -> Reach:
+        """Returns how far a follower is. `end`: of the leader's log; `followers`: how far those that follow are."""
+        stopped_at, own_end = self._by_node[node].stopped_at, self.end_of(node, end, followers.end)
+        known = followers if stopped_at is None else stopped_at.reach
+        return Reach(own_end, min(own_end, known.high_watermark))
+
+    def stop(self, node: int, followers: Reach, caught_up_ms: int) -> None:
         """The replica of a node does not follow any more."""
         found = self._by_node.get(node)
         if found is not None and found.stopped_at is None and node != self.leader:
             own = found.own
             if own is not None and own.behind_since_ms is not None:
                 caught_up_ms = min(caught_up_ms, own.behind_since_ms)
-            found.stopped_at = Stopped(found.end(replicated), caught_up_ms)
+            end = found.end(followers.end)
+            found.stopped_at = Stopped(Reach(end, min(end, followers.high_watermark)), caught_up_ms)
             found.behind = None
 
     def go_on(self, node: int, end: int, now_ms: int) -> None:
@@ -142,9 +163,9 @@ class Replicas:
         found = self._by_node.get(node)
         if found is not None and found.stopped_at is not None:
             if node not in self.isr and node != self.leader:
-                found.behind = Behind(found.stopped_at.end, now_ms)
+                found.behind = Behind(found.stopped_at.reach.end, now_ms)
             if found.own is not None:
-                found.own.begin(found.own.policy, found.stopped_at.end, end, now_ms)
+                found.own.begin(found.own.policy, found.stopped_at.reach.end, end, now_ms)
             found.stopped_at = None
 
     def set_policy(self, node: int, policy: Policy | None, end: int, replicated: int, now_ms: int) -> None:

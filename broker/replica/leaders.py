@@ -77,11 +77,13 @@ class Leaders:
 
     def follow(self, partition: Partition, state: PartitionState) -> None:
         """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
-        before = partition.leader
+        before, isr_size = partition.leader, partition.isr_size
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             return
         if not has_moved:
+            if partition.isr_size > isr_size:
+                partition.disturb()  # clients in its rack are sent to the new one in sync
             return self.turn.moved(partition)
         self.owner.closed(partition)
         if partition.leader != before:
@@ -145,7 +147,7 @@ class Leaders:
             if replicas is not None and node_id in partition.replicas:
                 since = follower.behind_since_ms
                 caught_up_ms = self.turn.schedule.monotonic_ms() if since is None else since
-                replicas.stop(node_id, min(follower.replicated, partition.end_offset), caught_up_ms)
+                replicas.stop(node_id, partition.followers_reach, caught_up_ms)
                 self.turn.moved(partition)
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
@@ -158,5 +160,6 @@ class Leaders:
             if partition.replica_set is not None:
                 partition.replica_set.go_on(node_id, partition.end_offset, self.turn.schedule.monotonic_ms())
                 self.catching_up.go_on(partition)
+                partition.followed()
                 self.turn.moved(partition)
         return found

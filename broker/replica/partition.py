@@ -22,7 +22,7 @@ from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
 from ..watermark_policies import IMMEDIATE
-from .followers import Follower, Replicas
+from .followers import Follower, Reach, Replicas
 
 READ_COMMITTED = 1
 MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
@@ -79,7 +79,7 @@ class Partition:
         if len(state.replicas) > 1 or self.replica_set is not None or self.isr_by_hand is not None:
             self.replica_set = self.replica_set or Replicas(follows)
             lag_ms = self.follower.policy.lag_ms
-            end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms, lag_ms)
+            end = self.replica_set.take_over(state, end, self.followers_reach, now_ms, lag_ms)
             self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
         if self.isr_by_hand is not None:
             self.isr_size, self.replica_count = self.isr_by_hand, MANY
@@ -119,6 +119,11 @@ class Partition:
     @property
     def end_offset(self) -> int:
         return self.log.end_offset if self.log else 0
+
+    @property
+    def followers_reach(self) -> Reach:
+        """How far the replicas are that follow, and the high watermark that they may know."""
+        return Reach(min(self.end_offset, self.follower.replicated), self.high_watermark)
 
     @property
     def last_stable_offset(self) -> int:
@@ -226,6 +231,11 @@ class Partition:
         for waiter in list(self.waiters):
             bugs.guarded(f"a waiter of {self.name}", waiter.disturbed, self)
 
+    def followed(self) -> None:
+        """A replica got what it had not: tells fetches that wait there."""
+        for waiter in list(self.waiters):
+            bugs.guarded(f"a waiter of {self.name}", waiter.progressed, self, 0, 0)
+
     def fail_parked(self, error: ApiError) -> None:
         parked, self.parked = self.parked, deque()
         for _, later in parked:
@@ -295,12 +305,18 @@ class Partition:
             known = self.lso_position = (stable, log.position_of(stable))
         return known[1]
 
-    def read(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> FileSlice | None:
-        """Returns the records for a consumer from `offset` on. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log."""
+    def read(
+        self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, reach: Reach | None = None
+    ) -> FileSlice | None:
+        """Returns the records for a consumer from `offset` on. `reach`: how far a follower is, if the records are read
+        there. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log.
+        """
         log = self.open_log()
-        if not log.start_offset <= offset <= log.end_offset:
+        if not log.start_offset <= offset <= (log.end_offset if reach is None else reach.end):
             raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
         end, limit = self.read_limit(isolation_level)
+        if reach is not None and reach.high_watermark < end:
+            end, limit = reach.high_watermark, log.position_of(reach.high_watermark)
         if offset >= end:
             return None
         return log.read(offset, max_bytes, limit, at_least_one)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -61,14 +62,16 @@ class _Part(Kafka):
 
 
 class KafkaCluster:
-    """A context manager. `settings`: of all brokers and of the controller."""
+    """A context manager. `settings`: of all brokers and of the controller; `racks`: of the brokers."""
 
-    def __init__(self, settings: dict[str, object], nodes: int = 3) -> None:
+    def __init__(self, settings: dict[str, object], nodes: int = 3, racks: Sequence[str] = ()) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="oracle-"))
         self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings)
         self.parts = {
             node: _Part(node, self._directory / str(node), self._controller, settings) for node in range(1, nodes + 1)
         }
+        for part, rack in zip(self.parts.values(), racks, strict=False):
+            part.settings = {**part.settings, "broker.rack": rack}
 
     def __enter__(self) -> KafkaCluster:
         self._controller.start()
