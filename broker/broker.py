@@ -24,6 +24,7 @@ from .config.config import Config
 from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
+from .controller.cordons import Cordons
 from .controller.in_sync import InSync
 from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
@@ -72,7 +73,7 @@ class Broker:
         # the broker's only source of randomness; everything else follows from its input
         self.chance = random.Random(new_id())
         self.policies = Policies()
-        self.policies.configure(config["ottla.high.watermark"], config["ottla.isr.size"])
+        self.policies.configure(config["ottla.high.watermark"])
         self.image = MetadataState()
         self.cluster_id = ""
         self.nodes = nodes = Nodes(config)
@@ -126,10 +127,12 @@ class Broker:
 
     def _follow_metadata(self) -> None:
         self.high_watermarks.caught_up = self.in_sync.caught_up
+        self.replicas.homes.assign = self.metadata.assign_directories
         self.high_watermarks.catch_up = self.replicas.catching_up.go_on
         for follows in (
             self.settings,
             self.replicas,
+            Cordons(self.metadata, self.settings, self.log_directories, self.nodes),
             self.groups,
             self.share_states,
             self.share_partitions,
@@ -248,6 +251,7 @@ class Broker:
             return self
         found = copy(self)
         found.config = node.config
+        found.settings = self.settings.of_node(node.config)
         found.partitions = partitions = self.partitions.of_node(node.id)
         found.groups = self.groups.of_node(partitions)
         found.share_states = self.share_states.of_node(partitions)

@@ -74,9 +74,9 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """An array of a reply; `requests` are the arrays whose elements it answers, none if the request has no such
-    elements. Elements without keys are identified by their position. `null`: a key in the reply that is null in the
-    request.
+    """An array of a reply; `requests` are the arrays whose elements it answers (`outer.inner`: an array within the
+    elements of another one), none if the request has no such elements. Elements without keys are identified by their
+    position. `null`: a key in the reply that is null in the request.
     """
 
     reply: str
@@ -86,11 +86,17 @@ class Level:
 
     def elements(self, part: object) -> Iterator[object]:
         """Yields the elements of (a part of) a request; each once if several arrays name them."""
-        found = (one for name in self.requests for one in getattr(part, name) or ())
+        found = (one for holder, name in self.holders(part) for one in getattr(holder, name) or ())
         if len(self.requests) < 2:
             yield from found
             return
         yield from {tuple(self.value(one, key.request) for key in self.keys): one for one in found}.values()
+
+    def holders(self, part: object) -> Iterator[tuple[object, str]]:
+        """Yields the structs that have the arrays of (a part of) a request, and the arrays' fields."""
+        for name in self.requests:
+            outer, _, inner = name.rpartition(".")
+            yield from ((one, inner) for one in (getattr(part, outer) if outer else (part,)))
 
     def requested(self, element: object, position: int, outer: Roles) -> Roles:
         """Returns the roles of an element of a request, with those of the elements that it is in."""

@@ -221,17 +221,17 @@ def take_out(api: Declares, version: int, request: object, error: ApiError, wher
 def _prune(place: Place, depth: int, part: object, where: Where, outer: Roles) -> int:
     """Removes the chosen elements of a request, and what is empty without them; returns how many elements."""
     level, count, is_last = place.levels[depth], 0, depth + 1 == len(place.levels)
-    for name in level.requests:
+    for holder, name in level.holders(part):
         left = []
-        for position, element in enumerate(getattr(part, name) or ()):
+        for position, element in enumerate(getattr(holder, name) or ()):
             roles = level.requested(element, position, outer)
             taken = int(where(roles)) if is_last else _prune(place, depth + 1, element, where, roles)
             is_gone = is_last or not any(True for _ in place.levels[depth + 1].elements(element))
             count += taken
             if not taken or not is_gone:
                 left.append(element)
-        if getattr(part, name) is not None:
-            setattr(part, name, left)
+        if getattr(holder, name) is not None:
+            setattr(holder, name, left)
     return count
 
 

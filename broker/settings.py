@@ -28,6 +28,7 @@ class Settings:
         self._values: dict[str, Any] = {}  # of broker keys
         self._dynamic_defaults: dict[str, str] | None = None
         self._of_topics: dict[str, tuple[LogSettings, dict[str, Any]]] = {}
+        self._of_nodes: dict[int, Settings] = {}  # those of other nodes than that of `config`
         self._of_groups: dict[tuple[str, str], Any] = {}
 
     def value(self, name: str) -> Any:
@@ -36,6 +37,20 @@ class Settings:
             text = self._dynamic_configs().get(name)
             self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
         return self._values[name]
+
+    def of_node(self, config: Config) -> Settings:
+        """Returns the settings of a node: its own dynamic configurations are over those of all. `config`: its own."""
+        if config.node_id == self.config.node_id:
+            return self
+        found = self._of_nodes.get(config.node_id)
+        if found is None:
+            found = self._of_nodes[config.node_id] = Settings(config, self.image)
+        return found
+
+    def rate(self, name: str) -> int | None:
+        """Returns a rate that only dynamic configurations have, in bytes per second; None where there is no limit."""
+        text = self._dynamic_configs().get(name)
+        return None if text is None else int(text)
 
     def of_listener(self, listener: str, changes: Mapping[str, str | None] | None = None) -> ListenerValues:
         """Returns the values of broker keys in force for one listener. `changes`: values that this broker would have
@@ -117,6 +132,8 @@ class Settings:
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Drops the settings that depend on changed configurations."""
+        for node in self._of_nodes.values():
+            node.metadata_changed(delta)
         if delta.changes_all_topics:
             self._of_topics.clear()
             self._values.clear()

@@ -7,7 +7,7 @@ import struct
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
-DIRECTORY_DELETED, DIRECTORY_STRAY = "-delete", "-stray"
+DIRECTORY_DELETED, DIRECTORY_STRAY, DIRECTORY_FUTURE = "-delete", "-stray", "-future"
 FILE_NAME_LENGTH_MAX = 255  # limit of common file systems
 
 PARTITION_METADATA = "partition.metadata"
@@ -29,6 +29,7 @@ TXN_INDEX_ENTRY = struct.Struct(">hqqqq")  # version, producer id, first offset,
 METADATA_SNAPSHOT, METADATA_DAMAGED = ".checkpoint", ".damaged"
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _OFFSET_NAME = re.compile(r"[0-9]{20}\.")
+_FUTURE_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[0-9a-f]{32}-future")
 _DELETED_DIRECTORY = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -55,6 +56,17 @@ def retired_directory(topic: str, partition: int, unique: str, suffix: str) -> s
     """
     ending = f"-{partition}.{unique}{suffix}"
     return topic[: FILE_NAME_LENGTH_MAX - len(ending)] + ending
+
+
+def future_directory(topic: str, partition: int, unique: str) -> str:
+    """Returns `topic-0.<unique>-future`, the name of the directory that a log is copied to before it moves there."""
+    return f"{topic}-{partition}.{unique}{DIRECTORY_FUTURE}"
+
+
+def parse_future_directory(name: str) -> tuple[str, int] | None:
+    """Returns topic and partition of a directory that a log is copied to; None for directories of another kind."""
+    found = _FUTURE_DIRECTORY.fullmatch(name)
+    return (found["topic"], int(found["partition"])) if found else None
 
 
 def is_deleted_directory(name: str) -> bool:

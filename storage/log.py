@@ -435,11 +435,12 @@ class Log:
         self.topic_id = topic_id
         self.small_files.save_topic_id(topic_id)
 
-    def move(self, directory: str) -> None:
-        """Renames the log's directory. A flush that runs meanwhile does not count."""
-        self.files.rename(self.directory, directory)
+    def move(self, directory: str, is_copied: bool = False) -> None:
+        """Renames the log's directory, or goes on in a copy of it. A flush that runs meanwhile does not count."""
+        if not is_copied:
+            self.files.rename(self.directory, directory)
         self._jobs.moved(self.directory, directory)
         for segment in self.segments:
-            segment.moved(directory)
+            segment.moved(directory, is_copied)
         self.directory = self.small_files.directory = directory
         self.small_files.note_new_names()

@@ -403,12 +403,21 @@ class Segment:
                 self.pool.renamed(old, new)
         self.suffix = suffix
 
-    def moved(self, directory: str) -> None:
-        """Records the new name of the directory."""
+    def moved(self, directory: str, is_copied: bool = False) -> None:
+        """Records the new name of the directory. `is_copied`: the files there are others, with the same contents."""
+        if is_copied:
+            self.close_files()
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             name = f"{self._name}{kind}{self.suffix}"
             self.pool.renamed(f"{self.directory}/{name}", f"{directory}/{name}")
         self.directory = directory
+
+    def load_indexes(self) -> None:
+        """Reads the indexes that were not read yet, and writes all of them as a whole next time: the files that they
+        are in are left behind. Raises OSError.
+        """
+        for suffix, index in ((INDEX, self.index), (TIME_INDEX, self.times), (TXN_INDEX, self.aborted)):
+            self._saved[suffix] = -1 if len(index) or suffix != TXN_INDEX else 0
 
     def close_files(self) -> None:
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):

@@ -47,6 +47,7 @@ OF_EACH_RESOURCE = (
         text=Text.OWN,
     ),
 )
+CORDONED = "cordoned.log.dirs"
 CLEANER_THREADS = "log.cleaner.threads"
 REPORTERS = "metric.reporters"
 REPORTER_CLASSES = ("org.apache.kafka.common.metrics.JmxReporter",)
@@ -158,10 +159,10 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     if unknown is not None and unknown != keys("broker")[PRINCIPAL_BUILDER].default:
         text = f"Invalid value {unknown} for configuration {PRINCIPAL_BUILDER}: Class {unknown} could not be found."
         raise ApiError(Errors.INVALID_REQUEST, text)
-    of_listeners = sorted(n for n in names if n.startswith(LISTENER_PREFIX) or is_of_one_broker(n))
-    if of_listeners and not name:
+    of_one = sorted(n for n in names if n.startswith(LISTENER_PREFIX) or n == CORDONED or is_of_one_broker(n))
+    if of_one and not name:
         text = "Cannot update these configs at default cluster level, broker id must be specified"
-        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_listeners)}]")
+        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_one)}]")
     for key_name, value in values:
         key = RATES.get(key_name) or keys("broker").get(key_name)
         try:

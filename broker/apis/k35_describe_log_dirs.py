@@ -5,16 +5,17 @@ volumes (KIP-113).
 - 2 flexible
 - 3 a top-level error
 - 4 total and usable bytes of the volume (KIP-827)
-- 5 whether a directory is cordoned, which is never the case here (KIP-1066)
+- 5 whether a directory is cordoned (KIP-1066)
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...storage.log import Log
-from ..broker import Broker
 from ..error_places import Place, array, codes
 from ..net.context import Context
 from ..replica.directories import LogDirectory
@@ -39,7 +40,7 @@ def handle(context: Context, request: messages.DescribeLogDirsRequest) -> messag
         else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     )
     return messages.DescribeLogDirsResponse(
-        results=[_directory(context.broker, one, wanted) for one in context.broker.log_directories.all]
+        results=[_directory(context, one, wanted) for one in context.broker.log_directories.all]
     )
 
 
@@ -50,17 +51,32 @@ def _size(log: Log, end: int) -> int:
 
 
 def _directory(
-    broker: Broker, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+    context: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None
 ) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
     """Returns a directory with those of its logs that are wanted; with all of them if `wanted` is None."""
-    r = messages.DescribeLogDirsResponse
+    r, broker = messages.DescribeLogDirsResponse, context.broker
     out = r.DescribeLogDirsResult(log_dir=broker.log_directories.files.absolute(directory.path))
+    out.is_cordoned = broker.replicas.homes.is_cordoned(directory, context.node_id)
     if directory.failed:
         out.error_code = int(Errors.KAFKA_STORAGE_ERROR)
         return out
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    for partition, of in broker.partitions.directory_of.items():
-        if of is not directory or (wanted is not None and (partition.topic, partition.index) not in wanted):
+    for name, found in _logs(context, directory):
+        if wanted is None or (name, found.partition_index) in wanted:
+            topics.setdefault(name, r.DescribeLogDirsTopic(name=name)).partitions.append(found)
+    out.topics = list(topics.values())
+    out.total_bytes, out.usable_bytes = broker.log_directories.files.space(directory.path)
+    return out
+
+
+def _logs(
+    context: Context, directory: LogDirectory
+) -> Iterator[tuple[str, messages.DescribeLogDirsResponse.DescribeLogDirsPartition]]:
+    """Yields the logs of this node's replicas in a directory, with their topics, and those that are copied there."""
+    broker, node, part = context.broker, context.node_id, messages.DescribeLogDirsResponse.DescribeLogDirsPartition
+    homes = broker.replicas.homes
+    for partition in broker.partitions.directory_of:
+        if homes.of(partition, node) is not directory:
             continue
         end = broker.partitions.replica_end(partition)
         if end is None:
@@ -69,14 +85,10 @@ def _directory(
             size = _size(partition.open_log(), end)
         except ApiError:  # the log is being deleted, or could not be opened
             continue
-        topic = topics.setdefault(partition.topic, r.DescribeLogDirsTopic(name=partition.topic))
-        topic.partitions.append(
-            r.DescribeLogDirsPartition(
-                partition_index=partition.index,
-                partition_size=size,
-                offset_lag=max(0, partition.high_watermark - end),
-            )
-        )
-    out.topics = list(topics.values())
-    out.total_bytes, out.usable_bytes = broker.log_directories.files.space(directory.path)
-    return out
+        lag = max(0, partition.high_watermark - end)
+        yield partition.topic, part(partition_index=partition.index, partition_size=size, offset_lag=lag)
+    for move, size, left in broker.replicas.moves.of(node):
+        if move.target is directory:
+            found = part(partition_index=move.partition.index, partition_size=size, offset_lag=left)
+            found.is_future_key = True
+            yield move.partition.topic, found

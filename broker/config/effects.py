@@ -25,8 +25,9 @@ _REASONS: dict[str, str] = {
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
     "all replicas of a partition share one log": """
         replica.fetch.backoff.ms replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-        replica.high.* replica.socket.* num.replica.* replication.quota.*
-        unclean.leader.election.interval.ms alter.log.dirs.* controlled.shutdown.enable""",
+        replica.high.* replica.selector.class replica.socket.* num.replica.fetchers replication.quota.*
+        unclean.leader.election.interval.ms controlled.shutdown.enable""",
+    "moves between log directories are paced evenly, without windows": "alter.log.dirs.replication.quota.*",
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
         controller.quorum.election.* controller.quorum.fetch.* controller.quorum.request.*
@@ -47,7 +48,6 @@ _REASONS: dict[str, str] = {
         log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
         producer.id.expiration.check.interval.ms share.coordinator.state.topic.prune.interval.ms""",
     "all listeners begin to serve at the same time": "early.start.listeners",
-    "ottla places new partitions in every log directory": "cordoned.log.dirs",
 }
 WITHOUT_EFFECT: dict[str, str] = {
     pattern: reason for reason, patterns in _REASONS.items() for pattern in patterns.split()

@@ -83,6 +83,16 @@ def _cordoned(values: Values) -> bool:
     return cordoned == ["*"] or set(cordoned) <= set(values["log.dirs"] or values["log.dir"])
 
 
+def _wrongly_cordoned(values: Values) -> str:
+    if "*" in values["cordoned.log.dirs"]:
+        return "When cordoned.log.dirs is set to *, it must not contain other values"
+    missing = [one for one in values["cordoned.log.dirs"] if one not in (values["log.dirs"] or values["log.dir"])]
+    return (
+        "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+        f"{', '.join(missing)}"
+    )
+
+
 def _codec(name: str) -> Relation:
     return Relation(
         (name,), lambda v: 0 <= v[name] < len(compression.NAMES), lambda v: f"Unknown compression type id: {v[name]}"
@@ -160,7 +170,7 @@ RELATIONS: tuple[Relation, ...] = (
     Relation(
         ("cordoned.log.dirs", "log.dirs", "log.dir"),
         _cordoned,
-        "All entries in cordoned.log.dirs must be present in log.dirs or log.dir, or it is *.",
+        _wrongly_cordoned,
     ),
     _codec("offsets.topic.compression.codec"),
     Relation(

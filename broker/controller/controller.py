@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ...coordinator.lifecycle import State
+from ...coordinator.metadata import directories as metadata_directories
 from ...coordinator.metadata.controller import Controller, Defaults
 from ...coordinator.metadata.format import CLUSTER_METADATA, MetadataFormat
 from ...coordinator.metadata.staged import Staged
@@ -107,6 +108,7 @@ class MetadataController:
     ) -> None:
         self.turn = turn
         self.schedule = turn.schedule
+        self.settings = settings
         self.config = config = settings.config
         self.image = settings.image
         self.log_directories = log_directories
@@ -250,7 +252,8 @@ class MetadataController:
         )
         directories = tuple(one.node_ids[node.id] for one in self.log_directories.online)
         incarnation = self.log_directories.new_id()
-        return BrokerState(node.id, epoch, incarnation, endpoints, node.rack, False, False, directories)
+        cordoned = self.log_directories.cordoned(self.settings.of_node(config).value("cordoned.log.dirs"), node.id)
+        return BrokerState(node.id, epoch, incarnation, endpoints, node.rack, False, False, directories, cordoned)
 
     def next_offset(self) -> int:
         """Returns the offset of the next record, after what this turn has written."""
@@ -316,6 +319,10 @@ class MetadataController:
                 self.submit(lambda: self.controller.directory_failed(left, lost))
 
         self.turn.soon(write)
+
+    def assign_directories(self, assigned: Mapping[tuple[bytes, int], Mapping[int, bytes]]) -> Later[None]:
+        """Writes in which directories replicas are; completes when that is committed."""
+        return self.submit(lambda: metadata_directories.assign(self.controller.state, assigned))
 
     def flush(self) -> None:
         """Appends the writes of this event."""

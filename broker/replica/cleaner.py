@@ -47,6 +47,7 @@ class Cleaner:
         self.partitions = partitions
         self.metrics = metrics
         self.busy: Partition | None = None
+        self.paused: set[Partition] = set()  # those whose logs are being copied
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
         self._workers: ProcessPoolExecutor | None = None
         self._stopped = False
@@ -81,7 +82,7 @@ class Cleaner:
         found = []
         for partition in self.partitions.by_name.values():
             log = partition.log
-            if log is None or not log.settings.is_compacted or not log.is_cleanable:
+            if log is None or not log.settings.is_compacted or not log.is_cleanable or partition in self.paused:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
             if plan is not None:

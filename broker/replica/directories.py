@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -37,6 +37,7 @@ OWN_FILE = "ottla.json"
 OWN_FORMAT = 1
 UNKNOWN_ID = bytes(16)  # of a directory whose `meta.properties` cannot be read
 META_VERSION = "1"
+EVERY_DIRECTORY = "*"  # as a value of `cordoned.log.dirs`
 
 Offsets = dict[tuple[str, int], int]
 
@@ -75,17 +76,14 @@ class LogDirectory:
 
     def share_among(self, nodes: Iterable[int], first: int) -> None:
         """Gives each node an id of the directory, which it shares with the others; the first one has the real id."""
-        self.node_ids.update({node: self.id if node == first else id_of_node(self.id, node) for node in nodes})
+        for node in nodes:
+            derived = sha256(self.id + node.to_bytes(4, "big")).digest()[:16]
+            self.node_ids[node] = self.id if node == first else derived
 
     def has_saved(self, topic: str, index: int) -> bool:
         """Whether the checkpoints may have offsets of a partition."""
         key = topic, index
         return bool(self.log_starts.get(key) or self.high_watermarks.get(key))
-
-
-def id_of_node(directory_id: bytes, node: int) -> bytes:
-    """Returns the id that a log directory has for a node that shares it with the first one."""
-    return sha256(directory_id + node.to_bytes(4, "big")).digest()[:16]
 
 
 def open_directories(
@@ -145,7 +143,7 @@ def _open_directory(
         _check_is_new(names, path, salvage)
         cluster = cluster_id or checkpoints.uuid_to_text(new_id())
         directory_id = new_id()
-        write_meta(files, meta, node_id, cluster, directory_id)
+        _write_meta(files, meta, node_id, cluster, directory_id)
     else:
         cluster, directory_id = _read_meta(files, meta, node_id, cluster_id)
     _check_own_file(files, path)
@@ -187,8 +185,7 @@ def _check_is_new(names: list[str], path: str, salvage: bool) -> None:
     logger.error("%s; creating a new one (ottla.recovery=salvage)", lost)
 
 
-def write_meta(files: Files, path: str, node_id: int, cluster: str, directory_id: bytes) -> None:
-    """Writes the `meta.properties` in `path`. Raises OSError."""
+def _write_meta(files: Files, path: str, node_id: int, cluster: str, directory_id: bytes) -> None:
     values = {
         "node.id": str(node_id),
         "directory.id": checkpoints.uuid_to_text(directory_id),
@@ -321,6 +318,12 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         """The log directories that have not failed."""
         return [directory for directory in self.all if not directory.failed]
+
+    def cordoned(self, named: Sequence[str], node: int) -> tuple[bytes, ...]:
+        """Returns the ids of the directories in which a node places no new replicas (KIP-1066). `named`: their paths,
+        or `*` for all.
+        """
+        return tuple(one.node_ids[node] for one in self.all if EVERY_DIRECTORY in named or one.path in named)
 
     def storage_error(self, error: OSError, home: LogDirectory | None = None) -> ApiError:
         """Handles an I/O error; returns KAFKA_STORAGE_ERROR for the reply. `home`: the directory of the partition that

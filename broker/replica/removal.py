@@ -48,6 +48,11 @@ class Removal:
             (self.turn.schedule.now_ms() + log.settings.file_delete_delay_ms, log.directory, directory, log)
         )
 
+    def add_left(self, path: str, directory: LogDirectory) -> None:
+        """Adds a directory that was renamed, of which nothing is open."""
+        due_ms = self.turn.schedule.now_ms() + self.settings.of_log("").file_delete_delay_ms
+        self._waiting.append((due_ms, path, directory, None))
+
     def remove_due(self) -> None:
         """Removes directories that are due, one after another. A log that a reply still reads waits."""
         now_ms = self.turn.schedule.now_ms()

@@ -18,6 +18,7 @@ from ...storage.layout import DIRECTORY_DELETED, partition_directory, retired_di
 from ...storage.log import Log
 from .. import bugs
 from ..config.nodes import Nodes
+from ..internal_topics import is_internal
 from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import in_steps
@@ -30,9 +31,10 @@ from .checkpointing import Checkpoints
 from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
 from .flusher import Flusher
-from .following import Following
+from .homes import Homes
 from .index_repairs import IndexRepairs
 from .leaders import Leaders
+from .log_moves import LogMoves
 from .log_opener import NOT_PERMITTED, LogOpener
 from .partition import Partition
 from .partitions import Partitions
@@ -77,7 +79,6 @@ class ReplicaManager:
         self.partitions = partitions
         self.policies = policies
         self.nodes = nodes
-        self._following = Following(turn, partitions, policies, nodes)
         self.opened: Callable[[Partition], None] = _nothing
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
@@ -89,9 +90,9 @@ class ReplicaManager:
         self._opener = LogOpener(turn, settings, log_directories)
         self.catching_up = CatchingUp(turn, settings)
         self.leaders = Leaders(turn, partitions, nodes, self, self.catching_up)
+        self.homes = Homes(log_directories, partitions, nodes)
+        self.moves = LogMoves(turn, settings, self.homes, self.removal, self.cleaner, self.checkpoints)
         self.ready = False
-        # the partition directories in each log directory when the broker started
-        self._found: dict[str, set[tuple[str, int]]] = {}
         self._opening: deque[Generator[None, None, None]] = deque()
         self._opens_later = False
         # by path: logs of removed partitions that still have their directories
@@ -105,16 +106,19 @@ class ReplicaManager:
     def start(self) -> None:
         """Creates the partitions of the metadata, and starts to open their logs."""
         image, self._started = self.partitions.image, True
-        self._found = {
+        self.homes.found = found = {
             one.path: set(partition_directories(self.log_directories.files, one)) for one in self.log_directories.online
         }
         for topic in image.topics.values():
             for state in image.partitions_of(topic.id):
-                if self.nodes.have(state.replicas) or self._is_found(topic.name, state.index):
+                # a log may be of a node that is not configured any more
+                if self.nodes.have(state.replicas) or any((topic.name, state.index) in one for one in found.values()):
                     self._add(topic.name, state)
         set_aside_strays(self.log_directories, self.partitions.home)
         self.removal.find()
-        self._found.clear()
+        found.clear()
+        self.moves.resume()
+        self.turn.soon(self.homes.assign_all)
         self._open_some()
         turn, config = self.turn, self.settings.config
         turn.every(lambda: config["log.retention.check.interval.ms"], self.apply_retention)
@@ -129,7 +133,7 @@ class ReplicaManager:
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:
         partition = Partition(topic, state.index, state.topic_id, state.leader_epoch)
         partition.follow(state, self.nodes.follows, self.schedule.monotonic_ms())
-        directory = self._directory_for(state, topic, created)
+        directory = self.homes.choose(state, topic, created)
         self.partitions.add(partition, directory)
         self._configure(partition)
         if directory.failed:
@@ -140,26 +144,6 @@ class ReplicaManager:
             partition.opening = lambda: self._open_at_once(partition, steps)
         self._opening.append(steps)
         return partition
-
-    def _is_found(self, topic: str, index: int) -> bool:
-        """Whether a log directory has a partition, which may be of a node that is not configured any more."""
-        return any((topic, index) in found for found in self._found.values())
-
-    def _directory_for(self, state: PartitionState, topic: str, created: bool) -> LogDirectory:
-        """Returns the log directory of a partition: the one that the metadata names, unless only another one
-        contains the partition. A new partition gets the directory with the fewest partitions.
-
-        A partition that no usable directory contains may be in a directory that failed.
-        """
-        usable = self.log_directories.online or self.log_directories.all
-        named = [d for d in usable if not d.ids.isdisjoint(state.directories)]
-        for directory in (*named, *usable):
-            if (topic, state.index) in self._found.get(directory.path, ()):
-                return directory
-        failed = [d for d in self.log_directories.all if d.failed]
-        if failed and not named and not created:
-            return failed[0]
-        return named[0] if named else min(usable, key=lambda d: d.partitions)
 
     def _open(
         self, partition: Partition, directory: LogDirectory, created: bool, trusted: bool = True, again: bool = False
@@ -289,8 +273,7 @@ class ReplicaManager:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
                 self.leaders.follow(partition, state)
-                if self.policies.by_follower:
-                    self._following.configure(partition)
+                self.homes.check(partition, state)
                 yield
             elif self._started and state is not None and self.nodes.have(state.replicas):  # the first one here
                 self._add(image.topic_names[state.topic_id], state, created=True)
@@ -301,6 +284,8 @@ class ReplicaManager:
             if state is not None and key not in self.partitions.by_id and self.nodes.have(state.replicas):
                 self._add(image.topic_names[state.topic_id], state, created=True)
                 yield
+        if self.homes.unassigned:
+            self.turn.soon(self.homes.assign_all)
         if self._leaving:
             self.turn.background(in_steps(self.turn, self._retire_all(), FILES_STEP))
         if self._opening and not self._opens_later:
@@ -318,6 +303,7 @@ class ReplicaManager:
                     yield
 
     def _remove(self, partition: Partition) -> None:
+        self.moves.drop(partition)
         directory = self.partitions.directory_of[partition]
         self.partitions.remove(partition)
         self.closed(partition)
@@ -368,7 +354,14 @@ class ReplicaManager:
         if partition.log is not None:
             partition.log.settings = settings
         partition.min_insync_replicas = self.settings.of_topic(partition.topic)["min.insync.replicas"]
-        self._following.configure(partition)
+        policy = self.policies.of(partition.topic, partition.index, is_internal(partition.topic))
+        follower = partition.follower
+        if policy != follower.policy:
+            follower.policy = policy
+            follower.replicated = max(follower.replicated, partition.high_watermark)
+            follower.waiting.clear()
+            if policy.kind == "lag" and partition.end_offset > partition.high_watermark:
+                follower.waiting.append((partition.end_offset, self.schedule.monotonic_ms() + policy.lag_ms))
 
     def go_offline(self, directory: LogDirectory) -> None:
         """Takes the partitions of a log directory that has failed offline; whoever uses them learns of it in steps."""

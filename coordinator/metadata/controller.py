@@ -18,6 +18,7 @@ from ...protocol.structs import Struct
 from ..shard import Packed, Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
+from .directories import MIGRATING, is_online, of_new_replica, takes_replicas
 from .elections import Assignment, Kind, Terms, changed, terms_of
 from .new_partitions import NewPartitions
 from .placement import Chance, Placer
@@ -164,17 +165,12 @@ class Controller:
 
         return self._change(partition, isr, may_lead, lost, kind, target)
 
-    def may_lead(self, partition: Partition, node: int) -> bool:
-        """Whether a replica is alive, and its log directory is online."""
-        return self.is_active(node) and self._has_directory(partition, node)
-
     def _has_directory(self, partition: Partition, node: int) -> bool:
         """Whether the log directory of a replica is online; one that the partition does not have yet has none."""
-        directories, known = partition.directories, self.state.brokers[node].log_dirs
         if node not in partition.replicas:
             return False
-        at = partition.replicas.index(node)
-        return at >= len(directories) or not any(directories[at]) or directories[at] in known
+        directories, at = partition.directories, partition.replicas.index(node)
+        return at >= len(directories) or is_online(self.state.brokers[node], directories[at])
 
     def _change(
         self,
@@ -206,13 +202,13 @@ class Controller:
             ids = brokers[one].log_dirs if one in brokers else ()
             if directory in ids and ids.index(directory) < len(own):
                 return own[ids.index(directory)]
-        return own[0] if own else bytes(16)
+        return of_new_replica(brokers[node]) if own else MIGRATING
 
     # placement
 
     def place(self, count: int, replication_factor: int) -> list[list[int]]:
         """Returns the replicas of new partitions."""
-        placer = Placer(self.state.brokers.values(), self.chance)
+        placer = Placer(filter(takes_replicas, self.state.brokers.values()), self.chance)
         return [placer.place(replication_factor) for _ in range(count)]
 
     def new_partitions(self, topic_id: bytes, placed: list[list[int]], first: int = 0) -> list[NewPartitions]:
@@ -220,19 +216,18 @@ class Controller:
         Raises ApiError(INVALID_REPLICA_ASSIGNMENT) for one whose brokers are all fenced.
         """
         brokers, new = self.state.brokers, []
-        choices: dict[tuple[int, ...], tuple[list[tuple[bytes, ...]], tuple[int, ...]]] = {}
+        choices: dict[tuple[int, ...], tuple[tuple[bytes, ...], tuple[int, ...]]] = {}
         for index, replicas in enumerate(map(tuple, placed), first):
             if replicas not in choices:
                 isr = tuple(one for one in replicas if self.is_active(one))
-                choices[replicas] = [brokers[r].log_dirs or (bytes(16),) for r in replicas], isr
-            ids_of, isr = choices[replicas]
+                choices[replicas] = tuple(of_new_replica(brokers[r]) for r in replicas), isr
+            directories, isr = choices[replicas]
             if not isr:
                 raise ApiError(
                     Errors.INVALID_REPLICA_ASSIGNMENT,
                     f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
                     "controlled shutdown.",
                 )
-            directories = tuple([ids[index % len(ids)] for ids in ids_of])
             new.append(Partition(topic_id, index, replicas, isr, isr[0], 0, 0, directories))
         return [NewPartitions(list(some)) for _, some in groupby(new, lambda one: len(one.isr))]
 

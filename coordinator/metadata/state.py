@@ -85,6 +85,7 @@ class Broker:
     fenced: bool
     in_controlled_shutdown: bool
     log_dirs: tuple[bytes, ...]
+    cordoned: tuple[bytes, ...] = ()  # those of them that take no new replicas (KIP-1066)
 
 
 class Quota(NamedTuple):
@@ -210,20 +211,16 @@ class MetadataState:
         if before is None:
             return
         changes: dict[str, Any] = {"partition_epoch": before.partition_epoch + 1}
-        if r.isr is not None:
-            changes["isr"] = tuple(r.isr)
-        if r.replicas is not None:
-            changes["replicas"] = tuple(r.replicas)
-        if r.directories is not None:
-            changes["directories"] = tuple(r.directories)
-        if r.eligible_leader_replicas is not None:
-            changes["elr"] = tuple(r.eligible_leader_replicas)
-        if r.last_known_elr is not None:
-            changes["last_known_elr"] = tuple(r.last_known_elr)
-        if r.adding_replicas is not None:
-            changes["adding"] = tuple(r.adding_replicas)
-        if r.removing_replicas is not None:
-            changes["removing"] = tuple(r.removing_replicas)
+        said = {
+            "isr": r.isr,
+            "replicas": r.replicas,
+            "directories": r.directories,
+            "elr": r.eligible_leader_replicas,
+            "last_known_elr": r.last_known_elr,
+            "adding": r.adding_replicas,
+            "removing": r.removing_replicas,
+        }
+        changes |= {name: tuple(value) for name, value in said.items() if value is not None}
         if r.leader != NO_LEADER_CHANGE:
             changes |= {"leader": r.leader, "leader_epoch": before.leader_epoch + 1}
         made = self.partitions[r.topic_id, r.partition_id] = replace(before, **changes)
@@ -251,6 +248,7 @@ class MetadataState:
             r.fenced,
             r.in_controlled_shutdown,
             tuple(r.log_dirs),
+            tuple(r.cordoned_log_dirs or ()),
         )
 
     def replay_broker_registration_change(self, r: messages.BrokerRegistrationChangeRecord) -> None:
@@ -260,7 +258,10 @@ class MetadataState:
         fenced = before.fenced if r.fenced == 0 else r.fenced == 1
         shutdown = before.in_controlled_shutdown or r.in_controlled_shutdown == 1
         log_dirs = tuple(r.log_dirs) or before.log_dirs
-        self.brokers[r.broker_id] = replace(before, fenced=fenced, in_controlled_shutdown=shutdown, log_dirs=log_dirs)
+        cordoned = before.cordoned if r.cordoned_log_dirs is None else tuple(r.cordoned_log_dirs)
+        self.brokers[r.broker_id] = replace(
+            before, fenced=fenced, in_controlled_shutdown=shutdown, log_dirs=log_dirs, cordoned=cordoned
+        )
 
     def replay_unregister_broker(self, r: messages.UnregisterBrokerRecord) -> None:
         self.brokers.pop(r.broker_id, None)
@@ -395,6 +396,7 @@ def broker_record(b: Broker) -> messages.RegisterBrokerRecord:
         fenced=b.fenced,
         in_controlled_shutdown=b.in_controlled_shutdown,
         log_dirs=list(b.log_dirs),
+        cordoned_log_dirs=list(b.cordoned) or None,
     )
 
 

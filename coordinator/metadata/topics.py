@@ -15,6 +15,7 @@ from ...protocol.errors import ApiError, Errors
 from ..shard import Decision, Result
 from .configs import check_topic_config
 from .controller import Controller, bounded
+from .directories import takes_replicas
 from .format import CLUSTER_METADATA
 from .new_partitions import NewPartitions
 from .state import TOPIC, MetadataState, folded_name
@@ -159,18 +160,18 @@ def _automatic(controller: Controller, topic: New) -> list[list[int]]:
 
 
 def _check_factor(controller: Controller, factor: int) -> None:
-    registered = controller.state.brokers
-    if not any(map(controller.is_active, registered)):
+    usable = [one.id for one in controller.state.brokers.values() if takes_replicas(one)]
+    if not any(map(controller.is_active, usable)):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or have all their "
             "log directories cordoned.",
         )
-    if factor > len(registered):
+    if factor > len(usable):
         raise ApiError(
             Errors.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} "
-            f"cannot be reached because only {len(registered)} broker(s) are registered or some brokers "
+            f"cannot be reached because only {len(usable)} broker(s) are registered or some brokers "
             "have all their log directories cordoned.",
         )
 
@@ -216,6 +217,12 @@ def check_assignment(controller: Controller, replicas: list[int], factor: int | 
             raise ApiError(
                 Errors.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes broker {broker_id}, but no such broker is registered.",
+            )
+        if not takes_replicas(controller.state.brokers[broker_id]):
+            raise ApiError(
+                Errors.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment includes broker {broker_id}, but all its log directories are "
+                "cordoned.",
             )
         if broker_id == before:
             raise ApiError(

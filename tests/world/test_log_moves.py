@@ -1,0 +1,314 @@
+"""Replicas that move to another log directory while the broker serves (AlterReplicaLogDirs, KIP-113)."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.protocol import records
+from ottla.protocol.errors import Errors
+
+from ..support.ask import batch, produce_message
+from ..support.failing_files import FailingFiles
+from ..support.memory_files import MemFiles
+from ..support.topic_world import create, produced, read
+from ..support.world import World
+
+DIRECTORIES = "/a,/b,/c"
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def world_of(files: MemFiles | None = None, seed: int = 0, **settings: str) -> World:
+    return World(files, seed, **{"log_dirs": DIRECTORIES, **settings})
+
+
+def moved(world: World, path: str, topic: str = "t", index: int = 0, node: int = 1) -> int:
+    """Asks for a directory; returns the error."""
+    r = m.AlterReplicaLogDirsRequest
+    topics = [r.AlterReplicaLogDirTopic(name=topic, partitions=[index])]
+    request = r(dirs=[r.AlterReplicaLogDir(path=path, topics=topics)])
+    (result,) = world.at(node, "AlterReplicaLogDirs", 2, request).results
+    assert result.topic_name == topic
+    return int(result.partitions[0].error_code)
+
+
+def set_broker(world: World, name: str, value: str | None, node: str = "1") -> tuple[int, str | None]:
+    r = m.IncrementalAlterConfigsRequest
+    change = r.AlterableConfig(name=name, config_operation=0 if value is not None else 1, value=value)
+    resource = r.AlterConfigsResource(resource_type=4, resource_name=node, configs=[change])
+    (answer,) = world.at(int(node or 1), "IncrementalAlterConfigs", 1, r(resources=[resource])).responses
+    world.pass_ms(10)
+    return answer.error_code, answer.error_message
+
+
+def described(world: World, topic: str = "t", node: int = 1) -> dict[str, list[tuple[int, int, int, bool]]]:
+    """The logs of a topic by directory: partition, size, lag, and whether it is a copy."""
+    results = world.at(node, "DescribeLogDirs", 5, m.DescribeLogDirsRequest(topics=None)).results
+    return {
+        one.log_dir: [
+            (p.partition_index, p.partition_size, p.offset_lag, p.is_future_key)
+            for found in one.topics
+            if found.name == topic
+            for p in found.partitions
+        ]
+        for one in results
+    }
+
+
+def home(world: World, topic: str = "t", index: int = 0) -> str:
+    found = described(world, topic)
+    return next(path for path, logs in found.items() if any(p == index and not copy for p, _, _, copy in logs))
+
+
+def other(world: World) -> str:
+    return next(path for path in DIRECTORIES.split(",") if path != home(world))
+
+
+def write(world: World, *values_: bytes, **more: Any) -> None:
+    for value in values_:
+        assert produced(world.ask("Produce", 9, produce_message("t", batch(value), **more))).error_code == 0
+
+
+def named(world: World, topic: str = "t") -> list[str]:
+    """The directories that the metadata names for the replicas of partition 0."""
+    image = world.broker.image
+    state = image.partitions[image.topics[topic].id, 0]
+    paths = {id_: one.path for one in world.broker.log_directories.all for id_ in one.ids}
+    return [paths[one] for one in state.directories]
+
+
+def arrives(world: World, path: str) -> None:
+    for _ in range(2000):
+        if home(world) == path and not len(world.broker.replicas.moves):
+            return
+        world.pass_ms(10)
+    raise AssertionError(described(world))
+
+
+def started(files: MemFiles | None = None, **settings: str) -> World:
+    world = world_of(files, 0, **settings)
+    assert create(world, "t", segment_bytes="1048576") == 0
+    write(world, *[b"%d" % number for number in range(10)])
+    return world
+
+
+def test_a_log_moves_with_all_that_it_has_while_it_is_written() -> None:
+    world = started(num_replica_alter_log_dirs_threads="1")
+    write(world, *[bytes(300_000)] * 8)  # several segments
+    log = world.broker.partitions.by_name["t", 0].open_log()
+    target = other(world)
+    assert moved(world, target) == 0
+    for number in range(10, 20):
+        write(world, b"%d" % number)
+    arrives(world, target)
+    assert world.broker.partitions.by_name["t", 0].log is log, "nothing is opened again"
+    assert log.directory == f"{target}/t-0"
+    write(world, b"after")
+    assert len(read(world, "t")) > 0
+    assert log.end_offset == 29
+    assert named(world) == [target]
+    world.pass_ms(100_000)  # the old directory is removed
+    assert [name for path in DIRECTORIES.split(",") for name in world.files.names(path) if name.startswith("t-0")] == [
+        "t-0"
+    ]
+    assert world.broker.stop() is None
+    again = world_of(world.files, 1)
+    again.pass_ms(100)
+    assert home(again) == target
+    assert again.broker.partitions.by_name["t", 0].end_offset == 29
+    assert read(again, "t")[:3] == [b"0", b"1", b"2"]
+
+
+def test_a_throttle_holds_a_move_and_directories_show_how_far_it_is() -> None:
+    world = started()
+    write(world, *[bytes(1000)] * 30)
+    assert set_broker(world, THROTTLE, "1000") == (0, None)
+    source, target = home(world), other(world)
+    size = described(world)[source][0][1]
+    assert moved(world, target) == 0
+    world.pass_ms(3000)
+    ((_, copied, left, is_copy),) = described(world)[target]
+    assert is_copy
+    assert 0 < copied < size
+    assert 0 < left < 40
+    assert described(world)[source] == [(0, size, 0, False)]
+    assert home(world) == source
+    assert set_broker(world, THROTTLE, None) == (0, None)
+    arrives(world, target)
+
+
+def test_a_move_ends_where_the_present_directory_is_asked_for() -> None:
+    world = started()
+    set_broker(world, THROTTLE, "1")
+    source, target = home(world), other(world)
+    assert moved(world, target) == 0
+    assert moved(world, target) == 0, "asked for again"
+    (third,) = {"/a", "/b", "/c"} - {source, target}
+    assert moved(world, third) == 0
+    assert [len(described(world)[path]) for path in (source, target, third)] == [1, 0, 1]
+    assert moved(world, source) == 0
+    assert [len(described(world)[path]) for path in (source, target, third)] == [1, 0, 0]
+    world.pass_ms(100_000)
+    assert home(world) == source
+    assert not any(name.endswith("-future") for path in DIRECTORIES.split(",") for name in world.files.names(path))
+    write(world, b"after")
+
+
+def test_what_cannot_move_gets_kafkas_errors() -> None:
+    world = started()
+    assert moved(world, "/nowhere") == Errors.LOG_DIR_NOT_FOUND
+    assert moved(world, "/b/") == Errors.LOG_DIR_NOT_FOUND
+    assert moved(world, "b") == Errors.LOG_DIR_NOT_FOUND
+    assert moved(world, "/b", "absent") == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert moved(world, "/b", "t", 7) == Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert moved(world, "/b", "n" * 215) == Errors.INVALID_TOPIC_EXCEPTION
+    assert moved(world, home(world)) == 0
+
+
+def test_a_partition_that_does_not_exist_yet_is_created_in_the_directory_that_was_asked_for() -> None:
+    world = world_of()
+    for name, path in {"x": "/c", "y": "/b", "z": "/c"}.items():
+        assert moved(world, path, name) == Errors.UNKNOWN_TOPIC_OR_PARTITION
+        create(world, name)
+        world.pass_ms(10)
+        assert (home(world, name), named(world, name)) == (path, [path])
+
+
+def test_new_partitions_go_where_the_fewest_are_and_the_metadata_follows() -> None:
+    world = world_of()
+    for name in ("t", "u", "v"):
+        create(world, name)
+    assert {home(world, name) for name in ("t", "u", "v")} == {"/a", "/b", "/c"}
+    world.pass_ms(10)
+    assert [named(world, name) for name in ("t", "u", "v")] == [[home(world, name)] for name in ("t", "u", "v")]
+
+
+def test_a_cordoned_directory_takes_no_replicas() -> None:
+    world = started()
+    assert set_broker(world, "cordoned.log.dirs", "/nowhere") == (
+        Errors.INVALID_REQUEST,
+        "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries "
+        ": /nowhere",
+    )
+    assert set_broker(world, "cordoned.log.dirs", "/a", "")[0] == Errors.INVALID_REQUEST
+    source, target = home(world), other(world)
+    assert set_broker(world, "cordoned.log.dirs", target) == (0, None)
+    shown = world.ask("DescribeLogDirs", 5, m.DescribeLogDirsRequest(topics=None)).results
+    assert [one.log_dir for one in shown if one.is_cordoned] == [target]
+    assert moved(world, target) == Errors.INVALID_REPLICA_ASSIGNMENT
+    create(world, "many", 6)
+    assert len(described(world, "many")[target]) == 0
+    assert set_broker(world, "cordoned.log.dirs", "*") == (0, None)
+    assert create(world, "none") == Errors.INVALID_REPLICATION_FACTOR
+    write(world, b"still served")
+    world.broker.stop()
+    again = world_of(world.files, 1)
+    assert create(again, "none") == Errors.INVALID_REPLICATION_FACTOR, "a dynamic configuration outlives the broker"
+    assert set_broker(again, "cordoned.log.dirs", None) == (0, None)
+    assert create(again, "none") == 0
+    assert home(again) == source
+
+
+@pytest.mark.parametrize("ending", ["crash", "clean"])
+def test_a_move_begins_again_after_a_start(ending: str) -> None:
+    world = started()
+    set_broker(world, THROTTLE, "1")
+    target = other(world)
+    moved(world, target)
+    world.pass_ms(2000)
+    if ending == "clean":
+        assert world.broker.stop() is None
+    again = world_of(world.files if ending == "clean" else world.lose_power(), 1)
+    again.pass_ms(100)
+    assert any(copy for *_, copy in described(again)[target])
+    set_broker(again, THROTTLE, None)
+    arrives(again, target)
+    assert again.broker.partitions.by_name["t", 0].end_offset == 10 or ending == "crash"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_power_failure_during_a_move_loses_what_was_acknowledged(seed: int) -> None:
+    """Each append is synced before it is acknowledged."""
+    world = world_of(None, seed)
+    create(world, "t", flush_messages="1", segment_bytes="1048576")
+    write(world, *[b"%d" % number for number in range(5)])
+    target = other(world)
+    moved(world, target)
+    for number in range(5, 5 + seed % 7):
+        write(world, b"%d" % number)
+        world.pass_ms(seed % 3)
+    done = world.broker.partitions.by_name["t", 0].high_watermark
+    again = world_of(world.lose_power(), seed + 1)
+    for _ in range(100):
+        again.pass_ms(100)
+    assert not len(again.broker.replicas.moves)
+    assert read(again, "t")[:done] == [b"%d" % number for number in range(done)]
+
+
+@pytest.mark.parametrize("operation", ["write", "sync", "rename", "make"])
+def test_a_directory_that_fails_takes_only_the_copy_with_it(operation: str) -> None:
+    files = FailingFiles()
+    world = started(files)
+    source, target = home(world), next(path for path in ("/b", "/c") if path != home(world))
+    for ending in ("-future", ".log"):
+        files.fail(operation, ending)
+    fault_only_in(files, target)
+    code = moved(world, target)
+    assert code in (0, Errors.KAFKA_STORAGE_ERROR)
+    for _ in range(50):
+        world.pass_ms(100)
+    files.faults.clear()
+    assert [one.path for one in world.broker.log_directories.all if one.failed] == [target]
+    assert home(world) == source
+    assert not len(world.broker.replicas.moves)
+    write(world, b"after")
+    assert moved(world, "/c" if target == "/b" else "/b") == Errors.KAFKA_STORAGE_ERROR, "while a directory is offline"
+
+
+def fault_only_in(files: FailingFiles, target: str) -> None:
+    meet = files.meet
+
+    def only(operation: str, path: str) -> None:
+        if path.startswith(f"{target}/t-0"):
+            meet(operation, path)
+
+    files.meet = only  # type: ignore[method-assign]
+
+
+def test_a_disk_without_descriptors_for_a_moment_delays_a_move() -> None:
+    files = FailingFiles()
+    world = started(files)
+    source, target = home(world), other(world)
+    fault = files.fail("open", ".log", errno.EMFILE, 3)
+    fault_only_in(files, target)
+    assert moved(world, target) == 0
+    arrives(world, target)
+    assert fault.hits == 3
+    assert source != target
+
+
+def test_a_topic_that_is_deleted_takes_its_copy_with_it() -> None:
+    world = started()
+    set_broker(world, THROTTLE, "1")
+    moved(world, other(world))
+    world.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000))
+    world.pass_ms(100_000)
+    assert [name for path in DIRECTORIES.split(",") for name in world.files.names(path) if "t-0" in name] == []
+
+
+def test_compaction_waits_for_a_move() -> None:
+    world = world_of()
+    create(world, "t", cleanup_policy="compact", segment_ms="1", min_cleanable_dirty_ratio="0.01")
+    for number in range(20):
+        data = bytes(records.encode([records.Record(b"k", b"%d" % number, world.schedule.now_ms())]))
+        assert produced(world.ask("Produce", 9, produce_message("t", data))).error_code == 0
+        world.pass_ms(10)
+    set_broker(world, THROTTLE, "1")
+    target = other(world)
+    moved(world, target)
+    assert not world.broker.replicas.cleaner.clean_one()
+    set_broker(world, THROTTLE, None)
+    arrives(world, target)
+    assert world.broker.replicas.cleaner.clean_one()
