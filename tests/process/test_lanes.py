@@ -81,6 +81,32 @@ def test_what_fails_or_skips_alone_fails_the_run(folder: Path, capfd: pytest.Cap
     ]
 
 
+def test_a_failure_that_is_real_takes_the_second_run_from_no_other(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    good, out = run(
+        capfd,
+        waiting=write("tests/clients/race/test_race.py", RACE),
+        told=write("tests/pipeline/test_story.py", RACE.replace("len(name)", "-len(name)")),
+        computing=write("tests/unit/test_it.py", "def test_it(): assert not 'ever'\n"),
+        crash=write("tests/clients/crash/test_it.py", "import os\ndef test_it(): os._exit(0)\n"),
+    )
+    assert not good
+    assert "4 tests FAILED BESIDE THE OTHER LANES and passed alone" in out
+    assert out.rpartition("FAILED:")[2].splitlines()[2:] == [
+        "tests/unit/test_it.py::test_it",
+        "the lane crash ended with code 0 before it was through",
+    ]
+
+
+def test_many_failures_at_once_are_no_races(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    many = RACE.replace('["a::b [c]", "\\u00e9\\x07"]', "map(str, range(7))").replace("len(name)", "name")
+    good, out = run(capfd, waiting=write("tests/clients/test_it.py", many))
+    assert not good
+    assert "Their second run" not in out
+    assert len(out.rpartition("FAILED:")[2].splitlines()[2:]) == 7
+
+
 def test_what_is_wrong_with_a_whole_lane_fails_the_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write("tests/clients/complaint/conftest.py", COMPLAINT)
     hangs = "import threading\ndef test_it(): threading.Event().wait()\n"
