@@ -73,7 +73,7 @@ class Broker:
         # the broker's only source of randomness; everything else follows from its input
         self.chance = random.Random(new_id())
         self.policies = Policies()
-        self.policies.configure(config["ottla.high.watermark"])
+        self.policies.configure(config["ottla.high.watermark"], config["ottla.isr.size"])
         self.image = MetadataState()
         self.cluster_id = ""
         self.nodes = nodes = Nodes(config)

@@ -10,10 +10,14 @@ the metadata log follows it if it is a lag, and is never held.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..coordinator.metadata.format import CLUSTER_METADATA
 
+K = TypeVar("K")
+V = TypeVar("V")
 _LAG = re.compile(r"lag=(?P<lag>\d{1,12})ms(?:(?:±|\+-)(?P<jitter>\d{1,12})ms)?")
 _BYTES = re.compile(r"bytes=(?P<bytes>\d{1,18})")
 
@@ -48,6 +52,15 @@ def parse_policy(text: str) -> Policy:
     raise ValueError(f"{text!r} is not a policy; use immediate, held, lag=20ms, lag=20ms±5ms or bytes=4096")
 
 
+def _places(topic: str, partition: int, internal: bool) -> Iterator[tuple[str | None, int | None]]:
+    """Yields where a value for a partition may be set, the most specific place first."""
+    yield topic, partition
+    yield topic, None
+    if not internal:
+        yield None, None
+    yield EVERY_TOPIC, None
+
+
 class Policies:
     """The policies in force. The most specific one counts: of a partition, of a topic, of all topics that are not
     internal, of all topics.
@@ -58,11 +71,15 @@ class Policies:
         self.everywhere = IMMEDIATE
         self.by_topic: dict[str, Policy] = {}
         self.by_partition: dict[tuple[str, int], Policy] = {}
+        # policies of followers, by topic (None for all that are not internal), partition (None for all) and node
+        self.by_follower: dict[tuple[str | None, int | None, int], Policy] = {}
+        self.in_sync: dict[tuple[str | None, int | None], int] = {}  # how many replicas are in sync, by hand
 
-    def configure(self, entries: list[str]) -> None:
-        """Parses `ottla.high.watermark`: a comma-separated list of `policy`,
-        `topic:policy` or `*:policy`. Raises ValueError.
+    def configure(self, entries: list[str], in_sync: list[str]) -> None:
+        """Parses `ottla.high.watermark`, a comma-separated list of `policy`, `topic:policy` or `*:policy`, and
+        `ottla.isr.size`. Raises ValueError.
         """
+        self.configure_in_sync(in_sync)
         for entry in entries:
             topic, colon, text = entry.rpartition(":")
             self.set(topic if colon else None, None, parse_policy(text))
@@ -70,8 +87,8 @@ class Policies:
     def clear(self) -> None:
         """Forgets every policy: high watermarks follow at once."""
         self.general, self.everywhere = None, IMMEDIATE
-        self.by_topic.clear()
-        self.by_partition.clear()
+        for table in (self.by_topic, self.by_partition, self.by_follower, self.in_sync):
+            table.clear()
 
     def set(self, topic: str | None, partition: int | None, policy: Policy) -> None:
         if topic == CLUSTER_METADATA and policy.kind == "held":
@@ -84,6 +101,43 @@ class Policies:
             self.by_topic[topic] = policy
         else:
             self.by_partition[topic, partition] = policy
+
+    def set_follower(self, topic: str | None, partition: int | None, node: int, policy: Policy | None) -> None:
+        """Sets the policy of the followers on a node; None: they have those of their partitions."""
+        self._set(self.by_follower, (topic, partition, node), policy)
+
+    def of_follower(self, topic: str, partition: int, internal: bool, node: int) -> Policy | None:
+        for name, index in _places(topic, partition, internal):
+            found = self.by_follower.get((name, index, node))
+            if found is not None:
+                return found
+        return None
+
+    def configure_in_sync(self, entries: list[str]) -> None:
+        """Parses `ottla.isr.size`: a comma-separated list of `size` or `topic:size`. Raises ValueError."""
+        for entry in entries:
+            topic, colon, size = entry.rpartition(":")
+            if not size.isdecimal():
+                raise ValueError(f"{entry!r} is not a number of replicas; use 1 or orders:1")
+            self.set_in_sync(topic if colon else None, None, int(size))
+
+    def set_in_sync(self, topic: str | None, partition: int | None, size: int | None) -> None:
+        """Sets how many replicas are said to be in sync; None: as many as are."""
+        self._set(self.in_sync, (topic, partition), size)
+
+    def in_sync_of(self, topic: str, partition: int, internal: bool) -> int | None:
+        for place in _places(topic, partition, internal) if self.in_sync else ():
+            found = self.in_sync.get(place)
+            if found is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _set(table: dict[K, V], key: K, value: V | None) -> None:
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
 
     def of(self, topic: str, partition: int, internal: bool) -> Policy:
         found = self.by_partition.get((topic, partition)) or self.by_topic.get(topic)

@@ -135,22 +135,25 @@ def _control(lab: Lab, verb: str, topic: str | None, partition: int | None, **mo
 PARTITION = click.option(
     "-p", "--partition", type=int, default=None, help="Only this partition; default: all partitions of the topic."
 )
+NODE = click.option("-n", "--node", type=int, default=None, help="Only the replicas on this node.")
 
 
 @lab_command()
 @PARTITION
+@NODE
 @click.argument("topic")
-def hold(lab: Lab, topic: str, partition: int | None) -> Shown:
+def hold(lab: Lab, topic: str, partition: int | None, node: int | None) -> Shown:
     """Freeze the high watermark of TOPIC."""
-    return _control(lab, "hold", topic, partition)
+    return _control(lab, "hold", topic, partition, node=node)
 
 
 @lab_command()
 @PARTITION
+@NODE
 @click.argument("topic")
-def release(lab: Lab, topic: str, partition: int | None) -> Shown:
+def release(lab: Lab, topic: str, partition: int | None, node: int | None) -> Shown:
     """Let the high watermark of TOPIC follow the log end offset again."""
-    return _control(lab, "release", topic, partition)
+    return _control(lab, "release", topic, partition, node=node)
 
 
 @lab_command()
@@ -164,8 +167,9 @@ def step(lab: Lab, topic: str, partition: int | None, batches: int) -> Shown:
 
 @lab_command()
 @PARTITION
+@NODE
 @click.option("-t", "--topic", default=None, help="Only this topic; default: all topics that are not internal.")
 @click.argument("policy")
-def policy(lab: Lab, topic: str | None, partition: int | None, policy: str) -> Shown:
+def policy(lab: Lab, topic: str | None, partition: int | None, node: int | None, policy: str) -> Shown:
     """Set how high watermarks follow the log: POLICY is immediate, held, lag=20ms, lag=20ms±5ms or bytes=4096."""
-    return _control(lab, "policy", topic, partition, policy=policy)
+    return _control(lab, "policy", topic, partition, node=node, policy=policy)

@@ -7,13 +7,14 @@ import click
 from .lab_client import Lab
 from .lab_output import Shown, lab_command, table
 
-COLUMNS = ("node", "rack", "state", "held", "fenced", "leads", "in_sync", "replicas", "listeners")
+COLUMNS = ("node", "rack", "state", "held", "drained", "fenced", "leads", "in_sync", "replicas", "listeners")
 HELP = {
     "stop": "Stop the node NODE: others lead before it ends.",
     "kill": "End the node NODE at once; it is fenced when its session has expired.",
     "start": "Start the node NODE again.",
     "pause": "Let the connections of the node NODE stay open while it answers nothing.",
     "resume": "Let the node NODE go on after a pause.",
+    "drain": "Let others lead instead of the node NODE, until `unfence`, or before `stop`.",
     "fence": "Let the node NODE lead nothing, while it goes on answering.",
     "hold": "Let the replicas of the node NODE fall behind.",
     "release": "Let the replicas of the node NODE follow their leaders again.",
@@ -33,10 +34,10 @@ def list_nodes(lab: Lab) -> Shown:
 
 
 def _shown(found: dict[str, list[dict[str, object]]]) -> Shown:
-    return Shown(found, lambda: table(COLUMNS, map(_row, found["nodes"])))
+    return Shown(found, lambda: table(COLUMNS, map(row, found["nodes"])))
 
 
-def _row(one: dict[str, object]) -> dict[str, object]:
+def row(one: dict[str, object]) -> dict[str, object]:
     listeners = one["listeners"]
     assert isinstance(listeners, list)
     return {**one, "listeners": ",".join(listeners)}

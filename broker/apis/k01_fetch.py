@@ -1,7 +1,9 @@
 """Fetch, versions 4 to 18: returns records of partitions, at once or when there are enough.
 
 **Behaviour**
-- Requests of followers get NOT_LEADER_OR_FOLLOWER: every partition has one replica.
+- Requests of followers get NOT_LEADER_OR_FOLLOWER: all replicas of a partition share one log.
+- With `replica.selector.class` a client with a rack is sent to a replica in this rack, if one is in sync. From version
+  11 on clients may read from any replica, up to its high watermark; earlier versions from the leader only.
 
 **State**
 - Fetch sessions belong to the broker, not to the connection (KIP-227).
@@ -37,7 +39,9 @@ from ..error_places import Place, array, codes
 from ..later import Later, Steps, after
 from ..limits import FETCH_SESSIONS
 from ..net.context import Context
-from ..replica.fetch_sessions import EMPTY, NO_SESSION, Entry, Fetch, SessionCache, read_entry, refused_entry
+from ..replica.fetch_reads import EMPTY, read_entry, refused_entry
+from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
+from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
 from ._nodes import node_endpoints
@@ -56,6 +60,7 @@ LARGE = 1000  # partitions that are read in one step
 ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 TOPIC_IDS_SINCE = 13
 SWEEP_MS = 60_000  # between two checks for unused sessions
+FOLLOWERS_SINCE = 11
 LEADERS_SINCE = 12
 STORAGE_ERRORS_SINCE = 6
 PARTITIONS = Place(
@@ -100,6 +105,9 @@ def handle(context: Context, request: messages.FetchRequest) -> Outcome:
     fetch = _context_of(context, request)
     if isinstance(fetch, int):
         return messages.FetchResponse(error_code=fetch)
+    fetch.may_follow = context.version >= FOLLOWERS_SINCE
+    has_selector = fetch.may_follow and request.rack_id and not _is_replica(request)
+    fetch.rack_id = request.rack_id if has_selector and context.broker.config["replica.selector.class"] else ""
     fetch.tells_leaders = context.version >= LEADERS_SINCE
     fetch.tells_storage_errors = context.version >= STORAGE_ERRORS_SINCE
     return _serve(context, request, fetch)
@@ -255,9 +263,10 @@ class _Reading:
             self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
             if data.error_code:
                 self.hurry = True
-            if data.diverging_epoch.epoch >= 0:
+            is_sent_away = data.preferred_read_replica != NO_REPLICA
+            if data.diverging_epoch.epoch >= 0 or is_sent_away:
                 self.hurry = True
-            if data.error_code or length or data.high_watermark > entry.offset:
+            if data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away:
                 fetch.dirty[entry] = None  # the partition may have more news at the next fetch
             found[entry] = data
         self.size = size
@@ -275,6 +284,7 @@ class _Reading:
         """Whether a partition has advanced since it was read; nothing would wake a waiting fetch for that."""
         return any(
             entry.partition is not None
+            and not entry.lags
             and (entry.partition.high_watermark, entry.partition.last_stable_offset)
             != (data.high_watermark, data.last_stable_offset)
             for entry, data in self.found.items()
@@ -363,6 +373,7 @@ def _is_news(entry: Entry, data: Data) -> bool:
         len(data.records)
         or data.error_code
         or data.diverging_epoch.epoch >= 0
+        or data.preferred_read_replica != NO_REPLICA
         or data.high_watermark != entry.told_high_watermark
         or data.log_start_offset != entry.told_start_offset
     )

@@ -131,9 +131,14 @@ def _find(
     timestamp = wanted.timestamp
     if timestamp < 0 and context.version < SINCE.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise ApiError(Errors.UNSUPPORTED_VERSION)
-    partition = context.broker.partitions.led(topic, wanted.partition_index, wanted.current_leader_epoch)
+    partitions, is_debugger = context.broker.partitions, request.replica_id == DEBUGGER
+    partition = partitions.get(topic, wanted.partition_index)
+    reach = partitions.check_read(partition, wanted.current_leader_epoch, may_follow=is_debugger)
     log = partition.open_log()
-    end = log.end_offset if request.replica_id == DEBUGGER else partition.read_limit(request.isolation_level)[0]
+    if is_debugger:
+        end = log.end_offset if reach is None else reach.end
+    else:
+        end = partition.read_limit(request.isolation_level)[0]
     if timestamp == LATEST:
         return FoundOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -25,7 +25,7 @@ from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..later import drive
 from ..limits import SHARE_SESSIONS
 from ..net.context import Context
-from ..replica.fetch_sessions import EMPTY
+from ..replica.fetch_reads import EMPTY
 from ..share.sessions import SessionKey, ShareSession, TopicPartition, Wanted
 from ..share.share_fetch import ShareFetch, Terms
 from ._nodes import node_endpoints

@@ -33,6 +33,7 @@ _ASSIGNOR = "org.apache.kafka.coordinator.group"
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 IN_MEMORY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 NO_CLASSES = "ottla cannot load Java classes; remove the key"
 CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
     "authorizer.class.name": (
@@ -42,6 +43,10 @@ CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
     "principal.builder.class": (
         frozenset(("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",)),
         NO_CLASSES,
+    ),
+    "replica.selector.class": (
+        frozenset((None, RACK_AWARE)),
+        f"ottla cannot load Java classes; it has Kafka's {RACK_AWARE}",
     ),
     "alter.config.policy.class.name": (frozenset((None,)), NO_CLASSES),
     "create.topic.policy.class.name": (frozenset((None,)), NO_CLASSES),
@@ -110,9 +115,13 @@ def faults(config: Config) -> Iterator[Fault]:
     except ValueError as error:
         yield "ottla.lab.clock", f"ottla.lab.clock: {error}"
     try:
-        Policies().configure(config["ottla.high.watermark"])
+        Policies().configure(config["ottla.high.watermark"], [])
     except ValueError as error:
         yield "ottla.high.watermark", f"ottla.high.watermark: {error}"
+    try:
+        Policies().configure_in_sync(config["ottla.isr.size"])
+    except ValueError as error:
+        yield "ottla.isr.size", f"ottla.isr.size: {error}"
 
 
 def _nodes(config: Config) -> Iterator[Fault]:

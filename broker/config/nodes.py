@@ -76,6 +76,11 @@ class Nodes:
         """Whether any replica is on one of these nodes."""
         return not self.by_id.keys().isdisjoint(replicas)
 
+    def serves(self, node_id: int) -> bool:
+        """Whether a node runs and answers."""
+        node = self.by_id.get(node_id)
+        return node is not None and node.is_serving
+
     def follows(self, node_id: int) -> bool:
         """Whether the replicas of a node follow their leaders."""
         node = self.by_id.get(node_id)

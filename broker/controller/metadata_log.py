@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import struct
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -65,16 +65,19 @@ def kraft_version_record() -> Record:
     )
 
 
-def voters_record(voter: Voter) -> Record:
+def voters_record(*voters: Voter) -> Record:
     r = messages.VotersRecord
     low, high = supported()[KRAFT_VERSION]
-    one = r.Voter(
-        voter_id=voter.id,
-        voter_directory_id=voter.directory_id,
-        endpoints=[r.Endpoint(name=voter.listener, host=voter.host, port=voter.port)],
-        k_raft_version_feature=r.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
-    )
-    return control_record(VOTERS, "VotersRecord", r(version=0, voters=[one]))
+    listed = [
+        r.Voter(
+            voter_id=voter.id,
+            voter_directory_id=voter.directory_id,
+            endpoints=[r.Endpoint(name=voter.listener, host=voter.host, port=voter.port)],
+            k_raft_version_feature=r.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+        )
+        for voter in voters
+    ]
+    return control_record(VOTERS, "VotersRecord", r(version=0, voters=listed))
 
 
 def leader_change_record(voter: Voter) -> Record:
@@ -86,7 +89,7 @@ def leader_change_record(voter: Voter) -> Record:
 
 
 def build_snapshot(
-    voter: Voter, contents: Iterable[Struct], epoch: int, last_timestamp: int, now_ms: int
+    voters: Sequence[Voter], contents: Iterable[Struct], epoch: int, last_timestamp: int, now_ms: int
 ) -> Generator[None, None, bytes]:
     """Returns the bytes of a snapshot, in steps: header, KRaft version and voters; metadata records; footer."""
     encode = MetadataFormat().encode
@@ -94,7 +97,7 @@ def build_snapshot(
     first = [
         control_record(SNAPSHOT_HEADER, "SnapshotHeaderRecord", header),
         kraft_version_record(),
-        voters_record(voter),
+        voters_record(*voters),
     ]
     footer = [control_record(SNAPSHOT_FOOTER, "SnapshotFooterRecord", messages.SnapshotFooterRecord(version=0))]
     out, offset = bytearray(), 0
@@ -142,7 +145,7 @@ def format_directory(files: Files, directory: str, voter: Voter, now_ms: int) ->
     path = f"{directory}/{DIRECTORY}"
     files.make_directory(path)
     levels = [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in defaults().items()]
-    data = all_at_once(build_snapshot(voter, levels, 0, now_ms, now_ms))
+    data = all_at_once(build_snapshot([voter], levels, 0, now_ms, now_ms))
     files.replace(f"{path}/{snapshot_name(0, 0)}", data)
 
 

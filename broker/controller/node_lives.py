@@ -98,6 +98,11 @@ class NodeLives:
         found = self.metadata.image.brokers.get(node.id)
         return found is None or found.fenced
 
+    def is_drained(self, node: Node) -> bool:
+        """Whether others lead instead of a node that goes on."""
+        found = self.metadata.image.brokers.get(node.id)
+        return found is not None and found.in_controlled_shutdown and node.state is NodeState.RUNNING
+
     # what may happen to a node
 
     async def stop(self, node: Node) -> None:
@@ -113,6 +118,12 @@ class NodeLives:
         self._gone(node)
         node.was_clean = True
         await self._fence(node)
+
+    async def drain(self, node: Node) -> None:
+        """Lets others lead, as before a stop; the node goes on, and leads nothing. Raises NodeRefused or ApiError."""
+        self._expect(node, NodeState.RUNNING)
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
 
     async def kill(self, node: Node) -> None:
         """The node is fenced later. Raises NodeRefused."""
@@ -141,11 +152,9 @@ class NodeLives:
         """Starts a node. Raises NodeRefused, OSError or ApiError."""
         self._expect(node, NodeState.STOPPED)
         node.state = NodeState.STARTING
-        metadata, controller = self.metadata, self.metadata.controller
         try:
             await self.sockets.open(node)
-            request = metadata.registration(node, -1)
-            await metadata.submit(lambda: brokers.register(controller, request, metadata.next_offset, node.was_clean))
+            await self._register(node)
         except BaseException:
             self._gone(node)
             raise
@@ -160,6 +169,8 @@ class NodeLives:
     async def unfence(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""
         self._expect(node, NodeState.RUNNING)
+        if self.is_drained(node):  # only a new registration ends a controlled shutdown
+            await self._register(node)
         await self._unfence(node)
 
     async def hold(self, node: Node) -> None:
@@ -192,6 +203,11 @@ class NodeLives:
         if node.session == session and not self.turn.stopped:
             logger.info("the session of node %d has expired", node.id)
             self.turn.background(self._fence(node))
+
+    async def _register(self, node: Node) -> None:
+        metadata, controller = self.metadata, self.metadata.controller
+        request = metadata.registration(node, -1)
+        await metadata.submit(lambda: brokers.register(controller, request, metadata.next_offset, node.was_clean))
 
     async def _fence(self, node: Node) -> None:
         controller = self.metadata.controller

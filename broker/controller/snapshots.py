@@ -92,7 +92,7 @@ class Snapshots:
             log.size,
         )
         log.roll(now)
-        data = yield from metadata_log.build_snapshot(self.voter(), image.as_records(), epoch, now, now)
+        data = yield from metadata_log.build_snapshot([self.voter()], image.as_records(), epoch, now, now)
         oldest: int = yield partial(store, log.files, log.directory, snapshot_name(end, epoch), data)
         if self.partition.log is not log:  # the broker stopped meanwhile
             return

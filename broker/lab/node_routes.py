@@ -15,7 +15,8 @@ from .routes import Nothing, Refused, route
 
 class NodeView(TypedDict):
     """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
-    `held`: whether its replicas do not follow their leaders.
+    `held`: whether its replicas do not follow their leaders. `drained`: whether others lead instead of it, as before
+    it stops.
     `fenced`: whether it may lead nothing. `leads`, `replicas`, `in_sync`: the numbers of its partitions.
     """
 
@@ -24,6 +25,7 @@ class NodeView(TypedDict):
     listeners: list[str]
     state: str
     held: bool
+    drained: bool
     fenced: bool
     epoch: int
     leads: int
@@ -41,8 +43,9 @@ class ChangeNode:
 
     node: Annotated[int, "Its id."]
     do: Annotated[
-        Literal["stop", "kill", "start", "pause", "resume", "fence", "unfence", "hold", "release"],
-        "`stop`: others lead before it ends. `kill`: it ends at once, and is fenced when its session has expired. "
+        Literal["stop", "kill", "start", "pause", "resume", "drain", "fence", "unfence", "hold", "release"],
+        "`stop`: others lead before it ends. `drain`: others lead, and it goes on until `unfence` or `stop`. "
+        "`kill`: it ends at once, and is fenced when its session has expired. "
         "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing. "
         "`hold`: its replicas fall behind.",
     ]
@@ -72,6 +75,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "listeners": [str(one) for one in node.config.advertised.values()],
         "state": node.state.value,
         "held": node.is_held,
+        "drained": lab.broker.node_lives.is_drained(node),
         "fenced": registered is None or registered.fenced,
         "epoch": -1 if registered is None else registered.epoch,
         "leads": leads,
@@ -86,7 +90,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
     errors={404: "the node does not exist", 409: "the node's state does not allow that, or its listeners are taken"},
 )
 def change_node(lab: Lab, asked: ChangeNode) -> Later[NodesView]:
-    """Stops, kills, starts, pauses, resumes, fences or unfences a node; answers when that has happened."""
+    """Stops, kills, starts, pauses, resumes, drains, fences or unfences a node; answers when that has happened."""
     changed = drive(_change(lab, lab.broker.node_lives.find(asked.node), asked.do))
     lab.broker.turn.settle_soon()
     return changed
@@ -100,6 +104,7 @@ async def _change(lab: Lab, node: Node, do: str) -> NodesView:
         "start": lives.begin,
         "pause": lives.pause,
         "resume": lives.resume,
+        "drain": lives.drain,
         "fence": lives.fence,
         "unfence": lives.unfence,
         "hold": lives.hold,

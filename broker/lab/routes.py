@@ -60,6 +60,7 @@ PARTS = {  # the first word of a path (after /v1), and the module with its route
     "groups": "group_routes",
     "seed": "seed_routes",
     "nodes": "node_routes",
+    **dict.fromkeys(("partitions", "losses", "isr-size"), "partition_routes"),
     "wait": "wait_routes",
     **dict.fromkeys(("retention", "compact", "reload", "expire", "reset"), "upkeep_routes"),
 }

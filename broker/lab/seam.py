@@ -19,8 +19,7 @@ does so). A connection has one request in hand at a time: while that waits, thos
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ...protocol import codec, headers
 from ...protocol.buffers import Data
@@ -43,18 +42,14 @@ __all__ = (
     "Line",
     "Outcome",
     "Outgoing",
-    "Sent",
     "Watcher",
     "decoded",
 )
 
 M = TypeVar("M", bound=Struct)
+S = TypeVar("S")
 Outcome = Struct | Silence | ApiError
 """A reply, the mark that there is none or that the connection ends, or the error of the whole request."""
-Sent = Callable[[Reply | None, bool], object]
-"""Called with what is sent, after all that others have changed: the reply, None if there is none, and whether the
-connection is closed after it.
-"""
 
 
 class AskedApi(Protocol):
@@ -220,12 +215,19 @@ class Attached:
     def closed(self, line: Line) -> None: ...
 
 
-class Watcher(Attached):
-    """Sees requests as they come and replies as they are sent, and changes nothing."""
+class Watcher(Attached, Generic[S]):
+    """Sees requests as they come and replies as they are sent, and changes nothing. S: what it keeps of a request until
+    then.
+    """
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Sent | None:
+    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> S | None:
         """A request was decoded. `number`: counts the exchanges of a server, from 1. `request` and `frame`, the bytes
-        with the header, may only be used here. Returns what is called with what is sent, if that is of interest.
+        with the header, may only be used here. Returns what `sent` is given; None if the reply is of no interest.
+        """
+
+    def sent(self, seen: S, reply: Reply | None, end: bool) -> None:
+        """A reply is about to be sent, after all that others have changed; None if there is none. `end`: whether the
+        connection is closed after it.
         """
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Final, cast
 
 from ...protocol import codec, headers
 from ...protocol.buffers import Data
 from ...protocol.emit import uvarint_to
 from ...protocol.errors import MalformedMessage
+from ...protocol.message import Message
 from ...protocol.structs import Struct
+from ...protocol.trees import tree
+from ...protocol.wire import Array, Records
 from ..replies import Reply
 
 LENGTH: Final = 4  # of the prefix of a frame
@@ -40,7 +44,8 @@ def message_of(response: str, version: int, head: Data, holes: Holes | None) -> 
     if not holes:
         return cast(Struct, codec.parse(response, version, bytes(head), start))
     message = cast(Struct, codec.parse(response, version, _marked(response, head, holes, bool(header_version)), start))
-    _find(message)
+    for arrays, field in _records_of(response, version):
+        _find(message, arrays, field)
     return message
 
 
@@ -69,15 +74,31 @@ def _length(size: int, is_flexible: bool) -> bytes:
     return bytes(out)
 
 
-def _find(message: Struct) -> None:
+@cache
+def _records_of(response: str, version: int) -> list[tuple[tuple[str, ...], str]]:
+    return _places(tree(response, version))
+
+
+def _places(of: Message) -> list[tuple[tuple[str, ...], str]]:
+    """Where a message has records: the names of the arrays on the way to them, and of their field."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    for member in (*of.plain, *of.tagged):
+        wire = member.wire
+        if isinstance(wire, Records):
+            found.append(((), member.name))
+        elif isinstance(wire, Array) and isinstance(wire.item, Message):
+            found += [((member.name, *arrays), field) for arrays, field in _places(wire.item)]
+    return found
+
+
+def _find(message: Struct, arrays: tuple[str, ...], field: str) -> None:
     """Puts `Missing` in place of the marks in a message."""
-    for name in message.__slots__:
-        value = getattr(message, name)
-        if isinstance(value, list):
-            if value and isinstance(value[0], Struct):
-                for one in value:
-                    _find(one)
-        elif isinstance(value, bytes | memoryview) and len(value) == _MARK.size:
-            text, size = _MARK.unpack(value)
-            if text == _TEXT:
-                setattr(message, name, Missing(size))
+    if arrays:
+        for one in getattr(message, arrays[0]) or ():
+            _find(one, arrays[1:], field)
+        return
+    value = getattr(message, field)
+    if value is not None and len(value) == _MARK.size:
+        text, size = _MARK.unpack(value)
+        if text == _TEXT:
+            setattr(message, field, Missing(size))

@@ -62,7 +62,7 @@ def reset(lab: Lab, asked: Nothing) -> DoneView:
     broker = lab.broker
     lab.reset()
     broker.policies.clear()
-    broker.policies.configure(broker.config["ottla.high.watermark"])
+    broker.policies.configure(broker.config["ottla.high.watermark"], broker.config["ottla.isr.size"])
     broker.turn.event(broker.replicas.configure)
     return {"done": True}
 

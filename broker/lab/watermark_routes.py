@@ -55,6 +55,13 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Followers(Place):
+    """Partitions, or the followers of these partitions on a node."""
+
+    node: Annotated[int | None, "Only the replicas on this node; default: all that have no policy of their own."] = None
+
+
+@dataclass(frozen=True)
 class Steps(Place):
     """Partitions, and how far their high watermarks move."""
 
@@ -62,21 +69,23 @@ class Steps(Place):
 
 
 @dataclass(frozen=True)
-class PlacePolicy(Place):
+class PlacePolicy(Followers):
     """Partitions, and how their high watermarks follow their logs."""
 
     policy: Annotated[str, "immediate, held, lag=20ms, lag=20ms±5ms or bytes=4096."] = field(kw_only=True)
 
 
-@route("POST /v1/hold", example=Place("orders"), errors=ABSENT)
-def hold(lab: Lab, asked: Place) -> PartitionsView:
+@route("POST /v1/hold", example=Followers("orders"), errors=ABSENT)
+def hold(lab: Lab, asked: Followers) -> PartitionsView:
     """Freezes high watermarks."""
     return _set(lab, asked, parse_policy("held"))
 
 
-@route("POST /v1/release", example=Place("orders"), errors=ABSENT)
-def release(lab: Lab, asked: Place) -> PartitionsView:
-    """Lets high watermarks follow their logs again, at once."""
+@route("POST /v1/release", example=Followers("orders"), errors=ABSENT)
+def release(lab: Lab, asked: Followers) -> PartitionsView:
+    """Lets high watermarks follow their logs again, at once. With a node: its replicas have no policy of their own any
+    more.
+    """
     return _set(lab, asked, IMMEDIATE)
 
 
@@ -86,9 +95,13 @@ def policy(lab: Lab, asked: PlacePolicy) -> PartitionsView:
     return _set(lab, asked, parse_policy(asked.policy))
 
 
-def _set(lab: Lab, asked: Place, wanted: Policy) -> PartitionsView:
-    found = asked.partitions(lab)
-    lab.broker.policies.set(asked.topic, asked.partition, wanted)
+def _set(lab: Lab, asked: Followers, wanted: Policy) -> PartitionsView:
+    found, policies = asked.partitions(lab), lab.broker.policies
+    if asked.node is None:
+        policies.set(asked.topic, asked.partition, wanted)
+    else:
+        own = None if wanted is IMMEDIATE else wanted
+        policies.set_follower(asked.topic, asked.partition, lab.broker.node_lives.find(asked.node).id, own)
     lab.broker.turn.event(lab.broker.replicas.configure)
     return _view(found)
 
@@ -125,5 +138,7 @@ def _step(lab: Lab, partition: Partition) -> bool:
     if end is None:
         return False
     partition.follower.replicated = max(partition.follower.replicated, end)
+    if partition.isr_by_hand is not None:  # as in the moment in which replicas leave
+        lab.broker.turn.event(lambda: partition.advance(min(end, partition.leader_bound())))
     lab.broker.turn.event(lambda: lab.broker.turn.moved(partition))
     return True

@@ -16,7 +16,7 @@ from ...protocol.errors import ApiError
 from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
-from ..lab.seam import Attached, Exchange, Interceptor, Line, Outcome, Outgoing, Sent, Watcher
+from ..lab.seam import Attached, Exchange, Interceptor, Line, Outcome, Outgoing, Watcher
 from ..later import Later, after, drive
 from ..limits import WAITING_EXCHANGES
 from ..metrics import ApiTimes
@@ -29,6 +29,7 @@ from .pacing import pace
 
 WAITING_MAX: Final = 10_000  # requests and replies that interceptors keep waiting
 WAITING_BYTES_MAX: Final = 256 << 20
+S = TypeVar("S")
 T = TypeVar("T")
 Instead = Outcome | Later[Outcome | None] | Later[None] | None
 
@@ -53,7 +54,7 @@ class Seam:
         self._server = server
         self.broker = server.broker
         self._attached: list[Attached] = []
-        self._watchers: list[Watcher] = []
+        self._watchers: list[Watcher[object]] = []
         self._interceptors: list[Interceptor] = []
         self._lines: dict[Peer, Line] = {}
         self._opened = self._exchanges = 0
@@ -131,12 +132,12 @@ class Seam:
         for watcher in self._watchers:
             peer = context.peer
             try:
-                sent = watcher.asked(number, self._lines.get(peer) or self._line(peer), context, request, frame)
+                seen = watcher.asked(number, self._lines.get(peer) or self._line(peer), context, request, frame)
             except Exception as error:
                 bugs.report("a watcher", error)
                 continue
-            if sent is not None:
-                send = partial(_watched, sent, send)
+            if seen is not None:
+                send = partial(_watched, watcher, seen, send)
         for one in self._interceptors:
             try:
                 is_concerned = one.concerns(context, request)
@@ -186,10 +187,10 @@ def asked(interceptor: Interceptor, exchange: Exchange) -> Instead:
         return None
 
 
-def _watched(sent: Sent, send: Send, reply: Reply | None, end: bool) -> None:
+def _watched(watcher: Watcher[S], seen: S, send: Send, reply: Reply | None, end: bool) -> None:
     """Shows what is sent to a watcher, and sends it."""
     try:
-        sent(reply, end)
+        watcher.sent(seen, reply, end)
     except Exception as error:
         bugs.report("a watcher", error)
     send(reply, end)

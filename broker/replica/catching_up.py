@@ -38,6 +38,8 @@ class CatchingUp:
             for node, behind in replicas.catching_up()
             if partition.has_leader
         ]
+        if waits:
+            partition.followed()
         again_ms = min((one for one in waits if one is not None), default=float("inf"))
         if again_ms < float("inf"):
             self._timers[partition] = self.turn.later(max(again_ms, 1), lambda: self._again(partition))

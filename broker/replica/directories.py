@@ -76,14 +76,17 @@ class LogDirectory:
 
     def share_among(self, nodes: Iterable[int], first: int) -> None:
         """Gives each node an id of the directory, which it shares with the others; the first one has the real id."""
-        for node in nodes:
-            derived = sha256(self.id + node.to_bytes(4, "big")).digest()[:16]
-            self.node_ids[node] = self.id if node == first else derived
+        self.node_ids.update({node: self.id if node == first else id_of_node(self.id, node) for node in nodes})
 
     def has_saved(self, topic: str, index: int) -> bool:
         """Whether the checkpoints may have offsets of a partition."""
         key = topic, index
         return bool(self.log_starts.get(key) or self.high_watermarks.get(key))
+
+
+def id_of_node(directory_id: bytes, node: int) -> bytes:
+    """Returns the id that a log directory has for a node that shares it with the first one."""
+    return sha256(directory_id + node.to_bytes(4, "big")).digest()[:16]
 
 
 def open_directories(
@@ -143,7 +146,7 @@ def _open_directory(
         _check_is_new(names, path, salvage)
         cluster = cluster_id or checkpoints.uuid_to_text(new_id())
         directory_id = new_id()
-        _write_meta(files, meta, node_id, cluster, directory_id)
+        write_meta(files, meta, node_id, cluster, directory_id)
     else:
         cluster, directory_id = _read_meta(files, meta, node_id, cluster_id)
     _check_own_file(files, path)
@@ -185,7 +188,8 @@ def _check_is_new(names: list[str], path: str, salvage: bool) -> None:
     logger.error("%s; creating a new one (ottla.recovery=salvage)", lost)
 
 
-def _write_meta(files: Files, path: str, node_id: int, cluster: str, directory_id: bytes) -> None:
+def write_meta(files: Files, path: str, node_id: int, cluster: str, directory_id: bytes) -> None:
+    """Writes the `meta.properties` in `path`. Raises OSError."""
     values = {
         "node.id": str(node_id),
         "directory.id": checkpoints.uuid_to_text(directory_id),

@@ -13,14 +13,9 @@ from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Any
 
-from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FIRST_EPOCH, INITIAL_EPOCH
-from ...storage.aborted import some_aborted
-from ...storage.epochs import UNDEFINED_EPOCH
-from ...storage.file_slice import FileSlice
-from ...storage.log import Log
 from ..later import Later
 from ..turn import Turn
 from .partition import READ_COMMITTED, Partition
@@ -31,8 +26,6 @@ ENTRY_BYTES = 500  # of memory, without its topic's name
 SESSIONS_BYTES_MAX = 256 << 20  # memory of all sessions
 # of a session; twice Kafka's connections.max.idle.ms, after which the connection that opened it is closed
 IDLE_MS_MAX = 1_200_000
-EMPTY = b""
-ABORTED_MAX = 1000  # transactions that end in the records of one partition in a reply
 
 Key = tuple[str | bytes, int]  # a topic name or id, and a partition
 
@@ -41,7 +34,7 @@ class Entry:
     """A partition that a client fetches, and the offsets that the client last got."""
 
     __slots__ = (
-        "current_leader_epoch", "index", "key", "last_fetched_epoch", "max_bytes", "offset", "partition",
+        "current_leader_epoch", "index", "key", "lags", "last_fetched_epoch", "max_bytes", "offset", "partition",
         "told_high_watermark",
         "told_start_offset", "topic", "topic_id",
     )  # fmt: skip
@@ -53,6 +46,7 @@ class Entry:
         self.index = key[1]
         self.partition: Partition | None = None
         self.told_high_watermark = self.told_start_offset = -1
+        self.lags = False  # it was read from a follower that does not have the high watermark
 
     @property
     def bytes(self) -> int:
@@ -73,6 +67,8 @@ class Fetch:
         self.turn = turn
         self.partitions = partitions
         self.by_id = by_id
+        self.may_follow = False  # clients of this version may read from followers
+        self.rack_id = ""  # of the client, if it is to read from the closest replica
         self.tells_leaders = False  # the version of the reply has fields for new leaders
         self.tells_storage_errors = True  # clients of this version know KAFKA_STORAGE_ERROR
         self.id = NO_SESSION
@@ -153,7 +149,12 @@ class Fetch:
         if entry is None:
             return
         self.dirty[entry] = None
-        if self.parked is not None:
+        if self.parked is None:
+            return
+        if entry.lags:
+            if self.partitions.known_high_watermark(partition) > entry.offset:
+                self.parked.finish(None)
+        else:
             self.missing_bytes -= stable_bytes if self.isolation_level == READ_COMMITTED else readable_bytes
             if self.missing_bytes <= 0:
                 self.parked.finish(None)
@@ -329,103 +330,3 @@ class SessionCache:
             self._established.discard(session)
             session.end()
             session.id = NO_SESSION
-
-
-def read_entry(
-    fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool
-) -> messages.FetchResponse.PartitionData:
-    """Returns the response for one entry: its records, or its error."""
-    data = messages.FetchResponse.PartitionData(partition_index=entry.index, records=EMPTY)
-    try:
-        _read(fetch, entry, data, budget, isolation_level, at_least_one, is_replica)
-    except ApiError as error:
-        _without_records(data)
-        _tell(fetch, entry, data, error.code)
-    except OSError as error:
-        _without_records(data)
-        assert entry.partition is not None  # the entry has been read
-        home = fetch.partitions.directory_of.get(entry.partition)
-        _tell(fetch, entry, data, fetch.partitions.log_directories.storage_error(error, home).code)
-    return data
-
-
-def _without_records(data: messages.FetchResponse.PartitionData) -> None:
-    """Takes the records out: what belongs to them cannot be read."""
-    if data.records is not EMPTY:
-        data.records.release()
-        data.records, data.aborted_transactions = EMPTY, None
-
-
-def refused_entry(fetch: Fetch, entry: Entry, code: int) -> messages.FetchResponse.PartitionData:
-    """Returns the response for an entry that is not read because of an error."""
-    data = messages.FetchResponse.PartitionData(partition_index=entry.index, records=EMPTY)
-    _tell(fetch, entry, data, code)
-    return data
-
-
-def _tell(fetch: Fetch, entry: Entry, data: messages.FetchResponse.PartitionData, code: int) -> None:
-    if code == Errors.KAFKA_STORAGE_ERROR and not fetch.tells_storage_errors:
-        code = int(Errors.NOT_LEADER_OR_FOLLOWER)
-    data.error_code = code
-    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
-    partition = entry.partition
-    if (
-        code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
-        and partition is not None
-        and fetch.tells_leaders
-    ):
-        data.current_leader.leader_id = NO_LEADER if partition.leader is None else partition.leader
-        data.current_leader.leader_epoch = partition.leader_epoch
-
-
-def _read(
-    fetch: Fetch,
-    entry: Entry,
-    data: messages.FetchResponse.PartitionData,
-    budget: int,
-    isolation_level: int,
-    at_least_one: bool,
-    is_replica: bool,
-) -> None:
-    partition = fetch.resolve(entry)
-    data.aborted_transactions = None
-    if is_replica:
-        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
-    fetch.partitions.check_led(partition, entry.current_leader_epoch)
-    log = partition.open_log()
-    diverging = entry.last_fetched_epoch >= 0 and _diverges(log, entry, data)
-    if not diverging:
-        piece = partition.read(entry.offset, min(entry.max_bytes, budget), isolation_level, at_least_one)
-        if piece is not None:
-            data.records = piece
-    data.high_watermark = partition.high_watermark
-    data.last_stable_offset = partition.last_stable_offset
-    data.log_start_offset = log.start_offset
-    if isolation_level == READ_COMMITTED:
-        data.aborted_transactions = []
-        if data.records is not EMPTY:
-            data.aborted_transactions = _aborted(log, entry.offset, data.records)
-
-
-def _aborted(log: Log, offset: int, piece: FileSlice) -> list[messages.FetchResponse.AbortedTransaction]:
-    """Returns the aborted transactions of a piece of the log, which ends earlier if they are many."""
-    upper = log.offset_after(piece)
-    found, bound = some_aborted(log, offset, upper, ABORTED_MAX)
-    if bound < upper:
-        segment, position = log.position_of(bound)
-        if segment is piece.segment:
-            piece.end_at(position)
-    r = messages.FetchResponse.AbortedTransaction
-    return [r(producer_id=t.producer_id, first_offset=t.first_offset) for t in found]
-
-
-def _diverges(log: Log, entry: Entry, data: messages.FetchResponse.PartitionData) -> bool:
-    """Whether the client's log diverges from ours (KIP-595). Raises ApiError if our log does not know the epoch."""
-    epoch, end = log.epochs.end_offset_for(entry.last_fetched_epoch, log.end_offset)
-    if epoch == UNDEFINED_EPOCH:
-        raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
-    if epoch < entry.last_fetched_epoch or end < entry.offset:
-        data.diverging_epoch.epoch = epoch
-        data.diverging_epoch.end_offset = end
-        return True
-    return False

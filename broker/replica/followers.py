@@ -1,23 +1,63 @@
 """The replicas of a partition on several nodes: how far each has the leader's log.
 
-There is one log. A replica that follows is as far as the policy of the partition says (`high_watermarks.py`); one whose
-node has stopped, or is held, stays where it was. A new one begins at the start of the log, and catches up
-(`catching_up.py`). The high watermark waits for the replicas in sync.
+There is one log. A replica that follows is as far as its policy says (`high_watermarks.py`): its own, or that of the
+partition, which all others share. One whose node has stopped, or is held, stays where it was. A new one begins at the
+start of the log, and catches up (`catching_up.py`). The high watermark waits for the replicas in sync.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
+from ..watermark_policies import Policy
+
+
+class Follower:
+    """The state of a policy: appends on their way to simulated followers."""
+
+    __slots__ = ("behind_since_ms", "policy", "replicated", "waiting")
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.replicated = 0  # the followers have everything below it, whatever the policy says
+        self.behind_since_ms: int | None = None
+        self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
+
+    def begin(self, policy: Policy, replicated: int, end: int, now_ms: int) -> None:
+        """Follows by a policy from now on. `replicated`: what the followers have; `end`: of the leader's log."""
+        self.policy = policy
+        self.replicated = replicated
+        self.waiting.clear()
+        if end > replicated and self.behind_since_ms is None:
+            self.behind_since_ms = now_ms
+        if policy.kind == "lag" and end > replicated:
+            self.waiting.append((end, now_ms + policy.lag_ms))
+
+    def cut(self, end: int) -> None:
+        """The log ends at `end` now."""
+        self.replicated = min(self.replicated, end)
+        self.waiting.clear()
+
+
+class Reach(NamedTuple):
+    """How far a replica has the log, and up to where it knows that the records are committed."""
+
+    end: int
+    high_watermark: int
+
+    def cut(self, end: int) -> Reach:
+        """Returns the reach in a log that ends at `end`."""
+        return Reach(min(self.end, end), min(self.high_watermark, end))
 
 
 class Stopped(NamedTuple):
     """Where a replica stays that does not follow. `caught_up_ms`: the time until which it was caught up."""
 
-    end: int
+    reach: Reach
     caught_up_ms: int
 
 
@@ -29,13 +69,21 @@ class Behind(NamedTuple):
 
 
 class Replica:
-    """A replica: it is as far as the others that follow, or has stopped, or catches up."""
+    """A replica: it is as far as others that follow, or has stopped, or catches up. `own`: its own policy, or None."""
 
-    __slots__ = ("behind", "stopped_at")
+    __slots__ = ("behind", "own", "stopped_at")
 
     def __init__(self) -> None:
         self.stopped_at: Stopped | None = None
         self.behind: Behind | None = None
+        self.own: Follower | None = None
+
+    def end(self, replicated: int) -> int:
+        """Returns how far it is. `replicated`: of those that follow by the policy of the partition."""
+        if self.stopped_at is not None:
+            return self.stopped_at.reach.end
+        found = replicated if self.own is None else self.own.replicated
+        return found if self.behind is None else min(self.behind.end, found)
 
 
 class Replicas:
@@ -49,21 +97,29 @@ class Replicas:
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
-    def take_over(self, state: PartitionState, end: int, replicated: int, now_ms: int, lag_ms: int) -> int:
+    def take_over(self, state: PartitionState, end: int, followers: Reach, now_ms: int, lag_ms: int) -> int:
         """Takes over a change of the metadata. Returns the end of the log: that of a new leader that is behind is lower
-        than the present one. `lag_ms`: after which new replicas have the log.
+        than the present one. `followers`: how far those that follow are; `lag_ms`: after which new ones have the log.
         """
+        there = Reach(end, followers.high_watermark)
         elected = state.leader if state.leader not in (self.leader, NO_LEADER) else None
         new_end = end
         if elected in self._by_node:
-            new_end = min(end, self.end_of(elected, end, replicated))
+            new_end = min(end, self.end_of(elected, end, followers.end))
         if self.leader in self._by_node and state.leader != self.leader and not self._follows(self.leader):
-            self._by_node[self.leader].stopped_at = Stopped(end, now_ms)
-        kept = {node: self._by_node.get(node) or self._new(node, state, end, now_ms, lag_ms) for node in state.replicas}
+            self._by_node[self.leader].stopped_at = Stopped(there, now_ms)
+        kept = {
+            node: self._by_node.get(node) or self._new(node, state, there, now_ms, lag_ms) for node in state.replicas
+        }
+        before = self.leader
         self._by_node, self.isr, self.leader = kept, state.isr, state.leader
-        for one in kept.values():
-            if one.stopped_at is not None and one.stopped_at.end > new_end:
-                one.stopped_at = Stopped(new_end, one.stopped_at.caught_up_ms)
+        for at, one in kept.items():
+            if one.stopped_at is not None and one.stopped_at.reach.end > new_end:
+                one.stopped_at = Stopped(one.stopped_at.reach.cut(new_end), one.stopped_at.caught_up_ms)
+            if one.own is not None and at == before != self.leader:
+                one.own.begin(one.own.policy, new_end, new_end, now_ms)
+            elif one.own is not None and elected is not None:
+                one.own.begin(one.own.policy, min(one.own.replicated, new_end), new_end, now_ms)
         for node in (elected, *state.isr):  # those in sync get what they have not at once, as in Kafka
             if node in kept:
                 kept[node].behind = None
@@ -71,10 +127,10 @@ class Replicas:
             kept[elected].stopped_at = None
         return new_end
 
-    def _new(self, node: int, state: PartitionState, end: int, now_ms: int, lag_ms: int) -> Replica:
+    def _new(self, node: int, state: PartitionState, there: Reach, now_ms: int, lag_ms: int) -> Replica:
         found = Replica()
         if not self._follows(node):
-            found.stopped_at = Stopped(0 if node in state.adding else end, now_ms)
+            found.stopped_at = Stopped(there.cut(0) if node in state.adding else there, now_ms)
         elif node in state.adding and node not in state.isr:
             found.behind = Behind(0, now_ms + lag_ms)
         return found
@@ -83,25 +139,57 @@ class Replicas:
         """Returns how far a replica is. `end`: of the leader's log; `replicated`: of those that follow."""
         if node == self.leader:
             return end
-        one = self._by_node[node]
-        if one.stopped_at is not None:
-            return one.stopped_at.end
-        return replicated if one.behind is None else min(one.behind.end, replicated)
+        return self._by_node[node].end(replicated)
 
-    def stop(self, node: int, replicated: int, caught_up_ms: int) -> None:
+    def reach_of(self, node: int, end: int, followers: Reach) -> Reach:
+        """Returns how far a follower is. `end`: of the leader's log; `followers`: how far those that follow are."""
+        stopped_at, own_end = self._by_node[node].stopped_at, self.end_of(node, end, followers.end)
+        known = followers if stopped_at is None else stopped_at.reach
+        return Reach(own_end, min(own_end, known.high_watermark))
+
+    def stop(self, node: int, followers: Reach, caught_up_ms: int) -> None:
         """The replica of a node does not follow any more."""
         found = self._by_node.get(node)
         if found is not None and found.stopped_at is None and node != self.leader:
-            found.stopped_at = Stopped(replicated if found.behind is None else found.behind.end, caught_up_ms)
+            own = found.own
+            if own is not None and own.behind_since_ms is not None:
+                caught_up_ms = min(caught_up_ms, own.behind_since_ms)
+            end = found.end(followers.end)
+            found.stopped_at = Stopped(Reach(end, min(end, followers.high_watermark)), caught_up_ms)
             found.behind = None
 
-    def go_on(self, node: int, now_ms: int) -> None:
-        """The replica of a node follows again; one that is not in sync has to catch up."""
+    def go_on(self, node: int, end: int, now_ms: int) -> None:
+        """The replica of a node follows again; one that is not in sync has to catch up. `end`: of the leader's log."""
         found = self._by_node.get(node)
         if found is not None and found.stopped_at is not None:
             if node not in self.isr and node != self.leader:
-                found.behind = Behind(found.stopped_at.end, now_ms)
+                found.behind = Behind(found.stopped_at.reach.end, now_ms)
+            if found.own is not None:
+                found.own.begin(found.own.policy, found.stopped_at.reach.end, end, now_ms)
             found.stopped_at = None
+
+    def set_policy(self, node: int, policy: Policy | None, end: int, replicated: int, now_ms: int) -> None:
+        """Lets the replica of a node follow by a policy of its own; None: by that of the partition."""
+        found = self._by_node.get(node)
+        if found is None or (None if found.own is None else found.own.policy) == policy:
+            return
+        if policy is None:
+            found.own = None
+            return
+        own = Follower(policy)
+        own.begin(policy, self.end_of(node, end, replicated), end, now_ms)
+        found.own = own
+
+    def with_own_policy(self) -> Iterator[Follower]:
+        """Yields the followers that follow by policies of their own."""
+        for node, one in self._by_node.items():
+            if one.own is not None and one.stopped_at is None and node != self.leader:
+                yield one.own
+
+    def policy_of(self, node: int) -> Policy | None:
+        """Returns the own policy of a replica; None if it has that of the partition."""
+        found = self._by_node.get(node)
+        return None if found is None or found.own is None else found.own.policy
 
     def catching_up(self) -> list[tuple[int, Behind]]:
         """Returns the replicas that catch up."""
@@ -120,11 +208,16 @@ class Replicas:
         return found
 
     def joining(self, end: int, replicated: int, high_watermark: int) -> Iterator[int]:
-        """Yields the replicas that follow, are not in sync and have reached the high watermark."""
+        """Yields the replicas that follow, are not in sync and have reached the high watermark. A replica that is held
+        does not fetch.
+        """
         for node, one in self._by_node.items():
-            if node not in self.isr and node != self.leader and one.stopped_at is None:
-                if self.end_of(node, end, replicated) >= high_watermark:
-                    yield node
+            if node in self.isr or node == self.leader or one.stopped_at is not None:
+                continue
+            if one.own is not None and one.own.policy.kind == "held":
+                continue
+            if self.end_of(node, end, replicated) >= high_watermark:
+                yield node
 
     def behind(self, end: int, replicated: int, behind_since_ms: int | None, before_ms: int) -> list[int]:
         """Returns the replicas in sync that were caught up before `before_ms` for the last time. `behind_since_ms`:
@@ -134,8 +227,10 @@ class Replicas:
         for node in self.isr:
             if node == self.leader or node not in self._by_node:
                 continue
-            stopped_at = self._by_node[node].stopped_at
-            since = behind_since_ms if stopped_at is None else stopped_at.caught_up_ms
+            one = self._by_node[node]
+            since = behind_since_ms if one.own is None else one.own.behind_since_ms
+            if one.stopped_at is not None:
+                since = one.stopped_at.caught_up_ms
             if self.end_of(node, end, replicated) < end and since is not None and since < before_ms:
                 found.append(node)
         return found

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ..turn import Turn
 from ..watermark_policies import IMMEDIATE
 from .flusher import Flusher
-from .followers import Replicas
-from .partition import Follower, Partition
+from .followers import Follower, Replicas
+from .partition import Partition
 
 
 class HighWatermarks:
@@ -33,19 +33,44 @@ class HighWatermarks:
             on_append(follower, partition.end_offset, now_ms, self.chance)
             if follower.behind_since_ms is None:
                 follower.behind_since_ms = now_ms
+        if partition.replica_set is not None:
+            self._appended_to(partition, partition.replica_set)
         self.turn.moved(partition)
         log = partition.log
         if log is not None and log.wants_flush_to > log.recovery_point and not partition.flushing:
             self.flusher.flush(partition)
 
+    def _appended_to(self, partition: Partition, replicas: Replicas) -> None:
+        """Notes an append for the followers with policies of their own."""
+        for own in replicas.with_own_policy():
+            now_ms = self.schedule.monotonic_ms()
+            on_append(own, partition.end_offset, now_ms, self.chance)
+            if own.behind_since_ms is None:
+                own.behind_since_ms = now_ms
+
     def _in_sync_end(self, partition: Partition, replicas: Replicas, replicated: int) -> int:
         """Returns the offset that all replicas in sync have; with fewer than the topic asks for nothing moves."""
+        for own in replicas.with_own_policy():
+            self._go_on(own, partition)
         self.catch_up(partition)
         if next(replicas.joining(partition.end_offset, replicated, partition.high_watermark), None) is not None:
             self.caught_up(partition)
         if partition.is_under_min_isr:
             return partition.high_watermark
+        if len(partition.replicas) == 1:  # whose replicas in sync are counted by hand
+            return replicated
         return replicas.in_sync_end(partition.end_offset, replicated)
+
+    def _go_on(self, follower: Follower, partition: Partition) -> int:
+        """Lets followers be as far as their policy says; returns the offset."""
+        end, again_ms = replicated_offset(follower, partition, self.schedule.monotonic_ms())
+        if end >= partition.end_offset:
+            follower.behind_since_ms = None
+        elif follower.waiting:  # the oldest append on its way
+            follower.behind_since_ms = follower.waiting[0][1] - follower.policy.lag_ms
+        if again_ms is not None:
+            self.turn.later(again_ms, lambda: self.turn.moved(partition))
+        return end
 
     def move(self, partition: Partition) -> None:
         """Advances a high watermark to the smaller of the replicated and the flushed offset."""
@@ -57,13 +82,7 @@ class HighWatermarks:
         if follower.policy is IMMEDIATE:
             follower.replicated = end = log.end_offset
         else:
-            end, again_ms = replicated_offset(follower, partition, self.schedule.monotonic_ms())
-            if end >= log.end_offset:
-                follower.behind_since_ms = None
-            elif follower.waiting:  # the oldest append on its way
-                follower.behind_since_ms = follower.waiting[0][1] - follower.policy.lag_ms
-            if again_ms is not None:
-                self.turn.later(again_ms, lambda: self.turn.moved(partition))
+            end = self._go_on(follower, partition)
         if partition.replica_set is not None:
             end = self._in_sync_end(partition, partition.replica_set, end)
         partition.advance(min(end, bound))
@@ -80,7 +99,7 @@ def replicated_offset(follower: Follower, partition: Partition, now_ms: int) -> 
     if policy.kind == "held":
         return follower.replicated, None
     if policy.kind == "bytes":
-        follower.replicated = max(follower.replicated, partition.offset_before_last_bytes(policy.bytes))
+        follower.replicated = partition.offset_before_last_bytes(policy.bytes, follower.replicated)
         return follower.replicated, None
     waiting = follower.waiting
     while waiting and waiting[0][1] <= now_ms:

@@ -6,12 +6,16 @@ A leader that was behind has less than the log; the log is cut at its end, as al
 from __future__ import annotations
 
 import logging
+from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
 from ...protocol.errors import ApiError, Errors
 from ...storage.log import Log
+from ...storage.segment import IndexDamaged
 from ...storage.truncation import truncate
 from .. import bugs
 from ..config.nodes import Nodes
@@ -21,6 +25,33 @@ from .partition import Partition
 from .partitions import Partitions
 
 logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
+LOSSES_KEPT = 1000
+BATCHES_READ = 10_000  # of a log that is cut, to say what it loses
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a log lost when a replica was elected that had less: the offsets from `first_offset` to before `end_offset`.
+    `high_watermark`: up to which they were committed. `records`: by producer id, -1 for those without one; without
+    those after the first batches of a long end (`is_whole`).
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int
+    high_watermark: int
+    leader: int
+    leader_before: int | None
+    leader_epoch: int
+    records: dict[int, int]
+    is_whole: bool
+    at_ms: int
+
+    @property
+    def committed(self) -> int:
+        """How many of the offsets were committed."""
+        return max(0, min(self.high_watermark, self.end_offset) - self.first_offset)
 
 
 class Owner(Protocol):
@@ -41,14 +72,18 @@ class Leaders:
         self.nodes = nodes
         self.owner = owner
         self.catching_up = catching_up
+        self.losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
+        self.records_cut = self.committed_records_cut = 0
 
     def follow(self, partition: Partition, state: PartitionState) -> None:
         """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
-        before = partition.leader
+        before, isr_size = partition.leader, partition.isr_size
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             return
         if not has_moved:
+            if partition.isr_size > isr_size:
+                partition.disturb()  # clients in its rack are sent to the new one in sync
             return self.turn.moved(partition)
         self.owner.closed(partition)
         if partition.leader != before:
@@ -56,14 +91,14 @@ class Leaders:
         partition.disturb()
         if partition.has_leader:
             if end < partition.end_offset:
-                return self._truncate(partition, partition.log, end)
+                return self._truncate(partition, partition.log, end, before)
             partition.log.assign_epoch(partition.leader_epoch, partition.end_offset)
             bugs.guarded(f"the new leader of {partition.name}", self.owner.opened, partition)
 
-    def _truncate(self, partition: Partition, log: Log, end: int) -> None:
-        """Cuts the log where the replica that was elected ends, and opens it again."""
-        lost = partition.high_watermark - end
-        words = f"; {lost} records that were committed are lost" if lost > 0 else ""
+    def _truncate(self, partition: Partition, log: Log, end: int, before: int | None) -> None:
+        """Cuts the log where the replica that was elected ends, and opens it again. `before`: who led."""
+        loss = self._note_loss(partition, log, end, before)
+        words = f"; {loss.committed} records that were committed are lost" if loss.committed else ""
         logger.warning("%s: node %s leads, whose log ends at %d%s", partition.name, partition.leader, end, words)
         try:
             truncate(log, end)
@@ -71,9 +106,37 @@ class Leaders:
             self.partitions.io_failed(partition, error)
             return
         partition.high_watermark = min(partition.high_watermark, end)
-        partition.follower.replicated = min(partition.follower.replicated, end)
-        partition.follower.waiting.clear()
+        partition.follower.cut(end)
         self.owner.reopen(partition)
+
+    def _note_loss(self, partition: Partition, log: Log, end: int, before: int | None) -> Loss:
+        records, is_whole = Counter[int](), True
+        try:
+            for number, (_, batch) in enumerate(log.batches_from(end)):
+                if number == BATCHES_READ:
+                    is_whole = False
+                    break
+                producer_id = -1 if batch.header is None else batch.header.producer_id
+                records[producer_id] += batch.last_offset + 1 - max(end, batch.base_offset)
+        except IndexDamaged:
+            is_whole = False
+        loss = Loss(
+            partition.topic,
+            partition.index,
+            end,
+            log.end_offset,
+            partition.high_watermark,
+            NO_LEADER if partition.leader is None else partition.leader,
+            before,
+            partition.leader_epoch,
+            dict(records),
+            is_whole,
+            self.turn.now_ms(),
+        )
+        self.losses.append(loss)
+        self.records_cut += loss.end_offset - loss.first_offset
+        self.committed_records_cut += loss.committed
+        return loss
 
     # nodes
 
@@ -84,7 +147,7 @@ class Leaders:
             if replicas is not None and node_id in partition.replicas:
                 since = follower.behind_since_ms
                 caught_up_ms = self.turn.schedule.monotonic_ms() if since is None else since
-                replicas.stop(node_id, min(follower.replicated, partition.end_offset), caught_up_ms)
+                replicas.stop(node_id, partition.followers_reach, caught_up_ms)
                 self.turn.moved(partition)
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
@@ -95,7 +158,8 @@ class Leaders:
         found = [one for one in self.partitions.by_name.values() if node_id in one.replicas]
         for partition in found:
             if partition.replica_set is not None:
-                partition.replica_set.go_on(node_id, self.turn.schedule.monotonic_ms())
+                partition.replica_set.go_on(node_id, partition.end_offset, self.turn.schedule.monotonic_ms())
                 self.catching_up.go_on(partition)
+                partition.followed()
                 self.turn.moved(partition)
         return found

@@ -21,10 +21,11 @@ from ...storage.log import Appended, Log
 from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
-from ..watermark_policies import IMMEDIATE, Policy
-from .followers import Replicas
+from ..watermark_policies import IMMEDIATE
+from .followers import Follower, Reach, Replicas
 
 READ_COMMITTED = 1
+MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
 
 
 class Waiter(Protocol):
@@ -35,18 +36,6 @@ class Waiter(Protocol):
 
     def disturbed(self, partition: Partition) -> None:
         """The partition was removed or moved, or its log was truncated: waiting requests must read it again."""
-
-
-class Follower:
-    """The state of a partition's policy: appends on their way to the simulated followers."""
-
-    __slots__ = ("behind_since_ms", "policy", "replicated", "waiting")
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.replicated = 0  # the followers have everything below it, whatever the policy says
-        self.behind_since_ms: int | None = None
-        self.waiting: deque[tuple[int, int]] = deque()  # end offsets of appends, and when they will be replicated
 
 
 def _distance(before: tuple[Segment, int] | None, after: tuple[Segment, int]) -> int:
@@ -73,6 +62,7 @@ class Partition:
         self.lso_position: tuple[int, tuple[Segment, int]] | None = None
         self.follower = Follower(IMMEDIATE)
         self.isr_size = self.replica_count = 1
+        self.isr_by_hand: int | None = None  # as many replicas are said to be in sync, whatever the metadata says
         self.min_insync_replicas = 1
         self.flushing = False
         self.parked: deque[tuple[int, Later[None]]] = deque()
@@ -86,12 +76,14 @@ class Partition:
         and the end of the leader's log. `follows`: whether the replicas of a node follow their leaders.
         """
         has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
-        if len(state.replicas) > 1 or self.replica_set is not None:
+        if len(state.replicas) > 1 or self.replica_set is not None or self.isr_by_hand is not None:
             self.replica_set = self.replica_set or Replicas(follows)
             lag_ms = self.follower.policy.lag_ms
-            end = self.replica_set.take_over(state, end, min(end, self.follower.replicated), now_ms, lag_ms)
+            end = self.replica_set.take_over(state, end, self.followers_reach, now_ms, lag_ms)
             self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
-        if len(state.replicas) == 1:
+        if self.isr_by_hand is not None:
+            self.isr_size, self.replica_count = self.isr_by_hand, MANY
+        elif len(state.replicas) == 1:
             self.replica_set = None
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
         return has_moved, end
@@ -127,6 +119,11 @@ class Partition:
     @property
     def end_offset(self) -> int:
         return self.log.end_offset if self.log else 0
+
+    @property
+    def followers_reach(self) -> Reach:
+        """How far the replicas are that follow, and the high watermark that they may know."""
+        return Reach(min(self.end_offset, self.follower.replicated), self.high_watermark)
 
     @property
     def last_stable_offset(self) -> int:
@@ -234,6 +231,11 @@ class Partition:
         for waiter in list(self.waiters):
             bugs.guarded(f"a waiter of {self.name}", waiter.disturbed, self)
 
+    def followed(self) -> None:
+        """A replica got what it had not: tells fetches that wait there."""
+        for waiter in list(self.waiters):
+            bugs.guarded(f"a waiter of {self.name}", waiter.progressed, self, 0, 0)
+
     def fail_parked(self, error: ApiError) -> None:
         parked, self.parked = self.parked, deque()
         for _, later in parked:
@@ -251,9 +253,9 @@ class Partition:
         """Forgets cached positions, because the files of the log changed."""
         self.hw_position = self.lso_position = None
 
-    def offset_before_last_bytes(self, count: int) -> int:
-        """Returns the largest batch boundary with at least `count` bytes of log after it, or what is replicated."""
-        active, best = self.open_log().active, self.follower.replicated
+    def offset_before_last_bytes(self, count: int, best: int) -> int:
+        """Returns the largest batch boundary with at least `count` bytes of log after it, or `best` if that is more."""
+        active = self.open_log().active
         last = active.size - count
         try:
             start = active.batch_before(last)
@@ -303,12 +305,18 @@ class Partition:
             known = self.lso_position = (stable, log.position_of(stable))
         return known[1]
 
-    def read(self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool) -> FileSlice | None:
-        """Returns the records for a consumer from `offset` on. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log."""
+    def read(
+        self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, reach: Reach | None = None
+    ) -> FileSlice | None:
+        """Returns the records for a consumer from `offset` on. `reach`: how far a follower is, if the records are read
+        there. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log.
+        """
         log = self.open_log()
-        if not log.start_offset <= offset <= log.end_offset:
+        if not log.start_offset <= offset <= (log.end_offset if reach is None else reach.end):
             raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
         end, limit = self.read_limit(isolation_level)
+        if reach is not None and reach.high_watermark < end:
+            end, limit = reach.high_watermark, log.position_of(reach.high_watermark)
         if offset >= end:
             return None
         return log.read(offset, max_bytes, limit, at_least_one)

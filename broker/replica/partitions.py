@@ -10,7 +10,10 @@ from ...storage.layout import RECOVERY_POINTS
 from ...storage.log import Log
 from . import directories
 from .directories import LogDirectories, LogDirectory
+from .followers import Reach
 from .partition import Partition
+
+NO_REPLICA = -1
 
 
 class Partitions:
@@ -49,6 +52,21 @@ class Partitions:
     def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
         """Raises ApiError if the client's leader epoch is wrong, or if this node does not lead the partition."""
         partition.check_epoch(current_leader_epoch)
+
+    def check_read(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
+        """Returns how far the follower here is; None for the leader. `may_follow`: whether a client may read from
+        followers. Raises ApiError.
+        """
+        partition.check_epoch(current_leader_epoch)
+        return None
+
+    def known_high_watermark(self, partition: Partition) -> int:
+        """Returns the high watermark as the replica here knows it."""
+        return partition.high_watermark
+
+    def closest_replica(self, partition: Partition, rack_id: str, offset: int) -> int:
+        """Returns the follower from which a client in a rack reads (KIP-392); NO_REPLICA if it is the leader."""
+        return NO_REPLICA
 
     def of_node(self, node_id: int) -> PartitionsOfNode:
         """Returns the partitions as the connections of one node see them."""
@@ -122,8 +140,37 @@ class PartitionsOfNode(Partitions):
         return end if replicas is None else replicas.end_of(self.node_id, end, min(end, partition.follower.replicated))
 
     def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
+        self.check_read(partition, current_leader_epoch, may_follow=False)
+
+    def check_read(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
         if self.node_id not in partition.replicas:  # it does not know the epoch either
             raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
         partition.check_epoch(current_leader_epoch)
-        if partition.leader != self.node_id:
+        if partition.leader == self.node_id:
+            return None
+        if not may_follow or partition.replica_set is None:
             raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+        return partition.replica_set.reach_of(self.node_id, partition.end_offset, partition.followers_reach)
+
+    def known_high_watermark(self, partition: Partition) -> int:
+        replicas = partition.replica_set
+        if replicas is None or partition.leader == self.node_id or self.node_id not in partition.replicas:
+            return partition.high_watermark
+        return replicas.reach_of(self.node_id, partition.end_offset, partition.followers_reach).high_watermark
+
+    def closest_replica(self, partition: Partition, rack_id: str, offset: int) -> int:
+        """Chooses as Kafka's RackAwareReplicaSelector: of the replicas in sync in the rack that have the offset, that
+        with the most of the log; of several, one that follows, with the highest id.
+        """
+        replicas, brokers, leader = partition.replica_set, self.image.brokers, partition.leader
+        own = brokers.get(self.node_id)
+        if replicas is None or leader != self.node_id or (own is not None and own.rack == rack_id):
+            return NO_REPLICA
+        found = NO_REPLICA, False, NO_REPLICA
+        for node, end, follows in replicas.views(partition.end_offset, partition.followers_reach.end):
+            known = brokers.get(node)
+            if node == leader or node not in replicas.isr or known is None or known.fenced or known.rack != rack_id:
+                continue
+            if end >= offset >= partition.start_offset:
+                found = max(found, (end, follows, node))
+        return found[2]

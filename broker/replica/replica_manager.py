@@ -18,7 +18,6 @@ from ...storage.layout import DIRECTORY_DELETED, partition_directory, retired_di
 from ...storage.log import Log
 from .. import bugs
 from ..config.nodes import Nodes
-from ..internal_topics import is_internal
 from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import in_steps
@@ -31,6 +30,7 @@ from .checkpointing import Checkpoints
 from .cleaner import Cleaner
 from .directories import LogDirectories, LogDirectory
 from .flusher import Flusher
+from .following import Following
 from .homes import Homes
 from .index_repairs import IndexRepairs
 from .leaders import Leaders
@@ -79,6 +79,7 @@ class ReplicaManager:
         self.partitions = partitions
         self.policies = policies
         self.nodes = nodes
+        self._following = Following(turn, partitions, policies, nodes)
         self.opened: Callable[[Partition], None] = _nothing
         self.closed: Callable[[Partition], None] = _nothing
         self.flusher = Flusher(turn, settings.config, partitions, metrics)
@@ -273,6 +274,8 @@ class ReplicaManager:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
                 self.leaders.follow(partition, state)
+                if self.policies.by_follower:
+                    self._following.configure(partition)
                 self.homes.check(partition, state)
                 yield
             elif self._started and state is not None and self.nodes.have(state.replicas):  # the first one here
@@ -354,14 +357,7 @@ class ReplicaManager:
         if partition.log is not None:
             partition.log.settings = settings
         partition.min_insync_replicas = self.settings.of_topic(partition.topic)["min.insync.replicas"]
-        policy = self.policies.of(partition.topic, partition.index, is_internal(partition.topic))
-        follower = partition.follower
-        if policy != follower.policy:
-            follower.policy = policy
-            follower.replicated = max(follower.replicated, partition.high_watermark)
-            follower.waiting.clear()
-            if policy.kind == "lag" and partition.end_offset > partition.high_watermark:
-                follower.waiting.append((partition.end_offset, self.schedule.monotonic_ms() + policy.lag_ms))
+        self._following.configure(partition)
 
     def go_offline(self, directory: LogDirectory) -> None:
         """Takes the partitions of a log directory that has failed offline; whoever uses them learns of it in steps."""

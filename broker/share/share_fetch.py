@@ -22,7 +22,7 @@ from ...storage.segment import IndexDamaged
 from .. import bugs
 from ..clock import Cancellable
 from ..later import Later
-from ..replica.fetch_sessions import EMPTY
+from ..replica.fetch_reads import EMPTY
 from ..replica.partition import READ_COMMITTED, Partition
 from .share_partition_leader import SharePartitionLeader
 from .share_partition_manager import SharePartitionManager

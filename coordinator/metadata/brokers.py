@@ -17,6 +17,7 @@ from .state import NO_LEADER, Broker, Partition, broker_record
 
 UNFENCED = -1
 Key = tuple[bytes, int]  # the id of a topic, and a partition
+Handler = Callable[[], Decision[None]]
 Elected = tuple[str, int, ApiError | None]  # a topic, a partition, and its error
 
 
@@ -138,15 +139,51 @@ def elect(controller: Controller, kind: Kind, wanted: Iterable[tuple[str, int]] 
     return Result(records, reply)
 
 
-def _election(controller: Controller, kind: Kind, name: str, index: int) -> messages.PartitionChangeRecord:
-    """Raises ApiError."""
-    state = controller.state
-    topic = state.topics.get(name)
+def lead(controller: Controller, name: str, index: int, node: int | None) -> Decision[None]:
+    """Lets a replica in sync lead a partition, which no request of Kafka's does. `node`: None for the next one.
+    Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE).
+    """
+    partition = _partition(controller, name, index)
+    at = partition.replicas.index(partition.leader) + 1 if partition.leader in partition.replicas else 0
+    in_order = [*partition.replicas[at:], *partition.replicas[:at]]
+    fit = [one for one in in_order if one in partition.isr and controller.may_lead(partition, one)]
+    if node is None:
+        fit = [one for one in fit if one != partition.leader]
+    elif node == partition.leader:
+        raise ApiError(Errors.ELECTION_NOT_NEEDED, f"{name}-{index} is led by node {node}")
+    else:
+        fit = [one for one in fit if one == node]
+    if not fit:
+        whom = "no other replica" if node is None else f"node {node}"
+        in_sync = ", ".join(map(str, partition.isr)) or "none"
+        words = f"{whom} of {name}-{index} is alive and in sync (in sync: {in_sync})"
+        raise ApiError(Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, words)
+    yield
+    return Result([messages.PartitionChangeRecord(partition_id=index, topic_id=partition.topic_id, leader=fit[0])])
+
+
+def shrink(controller: Controller, name: str, index: int, left: Collection[int]) -> Decision[None]:
+    """Takes replicas out of those in sync, as a leader does. Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION)."""
+    partition = _partition(controller, name, index)
+    yield
+    change = controller.change(partition, [one for one in partition.isr if one not in left])
+    return Result([] if change is None else [change])
+
+
+def _partition(controller: Controller, name: str, index: int) -> Partition:
+    """Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION)."""
+    topic = controller.state.topics.get(name)
     if topic is None:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
-    partition = state.partitions.get((topic.id, index))
+    partition = controller.state.partitions.get((topic.id, index))
     if partition is None:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    return partition
+
+
+def _election(controller: Controller, kind: Kind, name: str, index: int) -> messages.PartitionChangeRecord:
+    """Raises ApiError."""
+    partition = _partition(controller, name, index)
     has_it = partition.leader == partition.replicas[0] if kind is Kind.PREFERRED else partition.leader != NO_LEADER
     if has_it:
         raise ApiError(Errors.ELECTION_NOT_NEEDED)

@@ -165,6 +165,10 @@ class Controller:
 
         return self._change(partition, isr, may_lead, lost, kind, target)
 
+    def may_lead(self, partition: Partition, node: int) -> bool:
+        """Whether a replica is alive, and its log directory is online."""
+        return self.is_active(node) and self._has_directory(partition, node)
+
     def _has_directory(self, partition: Partition, node: int) -> bool:
         """Whether the log directory of a replica is online; one that the partition does not have yet has none."""
         if node not in partition.replicas:

@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 from ottla.storage.checkpoints import uuid_to_text
 
-from .kafka import Kafka, java
+from ..support.poll import until
+from .kafka import START_SECONDS_MAX, Kafka, java
 
 CONTROLLER_ID = 100
 
@@ -60,14 +62,16 @@ class _Part(Kafka):
 
 
 class KafkaCluster:
-    """A context manager. `settings`: of all brokers and of the controller."""
+    """A context manager. `settings`: of all brokers and of the controller; `racks`: of the brokers."""
 
-    def __init__(self, settings: dict[str, object], nodes: int = 3) -> None:
+    def __init__(self, settings: dict[str, object], nodes: int = 3, racks: Sequence[str] = ()) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="oracle-"))
         self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings)
         self.parts = {
             node: _Part(node, self._directory / str(node), self._controller, settings) for node in range(1, nodes + 1)
         }
+        for part, rack in zip(self.parts.values(), racks, strict=False):
+            part.settings = {**part.settings, "broker.rack": rack}
 
     def __enter__(self) -> KafkaCluster:
         self._controller.start()
@@ -92,3 +96,52 @@ class KafkaCluster:
             part.start()
         else:
             part.stop(signal.SIGTERM if what == "stop" else signal.SIGKILL)
+
+
+class HandedOver:
+    """Kafka on directories that `ottla handover` made, as they are: each node with its own server.properties."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directories = {int(one.name.removeprefix("node-")): one for one in directory.iterdir()}
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> HandedOver:
+        for node, directory in self.directories.items():
+            with (directory / "kafka.log").open("ab") as log:
+                command = java("broker", "kafka.Kafka", str(directory / "server.properties"), heap="-Xmx512M")
+                self._processes[node] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            for node in self.directories:
+                until(lambda n=node: self._has_started(n), f"node {node} starts", START_SECONDS_MAX, every=0.05)  # type: ignore[misc]
+        except BaseException:
+            self.stop(signal.SIGKILL)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stops the nodes together, so that none waits for a quorum that is gone."""
+        for process in self._processes.values():
+            process.send_signal(how)
+        for process in self._processes.values():
+            process.wait()
+        self._processes.clear()
+
+    def log(self, node: int) -> str:
+        return (self.directories[node] / "kafka.log").read_text(errors="replace")
+
+    def address(self, node: int) -> str:
+        lines = (self.directories[node] / "server.properties").read_text().splitlines()
+        (listeners,) = (line.partition("=")[2] for line in lines if line.startswith("advertised.listeners="))
+        return listeners.split(",")[0].partition("://")[2]
+
+    def data(self, node: int) -> Path:
+        return self.directories[node] / "data"
+
+    def _has_started(self, node: int) -> bool:
+        assert self._processes[node].poll() is None, f"node {node} did not start:\n{self.log(node)[-4000:]}"
+        return "Kafka Server started" in self.log(node)

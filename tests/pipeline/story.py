@@ -137,6 +137,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
     until(reading, "the first member reads everything")
     first.commit(asynchronous=False)
     owned.append([_owned(first)])
+    next_ms()
     second = _member(servers, group)
 
     def both() -> bool:
@@ -146,6 +147,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
 
     until(both, "two members have two partitions each")
     owned.append([_owned(first), _owned(second)])
+    next_ms()
     first.close()
 
     def alone() -> bool:
@@ -154,6 +156,7 @@ def members(servers: str, group: str) -> list[list[list[int]]]:
 
     until(alone, "the second member has all partitions")
     owned.append([_owned(second)])
+    next_ms()
     second.commit(offsets=[TopicPartition("work", 0, 70)], asynchronous=False)
     second.close()
     return owned
@@ -190,6 +193,14 @@ def offsets(servers: str, group: str, topic: str) -> list[list[int]]:
             )
     reader.close()
     return found
+
+
+def next_ms() -> None:
+    """Waits until what comes next has a later time than what was: records have whole milliseconds, and what a member
+    had for less than one cannot be told from what it never had.
+    """
+    settled_ms = now_ms()
+    until(lambda: now_ms() > settled_ms, "what comes next has a later time")
 
 
 def now_ms() -> int:
@@ -248,10 +259,10 @@ def application(servers: str) -> list[list[list[int]]]:
         until(lambda: have(4), "the first thread has all tasks")
         first.commit(p0=10, p1=10, p2=10, p3=10)
         owned = [[first.owned]]
+        next_ms()
         until(lambda: have(2, 2), "two threads have two tasks each")
         owned.append([first.owned, second.owned])
-        settled_ms = now_ms()
-        until(lambda: now_ms() > settled_ms, "what comes next has a later time")
+        next_ms()
         first.leave()
 
         def alone() -> bool:
@@ -260,6 +271,7 @@ def application(servers: str) -> list[list[list[int]]]:
 
         until(alone, "the second thread has all tasks")
         owned.append([second.owned])
+        next_ms()
         second.commit(p0=7)
         second.leave()
     return owned

@@ -61,6 +61,13 @@ def test_a_first_member_gets_everything() -> None:
     ]
 
 
+def test_what_happens_in_one_millisecond_is_told_step_by_step() -> None:
+    steps = fed(Timeline(), *FIRST, *gone(A), at=100)
+    owners = [(step.time_ms, step.partition, step.owner) for step in steps if isinstance(step, Change)]
+    assert owners == [(100, 0, A), (100, 1, A), (100, 0, None), (100, 1, None)]
+    assert Rebalance(2, 100, 100, 1, 2, 0) in steps
+
+
 def test_a_partition_belongs_to_its_owner_until_it_is_given_back() -> None:
     timeline = Timeline()
     fed(timeline, *FIRST, at=100)

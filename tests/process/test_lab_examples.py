@@ -99,7 +99,7 @@ BEFORE: dict[str, Callable[[Broker], object]] = {
     "clients": push_metrics,
     "groups": groups,
 }
-MAY_BE_REFUSED = {"oauth"}  # without a listener of OAUTHBEARER
+MAY_BE_REFUSED = {"oauth", "partitions"}  # without a listener of OAUTHBEARER, without another replica
 
 
 def asked(route: Route) -> tuple[str, bytes | None]:

@@ -77,6 +77,39 @@ def test_the_nodes_have_consecutive_ports() -> None:
     with Broker({"ottla.nodes": 2, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as running:
         assert running.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         lines = CliRunner().invoke(main, ["node", "list", "--lab", running.lab_url]).stdout.splitlines()
-        columns = ["node", "rack", "state", "held", "fenced", "leads", "in_sync", "replicas", "listeners"]
+        columns = ["node", "rack", "state", "held", "drained", "fenced", "leads", "in_sync", "replicas", "listeners"]
         assert lines[0].split() == columns
         assert lines[2].split()[-1] == f"PLAINTEXT://127.0.0.1:{port + 1}"
+
+
+def run(cluster: Broker, *arguments: str) -> object:
+    done = CliRunner().invoke(main, [*arguments, "--lab", cluster.lab_url, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_partitions_and_the_cluster_are_shown_and_changed_by_commands(cluster: Broker) -> None:
+    with Wire(cluster.bootstrap_servers.split(",")[0]) as wire:
+        r = m.CreateTopicsRequest
+        topic = r.CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1)
+        topic.assignments = [r.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])]
+        assert wire.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=30_000)).topics[0].error_code == 0
+    moved = run(cluster, "partition", "move", "orders:0", "--node", "3")
+    assert isinstance(moved, dict)
+    assert moved["leader"] == 3
+    assert run(cluster, "partition", "show", "orders:0") == moved
+    lines = CliRunner().invoke(main, ["partition", "list", "orders", "--lab", cluster.lab_url]).stdout.splitlines()
+    assert lines[1].split()[:2] == ["orders:0", "3"]
+    shrunken = run(cluster, "partition", "shrink", "orders:0", "--node", "2")
+    assert isinstance(shrunken, dict)
+    assert shrunken["isr"] == [1, 3]
+    assert "2 of 3 replicas are in sync" in shrunken["problems"]
+    glance = CliRunner().invoke(main, ["cluster", "--lab", cluster.lab_url]).stdout
+    assert "partitions with a problem: 1" in glance
+    run(cluster, "release", "orders", "--node", "2")
+    run(cluster, "partition", "elect", "orders:0")
+    assert run(cluster, "partition", "losses") == {"records": 0, "committed_records": 0, "losses": []}
+    refused = CliRunner().invoke(main, ["partition", "elect", "orders:0", "--lab", cluster.lab_url])
+    assert refused.exit_code == 1
+    wrong = CliRunner().invoke(main, ["partition", "show", "orders", "--lab", cluster.lab_url])
+    assert "is not TOPIC:PARTITION" in wrong.output

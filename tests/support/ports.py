@@ -28,6 +28,14 @@ def free_port() -> int:
     return port
 
 
+def free_run(count: int) -> int:
+    """Returns the first of so many consecutive ports on which nothing listens."""
+    while True:
+        (first,) = free_ports(1)
+        if all(map(_is_free, range(first, first + count))):
+            return first
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:

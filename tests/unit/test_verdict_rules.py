@@ -6,6 +6,7 @@ import re
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 from ottla.verdict import examiner
 from ottla.verdict.events import Reply, leave_records
 from ottla.verdict.examiner import CLIENTS_MAX, Examiner
@@ -16,7 +17,7 @@ from ottla.verdict.rule import EXAMINATIONS, FAILURES_MAX, KEPT_BYTES_MAX, RULES
 from ottla.verdict.rules import all_rules
 
 from ..support import verdict_client_cases, verdict_group_cases
-from ..support.verdict_cases import CASES, fetched, heartbeat, joined, metadata, share_beat
+from ..support.verdict_cases import CASES, beats, fetched, heartbeat, joined, metadata, share_beat, synced
 from ..support.verdict_script import Script, records
 
 WITH_CASES = verdict_client_cases, verdict_group_cases
@@ -162,6 +163,48 @@ def test_a_member_that_comes_again_on_another_connection_is_not_gone() -> None:
     reply = m.ShareGroupHeartbeatResponse(member_id="m", member_epoch=1)
     script.asks("ShareGroupHeartbeat", 1, request, reply, connection=2)
     assert script.rule("KIP-932.leaves-at-close")["outcome"] == "not exercised"
+
+
+REFUSED = (
+    Errors.NOT_COORDINATOR,
+    Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.UNKNOWN_MEMBER_ID,
+    Errors.ILLEGAL_GENERATION,
+    Errors.FENCED_INSTANCE_ID,
+)
+
+
+@pytest.mark.parametrize("code", [*REFUSED, Errors.REBALANCE_IN_PROGRESS])
+def test_a_member_without_coordinator_or_membership_cannot_leave(code: int) -> None:
+    script = Script()
+    joined(script)
+    synced(script)
+    beats(script, code=code)
+    script.closes()
+    outcome = "not exercised" if code in REFUSED else "failed"
+    assert script.rule("KIP-62.leaves-at-close")["outcome"] == outcome
+
+
+def test_a_member_that_lost_the_reply_to_its_heartbeat_may_know_no_coordinator() -> None:
+    script = Script()
+    joined(script)
+    synced(script)
+    request = m.HeartbeatRequest(group_id="g", generation_id=2, member_id="m")
+    script.asks("Heartbeat", 4, request, lost=True)
+    script.closes()
+    assert script.rule("KIP-62.leaves-at-close")["outcome"] == "not exercised"
+    script.asks("Heartbeat", 4, request, m.HeartbeatResponse(), connection=2)
+    script.closes(connection=2)
+    assert script.rule("KIP-62.leaves-at-close")["outcome"] == "failed", "it had found its coordinator again"
+
+
+def test_a_member_of_a_new_group_that_lost_the_reply_to_its_heartbeat_may_know_no_coordinator() -> None:
+    script = Script()
+    heartbeat(script, 0, 4)
+    request = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=4)
+    script.asks("ConsumerGroupHeartbeat", 1, request, lost=True)
+    script.closes()
+    assert script.rule("KIP-848.leaves-at-close")["outcome"] == "not exercised"
 
 
 def test_a_damaged_reply_is_no_failure_of_the_client() -> None:

@@ -72,20 +72,20 @@ def test_a_policy_for_every_topic_delays_coordinators_and_changes_nothing_else()
 
 def test_policies_hold_by_how_particular_they_are() -> None:
     policies = Policies()
-    policies.configure(["*:lag=20ms", "t:held"])
+    policies.configure(["*:lag=20ms", "t:held"], [])
     assert (
         str(policies.of("__consumer_offsets", 0, internal=True))
         == str(policies.of("u", 0, internal=False))
         == "lag=20ms"
     )
     assert policies.metadata_lag_ms() == 20
-    policies.configure(["bytes=7"])
+    policies.configure(["bytes=7"], [])
     assert [str(policies.of(*of)) for of in (("u", 0, False), ("t", 0, False), ("__share_group_state", 0, True))] == [
         "bytes=7",
         "held",
         "lag=20ms",
     ]
-    policies.configure(["*:held"])
+    policies.configure(["*:held"], [])
     assert policies.metadata_lag_ms() == 0, "the metadata log is never held"
 
 

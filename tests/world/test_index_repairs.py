@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis import k01_fetch
-from ottla.broker.replica import fetch_sessions, replica_manager
+from ottla.broker.replica import fetch_reads, replica_manager
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.errors import Errors
@@ -327,7 +327,7 @@ def test_many_aborted_transactions_are_rebuilt_and_not_compared_one_by_one(
 @pytest.mark.parametrize("most", [1, 2, 5, 1000])
 def test_a_reply_lists_a_bounded_number_of_aborted_transactions(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its records end where the list would become longer; a reader gets what it gets without the bound."""
-    monkeypatch.setattr(fetch_sessions, "ABORTED_MAX", most)
+    monkeypatch.setattr(fetch_reads, "ABORTED_MAX", most)
     world = World()
     assert create(world, "t", segment_bytes="1048576", index_interval_bytes="100") == 0
     log, sent = log_of(world), dict.fromkeys(range(1, 5), 0)

@@ -110,11 +110,13 @@ def test_a_waiting_producer_hears_that_the_leader_has_moved(w: World) -> None:
 
 def test_a_waiting_fetch_hears_that_the_leader_has_moved(w: World) -> None:
     w.dispatcher = w.dispatchers[1]
-    waiting = w.send("Fetch", 12, fetch_message("t", 0, 0, wait_ms=60_000))
+    message = fetch_message("t", 0, 0, wait_ms=60_000)
+    message.topics[0].partitions[0].current_leader_epoch = 0
+    waiting = w.send("Fetch", 12, message)
     assert not waiting.done
     happens(w, "stop", 1)
     found = waiting.reply.responses[0].partitions[0]
-    assert (found.error_code, found.current_leader.leader_id) == (Errors.NOT_LEADER_OR_FOLLOWER, 2)
+    assert (found.error_code, found.current_leader.leader_id) == (Errors.FENCED_LEADER_EPOCH, 2)
 
 
 def test_an_older_epoch_is_fenced_after_a_move(w: World) -> None:

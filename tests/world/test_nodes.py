@@ -97,9 +97,10 @@ def test_another_node_names_the_leader() -> None:
     assert (refused.error_code, refused.base_offset) == (Errors.NOT_LEADER_OR_FOLLOWER, -1)
     assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (2, 0)
     assert [(one.node_id, one.port) for one in response.node_endpoints] == [(2, 9093)]
-    message = fetch_message("t", 0, index)
+    create(w, "far", -1, -1, {0: [2]})
+    message = fetch_message("far", 0, 0)
     topic = message.topics[0]
-    topic.topic, topic.topic_id = "", w.broker.image.topics["t"].id
+    topic.topic, topic.topic_id = "", w.broker.image.topics["far"].id
     response = w.at(1, "Fetch", 16, message)
     refused = response.responses[0].partitions[0]
     assert (refused.error_code, refused.current_leader.leader_id) == (Errors.NOT_LEADER_OR_FOLLOWER, 2)

@@ -14,7 +14,6 @@ from ottla.broker.lab.seam import (
     Line,
     Outcome,
     Outgoing,
-    Sent,
     Watcher,
 )
 from ottla.broker.replies import Reply
@@ -28,16 +27,16 @@ from ..support.topic_world import create
 METADATA = "Metadata", 12, m.MetadataRequest(topics=[])
 
 
-class Watching(Watcher):
+class Watching(Watcher[str]):
     """Notes what is sent: the size of the reply, None for none."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int | None, bool]] = []
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Sent:
-        return self.sent
+    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> str:
+        return context.api.name
 
-    def sent(self, reply: Reply | None, end: bool) -> None:
+    def sent(self, seen: str, reply: Reply | None, end: bool) -> None:
         self.seen.append((None if reply is None else reply.size, end))
 
 

@@ -9,9 +9,20 @@ from typing import Final
 from ...protocol import messages as m
 from ...protocol.errors import Errors
 from ..events import Closed, Reply, Request
+from ..replies import errors_of
 from ..rule import Failure, Needs, Recent, Rule, failure, rule
 
 SETTLE_US: Final = 5_000_000  # in which requests that were on their way may still have an old generation
+CANNOT_LEAVE: Final = frozenset(
+    {
+        Errors.NOT_COORDINATOR,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.UNKNOWN_MEMBER_ID,
+        Errors.ILLEGAL_GENERATION,
+        Errors.FENCED_INSTANCE_ID,
+    }
+)
 Member = tuple[str, str]
 """Group and member id."""
 
@@ -206,23 +217,32 @@ class GenerationSent(Rule):
     "KIP-62.leaves-at-close",
     "classic-group",
     apis=("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
-    needs=Needs(answers=("SyncGroup",)),
+    needs=Needs(
+        asks=("JoinGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
+        answers=("SyncGroup", "Heartbeat", "OffsetCommit"),
+    ),
     source="KIP-62",
     why="Until the session ends no member reads its partitions.",
     severity="warning",
 )
 class LeavesAtClose(Rule):
-    """A member that closes its connections has left its group."""
+    """A member that closes its connections has left its group, unless its coordinator was lost or refused it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._members: Recent[Member, tuple[Request, int]] = Recent()  # and the connection that was used last
+        self._members: Recent[Member, _Stay] = Recent()
         self._gone: Recent[Member, tuple[Request, Closed]] = Recent()
 
     def answered(self, request: Request, reply: Reply) -> None:
         asked, found = request.of(m.SyncGroupRequest), reply.of(m.SyncGroupResponse)
         if asked is not None and found is not None and not found.error_code and asked.group_instance_id is None:
-            self._members[asked.group_id, asked.member_id] = request, request.connection
+            self._members[asked.group_id, asked.member_id] = _Stay(request, can_leave=True)
+        beat = request.message
+        if not isinstance(beat, m.HeartbeatRequest | m.OffsetCommitRequest) or reply.message is None:
+            return
+        stay = self._members.get((beat.group_id, beat.member_id))
+        if stay is not None and stay.last is request:
+            stay.can_leave = not any(code in CANNOT_LEAVE for code in errors_of(reply))
 
     def asked(self, request: Request) -> None:
         found = request.message
@@ -234,14 +254,26 @@ class LeavesAtClose(Rule):
             at = found.group_id, found.member_id
             self._gone.pop(at, None)
             if at in self._members:
-                self._members[at] = request, request.connection
+                waits_long = isinstance(found, m.JoinGroupRequest)  # for other members: its reply is not lost
+                self._members[at] = _Stay(request, can_leave=waits_long)
 
     def closed(self, closed: Closed) -> None:
-        for at, (request, connection) in list(self._members.items()):
-            if connection == closed.connection:
-                self._gone[at] = request, closed
+        for at, stay in list(self._members.items()):
+            if stay.last.connection == closed.connection and stay.can_leave:
+                self._gone[at] = stay.last, closed
 
     def pending(self) -> Iterator[Failure]:
         for at, (request, closed) in self._gone.items():
             if at in self._members:
                 yield failure(f"member {at[1]} of group {at[0]} is gone and has not left", request, closed)
+
+
+@dataclass
+class _Stay:
+    """`last`: what the member asked last. `can_leave`: not while the reply is awaited, which can be lost with the
+    connection, and not after an error that says that the coordinator or the membership is another one. LeaveGroup is a
+    best effort: a client that knows no coordinator, or that is no member by what it was told, sends none.
+    """
+
+    last: Request
+    can_leave: bool

@@ -114,11 +114,14 @@ class RejoinsWhenFenced(Rule):
 
 
 class Leaves(Rule):
-    """A member that closes its connections has left its group with epoch -1, or -2 if it is static."""
+    """A member that closes its connections has left its group with epoch -1, or -2 if it is static. A connection that
+    is lost before the reply to a heartbeat says nothing: the client may know no coordinator when it is closed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._members: Recent[Member, Request] = Recent()
+        self._waits: Recent[Member, Request] = Recent()  # heartbeats whose replies are awaited
         self._gone: Recent[Member, tuple[Request, Closed]] = Recent()
 
     def asked(self, request: Request) -> None:
@@ -127,13 +130,16 @@ class Leaves(Rule):
             return
         at = beat.group_id, beat.member_id
         self._gone.pop(at, None)
-        if beat.member_epoch in (LEAVES, LEAVES_FOR_NOW) and self._members.pop(at, None) is not None:
+        if beat.member_epoch not in (LEAVES, LEAVES_FOR_NOW):
+            self._waits[at] = request
+        elif self._members.pop(at, None) is not None:
             self.kept()
 
     def answered(self, request: Request, reply: Reply) -> None:
         at, found = member_of(request, reply), answer_of(reply)
         if at is None or found is None:
             return
+        self._waits.pop(at, None)
         if found.error_code:
             self._members.pop(at, None)
         elif found.member_epoch > 0:
@@ -141,7 +147,7 @@ class Leaves(Rule):
 
     def closed(self, closed: Closed) -> None:
         for at, request in list(self._members.items()):
-            if request.connection == closed.connection:
+            if request.connection == closed.connection and at not in self._waits:
                 self._gone[at] = request, closed
 
     def pending(self) -> Iterator[Failure]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Callable
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from ....protocol import codec, headers
 from ....protocol.buffers import Data
@@ -23,13 +22,16 @@ from ..sent_replies import Holes, message_of
 FORMAT: Final = 1
 Raw = Literal["none", "frames", "secrets"]
 MASKS: Final = Masks(SENSITIVE, is_secret, MASK)
+NO_MESSAGE: Final = ValueError, TypeError, AttributeError
+"""What is raised for bytes that are no message, because a fault has damaged them: MalformedMessage is a ValueError."""
 _MASKED: Final = f'"{MASK}"'
 
 
 class Shape:
     """What all requests of a version of an API have in common."""
 
-    def __init__(self, key: int, request: str, response: str, version: int) -> None:
+    def __init__(self, key: int, version: int) -> None:
+        request, response = cast(str, headers.request_name(key)), headers.response_name(key)
         self.text = f'"api":"{request.removesuffix("Request")}","key":{key},"version":{version}'
         self.may_have_secrets = may_have_secrets(request, MASKS) or may_have_secrets(response, MASKS)
         self.request_text: JsonWriter = json_writer(request, version, MASKS)
@@ -48,8 +50,8 @@ class Shape:
 
 
 @cache
-def shape(key: int, request: str, response: str, version: int) -> Shape:
-    return Shape(key, request, response, version)
+def shape(key: int, version: int) -> Shape:
+    return Shape(key, version)
 
 
 def connection_text(number: int, peer: Peer, client_id: str | None) -> str:
@@ -65,14 +67,6 @@ def connection_text(number: int, peer: Peer, client_id: str | None) -> str:
         "software_version": software_version,
     }
     return json.dumps(known, separators=(",", ":"))[1:-1]
-
-
-def text_or_null(text_of: Callable[[], str]) -> str:
-    """The text of a message; null if its bytes are none, because a fault has damaged them."""
-    try:
-        return text_of()
-    except (ValueError, TypeError, AttributeError):  # MalformedMessage is a ValueError
-        return NULL
 
 
 def line(head: str, text: str) -> bytes:

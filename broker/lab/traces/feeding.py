@@ -69,10 +69,17 @@ def run(begin: Begin, arguments: Sequence[str], nice: int) -> None:
             feed.feed(data)
             if not is_nice:  # it is soon ready, and then it yields to the loop
                 is_nice = True
-                os.nice(nice)
+                _yield(nice)
         feed.end()
     except BrokenPipeError:  # the broker has ended, and waits for no answer
         pass
+
+
+def _yield(nice: int) -> None:
+    """Takes a lower priority, and interrupts nobody when there is something to do."""
+    os.nice(nice)
+    if sys.platform == "linux":
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _answer(data: bytes) -> None:

@@ -7,7 +7,6 @@ request with records it makes the text at once, because that takes less time tha
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from ....protocol.structs import Struct
@@ -15,7 +14,7 @@ from ...broker import Broker
 from ...machine import MachineTime
 from ...replies import Reply
 from ..faults.matching import Matcher
-from ..seam import Asked, Line, Sent, Watcher
+from ..seam import Asked, Line, Watcher
 from ..sent_replies import LENGTH, holes_of
 from . import events
 from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Body, Ids, Record, Times
@@ -30,7 +29,35 @@ SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are r
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
 
 
-class Recorder(Watcher):
+class _Client:
+    """The text of a connection's fields, made again when they change."""
+
+    __slots__ = ("_client_id", "_line", "_principal", "_software", "_text")
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._client_id: str | None = None
+        self._principal = ""
+        self._software = ("", "")
+        self._text = ""
+
+    def text(self, client_id: str | None) -> str:
+        peer = self._line.peer
+        if peer.software is not self._software or client_id != self._client_id or peer.principal != self._principal:
+            self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
+            self._text = events.connection_text(self._line.number, peer, client_id)
+        return self._text
+
+    def text_now(self) -> str:
+        """The text for the last client id."""
+        return self.text(self._client_id)
+
+
+Seen = tuple[_Client, str, Ids, int]
+"""Of a request: its connection with its text then, its ids, and when it came, in nanoseconds."""
+
+
+class Recorder(Watcher[Seen]):
     """Makes blocks of records. `dropped`: records for which there was no room.
 
     A subclass says what becomes of a block (`_made`), and by its attributes what is recorded: `_keys`, of the APIs,
@@ -98,7 +125,7 @@ class Recorder(Watcher):
 
     # exchanges
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Sent | None:
+    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Seen | None:
         api = context.api
         if self._keys is not None and api.key not in self._keys:
             return None
@@ -110,18 +137,17 @@ class Recorder(Watcher):
         size = kept = len(frame)
         body: Body
         if size > SMALL_BYTES and api.has_records and not self._copies(size) and _is_short(request, SMALL_ELEMENTS):
-            shape = events.shape(api.key, api.request, api.response, context.version)
-            body = shape.request_text(request)
+            body = events.shape(api.key, context.version).request_text(request)
             kept = len(body)
         else:
             body = bytes(frame)
         text = client.text(context.client_id)
         at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
         self._put((REQUEST, at_ms, ns, text, ids, size, ns, body, None), kept)
-        return partial(self._answered, client, text, ids, ns)
+        return client, text, ids, ns
 
-    def _answered(self, client: _Client, text: str, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
-        """A reply is sent. `text`: that of the connection when the request came."""
+    def sent(self, seen: Seen, reply: Reply | None, end: bool) -> None:
+        client, text, ids, began_ns = seen
         ns = self._work_ns()
         at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
         if ids[1] in IDENTIFYING:
@@ -187,30 +213,6 @@ class Recorder(Watcher):
         if abs(zero_ms - self._zero_ms) >= SAME_CLOCK_MS:  # the machine's clock was set
             self._zero_ms = zero_ms
         return Times(ns, at_ms, clock_ms, self._zero_ms)
-
-
-class _Client:
-    """The text of a connection's fields, made again when they change."""
-
-    __slots__ = ("_client_id", "_line", "_principal", "_software", "_text")
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self._client_id: str | None = None
-        self._principal = ""
-        self._software = ("", "")
-        self._text = ""
-
-    def text(self, client_id: str | None) -> str:
-        peer = self._line.peer
-        if peer.software is not self._software or client_id != self._client_id or peer.principal != self._principal:
-            self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
-            self._text = events.connection_text(self._line.number, peer, client_id)
-        return self._text
-
-    def text_now(self) -> str:
-        """The text for the last client id."""
-        return self.text(self._client_id)
 
 
 def _whole(reply: Reply) -> bytearray:

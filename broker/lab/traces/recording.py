@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterator
-from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
-from ....protocol import headers
 from ....protocol.buffers import Data
 from ....protocol.json_text import NULL
 from ..sent_replies import LENGTH, Holes
@@ -80,7 +78,7 @@ def lines(times: Times, records: list[Record], raw: Raw) -> Iterator[bytes]:
 def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     """Returns the line of an event. `raw`: whether it has the bytes of the frame."""
     event, at_ms, ns, connection, (number, key, version, correlation_id), size, began_ns, body, holes = record
-    shape = events.shape(key, cast(str, headers.request_name(key)), headers.response_name(key), version)
+    shape = events.shape(key, version)
     if at_ms is None:
         at_ms = zero_ms + ns // 1_000_000
     latency = f',"latency_us":{(ns - began_ns) // 1000}' if event == REPLY else ""
@@ -90,11 +88,14 @@ def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     )
     if body is None or isinstance(body, str):
         return events.line(head, body or NULL)
-    if event == REQUEST:
-        text, frame = events.text_or_null(partial(shape.request_of, body)), memoryview(body)
-    else:
-        text, frame = events.text_or_null(partial(shape.response_of, body, holes)), memoryview(body)[LENGTH:]
+    try:
+        text = shape.request_of(body) if event == REQUEST else shape.response_of(body, holes)
+    except events.NO_MESSAGE:
+        text = NULL
     made = events.line(head, text)
-    if holes or len(frame) > RAW_BYTES_MAX or not events.may_show_raw(raw, text, shape):
+    if raw == "none" or holes:
+        return made
+    frame = memoryview(body)[0 if event == REQUEST else LENGTH :]
+    if len(frame) > RAW_BYTES_MAX or not events.may_show_raw(raw, text, shape):
         return made
     return events.with_raw(made, frame)

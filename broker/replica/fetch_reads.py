@@ -1,0 +1,125 @@
+"""Reads the partitions of a Fetch, on their leaders and, for clients, on followers (KIP-392)."""
+
+from __future__ import annotations
+
+from ...coordinator.metadata.state import NO_LEADER
+from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
+from ...storage.aborted import some_aborted
+from ...storage.epochs import UNDEFINED_EPOCH
+from ...storage.file_slice import FileSlice
+from ...storage.log import Log
+from .fetch_sessions import Entry, Fetch
+from .followers import Reach
+from .partition import READ_COMMITTED
+from .partitions import NO_REPLICA
+
+EMPTY = b""
+ABORTED_MAX = 1000  # transactions that end in the records of one partition in a reply
+
+
+def read_entry(
+    fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool
+) -> messages.FetchResponse.PartitionData:
+    """Returns the response for one entry: its records, or its error."""
+    data = messages.FetchResponse.PartitionData(partition_index=entry.index, records=EMPTY)
+    try:
+        _read(fetch, entry, data, budget, isolation_level, at_least_one, is_replica)
+    except ApiError as error:
+        _without_records(data)
+        _tell(fetch, entry, data, error.code)
+    except OSError as error:
+        _without_records(data)
+        assert entry.partition is not None  # the entry has been read
+        home = fetch.partitions.directory_of.get(entry.partition)
+        _tell(fetch, entry, data, fetch.partitions.log_directories.storage_error(error, home).code)
+    return data
+
+
+def _without_records(data: messages.FetchResponse.PartitionData) -> None:
+    """Takes the records out: what belongs to them cannot be read."""
+    if data.records is not EMPTY:
+        data.records.release()
+        data.records, data.aborted_transactions = EMPTY, None
+
+
+def refused_entry(fetch: Fetch, entry: Entry, code: int) -> messages.FetchResponse.PartitionData:
+    """Returns the response for an entry that is not read because of an error."""
+    data = messages.FetchResponse.PartitionData(partition_index=entry.index, records=EMPTY)
+    _tell(fetch, entry, data, code)
+    return data
+
+
+def _tell(fetch: Fetch, entry: Entry, data: messages.FetchResponse.PartitionData, code: int) -> None:
+    if code == Errors.KAFKA_STORAGE_ERROR and not fetch.tells_storage_errors:
+        code = int(Errors.NOT_LEADER_OR_FOLLOWER)
+    data.error_code = code
+    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+    partition = entry.partition
+    if (
+        code in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
+        and partition is not None
+        and fetch.tells_leaders
+    ):
+        data.current_leader.leader_id = NO_LEADER if partition.leader is None else partition.leader
+        data.current_leader.leader_epoch = partition.leader_epoch
+
+
+def _read(
+    fetch: Fetch,
+    entry: Entry,
+    data: messages.FetchResponse.PartitionData,
+    budget: int,
+    isolation_level: int,
+    at_least_one: bool,
+    is_replica: bool,
+) -> None:
+    partition = fetch.resolve(entry)
+    data.aborted_transactions = None
+    if is_replica:
+        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+    reach = fetch.partitions.check_read(partition, entry.current_leader_epoch, fetch.may_follow)
+    log = partition.open_log()
+    data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
+    data.log_start_offset = log.start_offset
+    entry.lags = False
+    if reach is not None:
+        entry.lags = reach.high_watermark < partition.high_watermark
+        data.high_watermark = reach.high_watermark
+        data.last_stable_offset = min(data.last_stable_offset, reach.high_watermark)
+    elif fetch.rack_id:
+        data.preferred_read_replica = fetch.partitions.closest_replica(partition, fetch.rack_id, entry.offset)
+        if data.preferred_read_replica != NO_REPLICA:
+            return
+    if entry.last_fetched_epoch < 0 or not _diverges(log, entry, data, reach):
+        piece = partition.read(entry.offset, min(entry.max_bytes, budget), isolation_level, at_least_one, reach)
+        if piece is not None:
+            data.records = piece
+    if isolation_level == READ_COMMITTED:
+        data.aborted_transactions = []
+        if data.records is not EMPTY:
+            data.aborted_transactions = _aborted(log, entry.offset, data.records)
+
+
+def _aborted(log: Log, offset: int, piece: FileSlice) -> list[messages.FetchResponse.AbortedTransaction]:
+    """Returns the aborted transactions of a piece of the log, which ends earlier if they are many."""
+    upper = log.offset_after(piece)
+    found, bound = some_aborted(log, offset, upper, ABORTED_MAX)
+    if bound < upper:
+        segment, position = log.position_of(bound)
+        if segment is piece.segment:
+            piece.end_at(position)
+    r = messages.FetchResponse.AbortedTransaction
+    return [r(producer_id=t.producer_id, first_offset=t.first_offset) for t in found]
+
+
+def _diverges(log: Log, entry: Entry, data: messages.FetchResponse.PartitionData, reach: Reach | None) -> bool:
+    """Whether the client's log diverges from ours (KIP-595). Raises ApiError if our log does not know the epoch."""
+    epoch, end = log.epochs.end_offset_for(entry.last_fetched_epoch, log.end_offset if reach is None else reach.end)
+    if epoch == UNDEFINED_EPOCH:
+        raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
+    if epoch < entry.last_fetched_epoch or end < entry.offset:
+        data.diverging_epoch.epoch = epoch
+        data.diverging_epoch.end_offset = end
+        return True
+    return False

@@ -1,0 +1,83 @@
+"""Makes the metadata of the target: a snapshot that ends where the source's metadata log did, and an empty log.
+
+All nodes are registered, fenced, and have been shut down cleanly; no partition has a leader. The first start elects.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ..broker.controller import metadata_log
+from ..broker.controller.metadata_log import Voter
+from ..broker.replica.directories import write_meta
+from ..broker.steps import all_at_once
+from ..coordinator.metadata.state import BROKER, NO_LEADER, MetadataState
+from ..storage.checkpoints import encode_partition_metadata
+from ..storage.files import OsFiles
+from ..storage.layout import CLEAN_SHUTDOWN, LOG, PARTITION_METADATA, file_name, snapshot_name
+from .layout import Layout, NewNode
+from .replicas import Choice
+from .source import Source
+
+OWN_PREFIX = "ottla."
+
+
+def dropped_configs(source: Source, nodes: Collection[int], *, for_kafka: bool) -> list[tuple[int, str, str]]:
+    """Returns the configurations that the target does not have, by resource type, name and key: keys that Kafka does
+    not know, and those of brokers that there are no more.
+    """
+    return [
+        (kind, name, key)
+        for (kind, name), values in source.image.configs.items()
+        for key in values
+        if (for_kafka and key.startswith(OWN_PREFIX)) or (kind == BROKER and name and name not in map(str, nodes))
+    ]
+
+
+def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: bool) -> MetadataState:
+    """Returns the image of the target. Partitions that are missing stay with the nodes that have them."""
+    image = source.image.copied()
+    image.brokers = {one.id: one.registration() for one in layout.nodes}
+    for controller in list(image.controllers):
+        image.drop("controllers", controller)
+    missing = {(one.topic_id, one.index) for one in choice.missing}
+    for key, before in source.image.partitions.items():
+        changed = replace(before, leader=NO_LEADER, partition_epoch=before.partition_epoch + 1)
+        if key not in missing:
+            replicas = layout.replicas[key]
+            directories = tuple(layout.by_id[one].directory_id for one in replicas)
+            changed = replace(
+                changed, replicas=replicas, isr=replicas, directories=directories, elr=(), last_known_elr=()
+            )
+        image.partitions[key] = changed
+    for kind, name, key_name in dropped_configs(source, layout.by_id, for_kafka=for_kafka):
+        values = dict(image.configs[kind, name])
+        del values[key_name]
+        if values:
+            image.configs[kind, name] = values
+        else:
+            del image.configs[kind, name]
+    return image
+
+
+def write(nodes: Sequence[NewNode], voters: Sequence[NewNode], source: Source, image: MetadataState) -> None:
+    """Writes `meta.properties`, the metadata log and the mark of a clean shutdown into the directories of the nodes;
+    nodes that share one get one. Raises OSError.
+    """
+    files = OsFiles()
+    named = [Voter(v.id, v.directory_id, v.controller.name, v.controller.host, v.controller.port) for v in voters]
+    now = int(time.time() * 1000)
+    data = all_at_once(metadata_log.build_snapshot(named, image.as_records(), source.epoch, now, now))
+    for node in {one.path: one for one in reversed(nodes)}.values():
+        path = f"{node.path}/{metadata_log.DIRECTORY}"
+        files.make_directory(path)
+        write_meta(files, f"{node.path}/meta.properties", node.id, source.cluster_id, node.directory_id)
+        files.replace(f"{path}/{snapshot_name(source.offset, source.epoch)}", data, durable=False)
+        files.replace(f"{path}/{file_name(source.offset, LOG)}", b"", durable=False)
+        files.replace(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(metadata_log.TOPIC_ID), durable=False)
+        metadata_log.write_quorum_state(files, path, NO_LEADER, source.epoch)
+        mark = json.dumps({"version": 0, "brokerEpoch": node.epoch}, separators=(",", ":"))
+        files.replace(f"{node.path}/{CLEAN_SHUTDOWN}", mark.encode(), durable=False)

@@ -1,0 +1,220 @@
+"""`ottla handover` and `ottla takeover`: what they make, say and refuse. What Kafka does with it is in tests/oracle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.storage.checkpoints import decode_offsets, decode_properties
+
+from ottla.testing import Broker
+
+from ..support.ask import create, fetch, produce
+from ..support.poll import until
+from ..support.wire import Wire
+
+PARTITIONS = 6
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ottla", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """A digest of each file, by its path."""
+    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in directory.rglob("*") if p.is_file()}
+
+
+def records(broker: Broker, partitions: range = range(PARTITIONS)) -> list[list[bytes | None]]:
+    found = []
+    for index in partitions:
+        for address in broker.bootstrap_servers.split(","):
+            with Wire(address) as wire:
+                if leads(wire, index, address):
+                    found.append(fetch(wire, "orders", partition=index))
+    return found
+
+
+def leads(wire: Wire, index: int, address: str) -> bool:
+    """Whether the node at this address leads a partition."""
+    r = m.MetadataRequest
+    reply = wire.ask("Metadata", 12, r(topics=[r.MetadataRequestTopic(name="orders")]))
+    (part,) = (one for one in reply.topics[0].partitions if one.partition_index == index)
+    ports = {one.node_id: one.port for one in reply.brokers}
+    return ports.get(part.leader_id) == int(address.rpartition(":")[2])
+
+
+def commit(wire: Wire, offset: int) -> int:
+    r = m.OffsetCommitRequest
+    part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = r.OffsetCommitRequestTopic(name="orders", partitions=[part])
+    request = r(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    code: int = wire.ask("OffsetCommit", 8, request).topics[0].partitions[0].error_code
+    return code
+
+
+def committed(wire: Wire) -> int:
+    r = m.OffsetFetchRequest
+    asked = r.OffsetFetchRequestGroup(
+        group_id="g", topics=[r.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
+    )
+    found = wire.ask("OffsetFetch", 8, r(groups=[asked])).groups[0]
+    return int(found.topics[0].partitions[0].committed_offset) if found.error_code == 0 else -1
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of an ottla with one node, that has stopped."""
+    directory = tmp_path_factory.mktemp("filled")
+    broker = Broker({"offsets.topic.num.partitions": 3}, directory=directory)
+    with broker, Wire(broker.bootstrap_servers) as wire:
+        create(wire, "orders", PARTITIONS, retention_ms="900000000")
+        for n in range(30):
+            assert produce(wire, "orders", b"%d" % n, partition=n % PARTITIONS).error_code == 0
+        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        until(lambda: not wire.ask("FindCoordinator", 4, find).coordinators[0].error_code, "there is a coordinator")
+        until(lambda: commit(wire, 4) == 0, "the offset is committed")
+    return directory / "data"
+
+
+def test_one_node_becomes_three_and_comes_back(filled: Path, tmp_path: Path) -> None:
+    before = contents(filled)
+    made = run("handover", filled, "--to", tmp_path / "kafka", "--nodes", 3, "--replication-factor", 2)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert contents(filled) == before, "the source stays as it was"
+    assert "orders" not in made.stdout, "nothing is lost"
+    homes = [tmp_path / "kafka" / f"node-{n}" / "data" for n in (1, 2, 3)]
+    assert [decode_properties((one / "meta.properties").read_bytes())["node.id"] for one in homes] == ["1", "2", "3"]
+    held = [{p.name for p in one.glob("orders-*")} for one in homes]
+    assert sum(map(len, held)) == 2 * PARTITIONS
+    for one in homes:
+        ends = decode_offsets((one / "recovery-point-offset-checkpoint").read_bytes())
+        assert {topic for topic, _ in ends} == {"orders", "__consumer_offsets"}
+        assert all(end == 5 for (topic, _), end in ends.items() if topic == "orders")
+        assert not list(one.rglob("ottla.json")) + list(one.rglob("flushed-offset"))
+    back = run("takeover", *homes, "--to", tmp_path / "data", "--nodes", 3)
+    assert (back.returncode, back.stderr) == (0, "")
+    with Broker({"ottla.nodes": 3}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers.split(",")[0]) as wire:
+        topic = wire.ask("Metadata", 12, m.MetadataRequest(topics=None)).topics
+        parts = next(one.partitions for one in topic if one.name == "orders")
+        assert all(len(one.replica_nodes) == len(one.isr_nodes) == 2 for one in parts)
+        assert records(broker) == [[b"%d" % n for n in range(i, 30, PARTITIONS)] for i in range(PARTITIONS)]
+
+
+def test_one_directory_alone_is_served_and_the_rest_is_told(filled: Path, tmp_path: Path) -> None:
+    assert run("handover", filled, "--to", tmp_path / "kafka", "--nodes", 3).returncode == 0
+    alone = tmp_path / "kafka" / "node-2" / "data"
+    held = sorted(int(p.name.rpartition("-")[2]) for p in alone.glob("orders-*"))
+    assert 0 < len(held) < PARTITIONS
+    made = run("takeover", alone, "--to", tmp_path / "data", "--json")
+    report = json.loads(made.stdout)
+    absent = [f"orders-{n}" for n in range(PARTITIONS) if n not in held]
+    assert made.returncode == 1
+    assert [one.partition(":")[0] for one in report["lost"]] == absent
+    with Broker({"node.id": 2}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+        parts = next(
+            one.partitions
+            for one in wire.ask("Metadata", 12, m.MetadataRequest(topics=None)).topics
+            if one.name == "orders"
+        )
+        assert {one.partition_index: one.leader_id for one in parts} == {
+            n: 2 if n in held else -1 for n in range(PARTITIONS)
+        }
+        assert fetch(wire, "orders", partition=held[0]) == [b"%d" % n for n in range(held[0], 30, PARTITIONS)]
+        until(lambda: committed(wire) == 4, "every node had the group's offsets")
+
+
+def test_the_configuration_goes_into_the_nodes_properties(filled: Path, tmp_path: Path) -> None:
+    file = tmp_path / "ottla.properties"
+    file.write_text("log.retention.hours=7\nottla.lab.port=0\nlog.dirs=/elsewhere\nsasl.enabled.mechanisms=PLAIN\n")
+    out = tmp_path / "kafka"
+    made = run("handover", filled, "--to", out, "-c", file, "--nodes", 2, "--host", "a", "--host", "b", "--json")
+    report = json.loads(made.stdout)
+    assert "ottla.lab.port, which Kafka does not know" in report["left_out"]
+    first, second = (decode_properties((out / f"node-{n}" / "server.properties").read_bytes()) for n in (1, 2))
+    assert (first["log.retention.hours"], first["sasl.enabled.mechanisms"]) == ("7", "PLAIN")
+    assert "ottla.lab.port" not in first
+    assert first["log.dirs"] == str(out / "node-1" / "data")
+    port = first["advertised.listeners"].rpartition(":")[2]
+    assert first["advertised.listeners"] == f"PLAINTEXT://a:{port}"
+    assert second["advertised.listeners"] == f"PLAINTEXT://b:{port}", "another host, the same port"
+    assert first["controller.quorum.bootstrap.servers"] == "a:9093,b:9093"
+
+
+def test_a_plan_makes_nothing(filled: Path, tmp_path: Path) -> None:
+    made = run("handover", filled, "--to", tmp_path / "kafka", "--nodes", 3, "--dry-run", "--json")
+    report: dict[str, Any] = json.loads(made.stdout)
+    assert (made.returncode, report["made"], report["was_clean"], report["lost"]) == (0, False, True, [])
+    assert report["found"]["topics"] == 2
+    assert [one["node"] for one in report["nodes"]] == [1, 2, 3]
+    assert report["placement"].startswith("placed anew")
+    assert not (tmp_path / "kafka").exists()
+    kept = json.loads(run("handover", filled, "--to", tmp_path / "kafka", "--dry-run", "--json").stdout)
+    assert (len(kept["nodes"]), kept["placement"]) == (1, "as they were")
+
+
+def test_what_a_crash_left_is_cut_off_in_the_copy(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path) as broker:
+        with Wire(broker.bootstrap_servers) as wire:
+            create(wire, "orders")
+            for n in range(5):
+                produce(wire, "orders", b"%d" % n)
+        broker.kill()
+    log = tmp_path / "data" / "orders-0" / "00000000000000000000.log"
+    with log.open("ab") as file:
+        file.write(bytes(40))
+    before = contents(tmp_path / "data")
+    made = run("handover", tmp_path / "data", "--to", tmp_path / "kafka", "--json")
+    report = json.loads(made.stdout)
+    assert (made.returncode, report["was_clean"]) == (1, False)
+    assert report["lost"] == ["orders-0: 40 bytes from offset 5 on"]
+    assert contents(tmp_path / "data") == before
+    assert run("takeover", tmp_path / "kafka/node-1/data", "--to", tmp_path / "again/data").returncode == 0
+    with Broker(directory=tmp_path / "again") as broker, Wire(broker.bootstrap_servers) as wire:
+        assert fetch(wire, "orders") == [b"%d" % n for n in range(5)]
+
+
+def test_refusals_name_what_is_wrong(filled: Path, tmp_path: Path) -> None:
+    full, out = tmp_path / "full", tmp_path / "out"
+    full.mkdir()
+    (full / "file").touch()
+    copy = tmp_path / "copy"
+    shutil.copytree(filled, copy)
+
+    def refused(*arguments: object) -> tuple[int, str]:
+        made = run(*arguments)
+        assert not out.exists()
+        return made.returncode, made.stderr
+
+    assert refused("handover", filled, "--to", full) == (2, f"ottla: {full} is not an empty directory\n")
+    inside = filled / "out"
+    assert refused("handover", filled, "--to", inside) == (2, f"ottla: {inside} is in {filled}\n")
+    assert refused("handover", full, "--to", out)[0] == 5
+    code, words = refused("handover", filled, copy, "--to", out)
+    assert (code, "the same directory.id" in words) == (2, True)
+    code, words = refused("handover", filled, "--to", out, "--nodes", 2, "--replication-factor", 3)
+    assert (code, words) == (2, "ottla: 3 replicas need as many nodes; there are 2\n")
+    assert refused("handover", filled, "--to", out, "--nodes", 2, "--host", "a")[0] == 2
+    shutil.rmtree(copy / "orders-3")
+    code, words = refused("handover", copy, "--to", out)
+    assert (code, "orders-3" in words) == (5, True)
+    snapshot = next((copy / "__cluster_metadata-0").glob("*.log"))
+    snapshot.write_bytes(snapshot.read_bytes()[:-30])
+    code, words = refused("handover", copy, "--to", out)
+    assert (code, "__cluster_metadata-0" in words) == (5, True)
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    with Broker(directory=tmp_path) as broker:
+        made = run("handover", broker.data_directory, "--to", tmp_path / "out")
+    assert made.returncode == 4
+    assert made.stderr == f"ottla: {tmp_path / 'data'} is in use by another process; stop it first\n"
