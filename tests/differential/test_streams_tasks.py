@@ -80,3 +80,31 @@ def test_standbys_come_and_go_with_the_configuration(pair: Pair) -> None:
         app.settle()
         describe(pair, "tn")
     same_records(pair, "tn")
+
+
+ZONES = {"apart": "abab", "together": "aabb", "one-alone": "aaab", "some-untagged": "a-b-"}
+
+
+@pytest.mark.parametrize("zones", ZONES)
+def test_tags_of_racks_do_not_move_standby_tasks(pair: Pair, zones: str) -> None:
+    """The assignor of Kafka 4.4 looks neither at the tags of clients nor at their racks: with tags that standby tasks
+    should be spread over, tasks go where they go without. A member that misses a tag is told so.
+    """
+
+    def settled(group: str, tags: str) -> dict[str, object]:
+        app = started(pair, group, 4, 2, 2)
+        if tags:
+            configure(pair, group, streams_rack_aware_assignment_tags=tags)
+        for number, zone in enumerate(ZONES[zones], 1):
+            pairs = [] if zone == "-" else [R.KeyValue(key="zone", value=zone), R.KeyValue(key="cluster", value="x")]
+            app.join(f"m{number}", process_id=f"p{number}", rack_id=f"rack-{zone}", client_tags=pairs)
+        app.settle()
+        app.leave("m1")
+        app.settle()
+        members = describe(pair, group).groups[0].members
+        same_records(pair, group)
+        return {one.member_id: one.assignment for one in members}
+
+    plain = settled(f"tp-{zones}", "")
+    assert plain == settled(f"tq-{zones}", "zone,cluster") == settled(f"tr-{zones}", "zone")
+    assert any(one.standby_tasks for one in plain.values())

@@ -68,9 +68,12 @@ message.compile_function = noted
 most, before = 0, 0
 for _ in warming.codecs(apis()):
     most, before = max(most, len(titles) - before), len(titles)
-codec.reader("ConsumerGroupHeartbeatRequest", 1)
-codec.writer("ConsumerGroupHeartbeatResponse", 1)
-codec.writer("ConsumerGroupCurrentMemberAssignmentValue", 0)
+for api in apis().values():
+    if api.name.endswith(("GroupHeartbeat", "GroupDescribe", "GroupTopologyDescriptionUpdate", "JoinGroup")):
+        codec.reader(api.request, api.high)
+        codec.writer(api.response, api.high)
+for kind in ("Consumer", "Share", "Streams"):
+    codec.writer(f"{kind}GroupCurrentMemberAssignmentValue", 0)
 print(most, len(titles) - before)
 """
 
