@@ -48,7 +48,6 @@ from .share.coordinators import ShareCoordinators
 from .share.share_partition_manager import SharePartitionManager
 from .sparse_log import SparseLog
 from .telemetry.client_metrics_manager import ClientMetricsManager
-from .telemetry.pushed_metrics import PushedMetrics
 from .tls.listeners import tls_listeners
 from .transaction.coordinators import TransactionCoordinators
 from .turn import Turn
@@ -57,6 +56,7 @@ from .watermark_policies import Policies
 if TYPE_CHECKING:
     from .security.sasl_listener import SaslListener
     from .security.token_issuer import TokenIssuer
+    from .telemetry.pushed_metrics import PushedMetrics
 
 logger = logging.getLogger("ottla.kafka.server.BrokerServer")
 
@@ -107,10 +107,7 @@ class Broker:
         self.sasl = self._sasl_listeners(new_id)
         self.quotas, self.connection_rates = self._quotas()
         self.client_metrics = ClientMetricsManager(turn, self.image, self.limits, config["telemetry.max.bytes"], new_id)
-        self.pushed_metrics: PushedMetrics | None = None
-        if config.takes_client_metrics:
-            self.pushed_metrics = PushedMetrics(turn, self.limits, config["ottla.client.metrics.series.max"])
-            self.client_metrics.receiver = self.pushed_metrics
+        self.pushed_metrics = self._pushed_metrics()
         self.authorizer: Authorizer | None = None
         self.acls: AclFollower | None = None
         self.audit: Audit | None = None
@@ -161,6 +158,16 @@ class Broker:
         sections = cache(partial(load_sections, config))  # the file is read where a listener needs it
         services = SaslServices(self.turn, self.image, new_id, config.users, sections, self.tokens, self.token_issuer)
         return {name: sasl_listener(config, name, services) for name in names}
+
+    def _pushed_metrics(self) -> PushedMetrics | None:
+        """What clients push; None if the broker takes no metrics of clients."""
+        if not self.config.takes_client_metrics:
+            return None
+        from .telemetry.pushed_metrics import PushedMetrics
+
+        pushed = PushedMetrics(self.turn, self.limits, self.config["ottla.client.metrics.series.max"])
+        self.client_metrics.receiver = pushed
+        return pushed
 
     def _quotas(self) -> tuple[ClientQuotas, ConnectionRates]:
         config = self.config

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from . import compression
 from .buffers import Data, WritableData
+from .checksum import crc32c
 from .errors import MalformedMessage
 
 HEADER = struct.Struct(">qiibIhiqqqhii")

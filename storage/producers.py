@@ -15,9 +15,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ..protocol import codec, messages
+from ..protocol.checksum import crc32c
 from ..protocol.control import Marker
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, PRODUCER_EPOCH_MAX, BatchHeader

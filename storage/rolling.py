@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crc32c import crc32c
-
+from ..protocol.checksum import crc32c
 from .segment import MAX_RELATIVE_OFFSET, Segment
 from .settings import LogSettings
 

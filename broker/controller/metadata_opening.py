@@ -15,8 +15,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from ...protocol.checksum import crc32c
 from ...protocol.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC_AT, BatchHeader, computed_crc
 from ...protocol.structs import Struct
 from ...storage.files import Files, HandlePool

@@ -7,10 +7,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..error_places import Places
-from ..security.authorization import Authorization, Narrow
+if TYPE_CHECKING:
+    from ..error_places import Places
+    from ..security.authorization import Authorization, Narrow
 
 # Kafka lists Produce from version 0 because librdkafka infers its compression support from it (KAFKA-18659); it still
 # refuses 0 to 2.

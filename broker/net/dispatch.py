@@ -23,7 +23,6 @@ from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
 from ..client_quotas import Usage
-from ..error_replies import reply_with_error
 from ..later import Later, after, drive
 from ..limits import REPLY_BYTES, REQUEST_BYTES, REQUEST_ELEMENTS, Limit
 from ..metrics import ApiTimes
@@ -360,6 +359,8 @@ class Dispatcher:
             return CLOSE
         try:
             if api.failed is None:
+                from ..error_replies import reply_with_error  # a start needs none
+
                 return reply_with_error(api, context.version, request, error)
             reply: Struct | Silence = api.failed(context, request, error)
             return reply

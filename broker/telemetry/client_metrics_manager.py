@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import CLIENT_METRICS, MetadataState
-from ...coordinator.telemetry.client_instance import ClientInstance
-from ...coordinator.telemetry.subscriptions import Attributes, Subscription, wanted_of
 from ...protocol import compression, messages
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...storage.checkpoints import uuid_to_text
@@ -23,6 +21,10 @@ from ..limits import CLIENT_INSTANCES, Limits
 from ..metrics import Summary
 from ..peer import Peer
 from ..turn import Turn
+
+if TYPE_CHECKING:
+    from ...coordinator.telemetry.client_instance import ClientInstance
+    from ...coordinator.telemetry.subscriptions import Attributes, Subscription
 
 RESERVED = (bytes(16), bytes(15) + b"\x01")
 INSTANCES_MAX = 16_384
@@ -108,6 +110,8 @@ class ClientMetricsManager:
         if not values:
             return
         try:
+            from ...coordinator.telemetry.subscriptions import Subscription  # hardly any broker has some
+
             self.subscriptions[name] = Subscription.of(values)
         except ApiError as error:
             logger.warning("the client metrics subscription %s applies to no client: %s", name, error)
@@ -211,6 +215,9 @@ class ClientMetricsManager:
         return client
 
     def _instance(self, instance_id: bytes, attributes: Attributes) -> ClientInstance:
+        from ...coordinator.telemetry.client_instance import ClientInstance
+        from ...coordinator.telemetry.subscriptions import wanted_of
+
         wanted = wanted_of(self.subscriptions, attributes, instance_id)
         return ClientInstance(uuid_to_text(instance_id), wanted, self._version)
 

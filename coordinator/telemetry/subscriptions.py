@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from crc32c import crc32c
-
+from ...protocol.checksum import crc32c
 from ..hashing import java_order
 from ..metadata.client_metrics import KEYS, patterns_of
 

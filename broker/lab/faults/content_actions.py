@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, cast
 
-from crc32c import crc32c
-
 from ....protocol import messages
 from ....protocol.buffers import Data, LateRecords
+from ....protocol.checksum import crc32c
 from ....protocol.errors import Errors
 from ....protocol.schema import NO_UUID
 from ....protocol.structs import Struct
