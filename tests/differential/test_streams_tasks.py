@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ..support.differential import Pair, own_brokers
@@ -91,7 +93,7 @@ def test_tags_of_racks_do_not_move_standby_tasks(pair: Pair, zones: str) -> None
     should be spread over, tasks go where they go without. A member that misses a tag is told so.
     """
 
-    def settled(group: str, tags: str) -> dict[str, object]:
+    def settled(group: str, tags: str) -> dict[str, Any]:
         app = started(pair, group, 4, 2, 2)
         if tags:
             configure(pair, group, streams_rack_aware_assignment_tags=tags)

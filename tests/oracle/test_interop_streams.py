@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..support.ask import create
 from ..support.poll import until
 from ..support.stories.streams import R, info, joining, part, tasks
 from ..support.wire import Wire
-from .kafka import Kafka
+from .kafka import Kafka, program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
@@ -71,3 +72,79 @@ def test_a_streams_group_goes_from_ottla_to_kafka_and_back(tmp_path: Path) -> No
         assert (again.group_state, again.assignment_epoch) == (by_kafka.group_state, by_kafka.assignment_epoch)
         found = [one for one in members(again) if one.member_id == "m1"]
         assert beat(wire, "m1", found[0].member_epoch).error_code == 0
+
+
+PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+DESCRIBED: dict[str, object] = {**SETTINGS, "group.streams.topology.description.plugin.class": PLUGIN}
+
+
+def push(wire: Wire) -> int:
+    """What the topology looks like, with a node of each type and a global store."""
+    u = m.StreamsGroupTopologyDescriptionUpdateRequest
+
+    def node(name: str, kind: int, **more: Any) -> Any:
+        return u.TopologyDescriptionNode(name=name, node_type=kind, **more)
+
+    nodes = [
+        node("in", 1, source_topics=["in"], successors=["count"]),
+        node("count", 2, stores=["log"], successors=["mid"]),
+        node("mid", 3, sink_topic="mid"),
+    ]
+    description = u.TopologyDescription(
+        subtopologies=[u.TopologyDescriptionSubtopology(subtopology_id="0", nodes=nodes)],
+        global_stores=[u.TopologyDescriptionGlobalStore(source=node("all", 1), processor=node("keep", 2))],
+    )
+    request = u(group_id="app", member_id="m1", topology_description=description)
+    return int(wire.ask("StreamsGroupTopologyDescriptionUpdate", 0, request).error_code)
+
+
+def asked(wire: Wire) -> bool:
+    """Whether a heartbeat asks for a description."""
+    reply = beat(wire, "m1", described(wire).members[0].member_epoch)
+    assert reply.error_code == 0, reply
+    return bool(reply.topology_description_required)
+
+
+def status(wire: Wire) -> int:
+    request = m.StreamsGroupDescribeRequest(group_ids=["app"], include_topology_description=True)
+    return int(wire.ask("StreamsGroupDescribe", 1, request).groups[0].topology_description_status)
+
+
+def test_descriptions_are_forgotten_with_the_process_by_both(tmp_path: Path) -> None:
+    """The group's record still says that one is stored, whoever wrote it, so no member is asked for another one. Java's
+    Admin reads the same description of both.
+    """
+    admin = program("broker", "DescribedTopologies", tmp_path / "classes")
+    said = []
+
+    def seen(servers: str) -> None:
+        done = subprocess.run([*admin, servers, "app"], capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        said.append(done.stdout.splitlines())
+
+    with Broker(DESCRIBED, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+        create(wire, "in", 2)
+        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["app"])
+        until(lambda: wire.ask("FindCoordinator", 4, find).coordinators[0].error_code == 0, "there is a coordinator")
+        until(lambda: joins(wire, "m1").error_code == 0, "the coordinator answers")
+        assert push(wire) == 0
+        assert not asked(wire)
+        assert status(wire) == 3
+        seen(broker.bootstrap_servers)
+    (tmp_path / "data" / "ottla.json").unlink()
+    with Kafka(DESCRIBED, directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        until(lambda: described(wire).error_code == 0, "Kafka has loaded the group")
+        assert status(wire) == 1
+        assert not asked(wire)
+        assert push(wire) == 0
+        assert status(wire) == 3
+        seen(kafka.bootstrap_servers)
+    with Broker(DESCRIBED, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+        until(lambda: described(wire).error_code == 0, "ottla has loaded the group")
+        assert status(wire) == 1
+        assert not asked(wire)
+        assert push(wire) == 0
+        assert status(wire) == 3
+    assert said[0] == said[1]
+    assert [line.split()[:2] for line in said[0]] == [["app", "AVAILABLE"], ["app", "NOT_REQUESTED"]]
+    assert "keep" in said[0][0]
