@@ -7,7 +7,7 @@ import click
 from .lab_client import Lab
 from .lab_output import Shown, lab_command, table
 
-COLUMNS = ("node", "rack", "state", "held", "drained", "fenced", "leads", "in_sync", "replicas", "listeners")
+COLUMNS = ("node", "rack", "state", "held", "cut", "drained", "fenced", "leads", "in_sync", "replicas", "listeners")
 HELP = {
     "stop": "Stop the node NODE: others lead before it ends.",
     "kill": "End the node NODE at once; it is fenced when its session has expired.",
@@ -18,6 +18,8 @@ HELP = {
     "fence": "Let the node NODE lead nothing, while it goes on answering.",
     "hold": "Let the replicas of the node NODE fall behind.",
     "release": "Let the replicas of the node NODE follow their leaders again.",
+    "cut": "Cut the node NODE off from all other nodes and the controller; its clients reach it.",
+    "heal": "Let the others reach the node NODE again after `cut`.",
     "unfence": "Let the node NODE lead again.",
 }
 

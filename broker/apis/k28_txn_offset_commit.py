@@ -122,5 +122,7 @@ async def _verified(context: Context, transactional_id: str, producer: Producer,
         key = (partition.topic, partition.index)
         refused = await ask_coordinator(broker.transactions.everywhere, transactional_id, producer, [key], mode)
         if refused:
-            raise ApiError(refused[key])
+            # older clients do not retry the former
+            is_lost = refused[key] == Errors.NETWORK_EXCEPTION
+            raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS if is_lost else refused[key])
     return verification

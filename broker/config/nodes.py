@@ -40,6 +40,7 @@ class Node:
         self.session = 0
         self.was_clean = True
         self.is_held = False  # its replicas do not follow, as the lab asks
+        self.is_cut = False  # neither other nodes nor the controller reach it; its clients do
 
     def __repr__(self) -> str:
         return f"Node({self.id})"
@@ -84,7 +85,19 @@ class Nodes:
     def follows(self, node_id: int) -> bool:
         """Whether the replicas of a node follow their leaders."""
         node = self.by_id.get(node_id)
-        return node is not None and node.is_serving and not node.is_held
+        return node is not None and node.is_serving and not node.is_held and not node.is_cut
+
+    def reaches(self, one: int | None, other: int | None) -> bool:
+        """Whether two nodes run, answer, and can speak with each other. None: not known, which is everywhere."""
+        found = [self.by_id.get(node) for node in dict.fromkeys((one, other)) if node is not None]
+        if any(node is None or not node.is_serving for node in found):
+            return False
+        return len(found) < 2 or not any(node is not None and node.is_cut for node in found)
+
+    def is_cut(self, node_id: int | None) -> bool:
+        """Whether neither other nodes nor the controller reach a node."""
+        node = None if node_id is None else self.by_id.get(node_id)
+        return node is not None and node.is_cut
 
     @property
     def first(self) -> Node:

@@ -65,9 +65,9 @@ class InSync:
         self._submit(wanted)
 
     def _serves(self, state: PartitionState) -> bool:
-        """Whether the leader of a partition is there to ask."""
+        """Whether the leader of a partition is there and can ask the controller."""
         leader = self.nodes.by_id.get(state.leader)
-        return leader is not None and leader.is_serving
+        return leader is not None and leader.is_serving and not leader.is_cut
 
     def caught_up(self, partition: Partition) -> None:
         """A partition has replicas that follow, have reached the high watermark and are not in sync."""

@@ -108,6 +108,7 @@ class NodeLives:
     async def stop(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""
         self._expect(node, NodeState.RUNNING)
+        self._expect_reachable(node)
         node.state = NodeState.STOPPING
         controller = self.metadata.controller
         try:
@@ -122,6 +123,7 @@ class NodeLives:
     async def drain(self, node: Node) -> None:
         """Lets others lead, as before a stop; the node goes on, and leads nothing. Raises NodeRefused or ApiError."""
         self._expect(node, NodeState.RUNNING)
+        self._expect_reachable(node)
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
 
@@ -144,13 +146,15 @@ class NodeLives:
         """Raises NodeRefused or ApiError."""
         self._expect(node, NodeState.PAUSED)
         node.state = NodeState.RUNNING
-        node.session += 1
         self.sockets.resume(node)
-        await self._unfence(node)
+        if not node.is_cut:
+            node.session += 1
+            await self._unfence(node)
 
     async def begin(self, node: Node) -> None:
         """Starts a node. Raises NodeRefused, OSError or ApiError."""
         self._expect(node, NodeState.STOPPED)
+        self._expect_reachable(node)
         node.state = NodeState.STARTING
         try:
             await self.sockets.open(node)
@@ -169,9 +173,32 @@ class NodeLives:
     async def unfence(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""
         self._expect(node, NodeState.RUNNING)
+        self._expect_reachable(node)
         if self.is_drained(node):  # only a new registration ends a controlled shutdown
             await self._register(node)
         await self._unfence(node)
+
+    async def cut(self, node: Node) -> None:
+        """Cuts a node off from all others and from the controller: its clients reach it, and it still leads, until the
+        controller fences it. Raises NodeRefused.
+        """
+        self._expect(node, NodeState.RUNNING)
+        self._expect_reachable(node)
+        node.is_cut = True
+        self.leaders.cut_off(node.id)
+        self._expire_session(node)
+
+    async def heal(self, node: Node) -> None:
+        """Ends `cut`. Raises NodeRefused or ApiError."""
+        if not node.is_cut:
+            raise NodeRefused(f"node {node.id} is not cut off")
+        node.is_cut = False
+        if node.state is not NodeState.RUNNING:
+            return
+        node.session += 1
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
+        await self.in_sync.extend(self.leaders.reach_again(node.id))
 
     async def hold(self, node: Node) -> None:
         """Lets the replicas of a node fall behind: they do not follow their leaders any more."""
@@ -189,6 +216,10 @@ class NodeLives:
     def _expect(self, node: Node, *states: NodeState) -> None:
         if node.state not in states:
             raise NodeRefused(f"node {node.id} is {node.state.value}")
+
+    def _expect_reachable(self, node: Node) -> None:
+        if node.is_cut:
+            raise NodeRefused(f"node {node.id} is cut off from the controller")
 
     def _gone(self, node: Node) -> None:
         node.state = NodeState.STOPPED

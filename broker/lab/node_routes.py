@@ -15,7 +15,8 @@ from .routes import Nothing, Refused, route
 
 class NodeView(TypedDict):
     """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
-    `held`: whether its replicas do not follow their leaders. `drained`: whether others lead instead of it, as before
+    `held`: whether its replicas do not follow their leaders. `cut`: whether neither other
+    nodes nor the controller reach it. `drained`: whether others lead instead of it, as before
     it stops.
     `fenced`: whether it may lead nothing. `leads`, `replicas`, `in_sync`: the numbers of its partitions.
     """
@@ -25,6 +26,7 @@ class NodeView(TypedDict):
     listeners: list[str]
     state: str
     held: bool
+    cut: bool
     drained: bool
     fenced: bool
     epoch: int
@@ -43,11 +45,13 @@ class ChangeNode:
 
     node: Annotated[int, "Its id."]
     do: Annotated[
-        Literal["stop", "kill", "start", "pause", "resume", "drain", "fence", "unfence", "hold", "release"],
+        Literal[
+            "stop", "kill", "start", "pause", "resume", "drain", "fence", "unfence", "hold", "release", "cut", "heal"
+        ],
         "`stop`: others lead before it ends. `drain`: others lead, and it goes on until `unfence` or `stop`. "
         "`kill`: it ends at once, and is fenced when its session has expired. "
         "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing. "
-        "`hold`: its replicas fall behind.",
+        "`hold`: its replicas fall behind. `cut`: other nodes and the controller do not reach it; its clients do.",
     ]
 
 
@@ -75,6 +79,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "listeners": [str(one) for one in node.config.advertised.values()],
         "state": node.state.value,
         "held": node.is_held,
+        "cut": node.is_cut,
         "drained": lab.broker.node_lives.is_drained(node),
         "fenced": registered is None or registered.fenced,
         "epoch": -1 if registered is None else registered.epoch,
@@ -109,6 +114,8 @@ async def _change(lab: Lab, node: Node, do: str) -> NodesView:
         "unfence": lives.unfence,
         "hold": lives.hold,
         "release": lives.release,
+        "cut": lives.cut,
+        "heal": lives.heal,
     }
     try:
         await happen[do](node)

@@ -21,6 +21,7 @@ from .. import bugs
 from ..config.nodes import Nodes
 from ..turn import Turn
 from .catching_up import CatchingUp
+from .followers import Replicas
 from .partition import Partition
 from .partitions import Partitions
 
@@ -81,6 +82,8 @@ class Leaders:
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             return
+        if partition.leader != before and self.nodes.is_cut(before):
+            self._go_on_without(partition)
         if not has_moved:
             if partition.isr_size > isr_size:
                 partition.disturb()  # clients in its rack are sent to the new one in sync
@@ -140,14 +143,49 @@ class Leaders:
 
     # nodes
 
+    def _go_on_without(self, partition: Partition) -> None:
+        """The leader was cut off, and there is another one: the replicas that reach it follow."""
+        now_ms = self.turn.schedule.monotonic_ms()
+        for node in partition.replicas:
+            if partition.replica_set is not None and self.nodes.follows(node):
+                partition.replica_set.go_on(node, partition.end_offset, now_ms)
+
+    def cut_off(self, node_id: int) -> None:
+        """The replicas of a node do not follow any more, nor do those that follow it."""
+        self.stop_following(node_id, is_gone=False)
+        for partition in list(self.partitions.by_name.values()):
+            if partition.leader == node_id and partition.replica_set is not None:
+                for node in partition.replicas:
+                    self._stop(partition, partition.replica_set, node)
+
+    def reach_again(self, node_id: int) -> list[Partition]:
+        """Ends `cut_off`; returns the partitions with replicas that follow again."""
+        found = dict.fromkeys(self.follow_again(node_id) if self.nodes.follows(node_id) else ())
+        for node in self.nodes.by_id:
+            if node != node_id and self.nodes.follows(node):
+                led = [one for one in self.partitions.by_name.values() if one.leader == node_id]
+                found.update(dict.fromkeys(one for one in led if self._follow_again(one, node)))
+        return list(found)
+
+    def _stop(self, partition: Partition, replicas: Replicas, node: int) -> None:
+        since = partition.follower.behind_since_ms
+        caught_up_ms = self.turn.schedule.monotonic_ms() if since is None else since
+        replicas.stop(node, partition.followers_reach, caught_up_ms)
+
+    def _follow_again(self, partition: Partition, node: int) -> bool:
+        if partition.replica_set is None or node not in partition.replicas:
+            return False
+        partition.replica_set.go_on(node, partition.end_offset, self.turn.schedule.monotonic_ms())
+        self.catching_up.go_on(partition)
+        partition.followed()
+        self.turn.moved(partition)
+        return True
+
     def stop_following(self, node_id: int, is_gone: bool) -> None:
         """The replicas of a node stay where they are. `is_gone`: what it leads is not served any more either."""
         for partition in list(self.partitions.by_name.values()):
-            replicas, follower = partition.replica_set, partition.follower
-            if replicas is not None and node_id in partition.replicas:
-                since = follower.behind_since_ms
-                caught_up_ms = self.turn.schedule.monotonic_ms() if since is None else since
-                replicas.stop(node_id, partition.followers_reach, caught_up_ms)
+            if partition.replica_set is not None and node_id in partition.replicas:
+                self._stop(partition, partition.replica_set, node_id)
                 self.turn.moved(partition)
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
@@ -157,9 +195,6 @@ class Leaders:
         """The replicas of a node follow their leaders again; returns their partitions."""
         found = [one for one in self.partitions.by_name.values() if node_id in one.replicas]
         for partition in found:
-            if partition.replica_set is not None:
-                partition.replica_set.go_on(node_id, partition.end_offset, self.turn.schedule.monotonic_ms())
-                self.catching_up.go_on(partition)
-                partition.followed()
-                self.turn.moved(partition)
+            if not self.nodes.is_cut(partition.leader) or partition.leader == node_id:
+                self._follow_again(partition, node_id)
         return found

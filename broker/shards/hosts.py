@@ -42,6 +42,7 @@ from .loader import Skip, log_entries
 
 logger = logging.getLogger("ottla.org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime")
 LOAD_STEP_NS = 2_000_000
+PAUSED_MS = 100  # how often the timers of a paused node look whether it goes on
 RELOAD_DELAY_MS, RELOAD_DELAY_MAX_MS = 100, 30_000  # doubled each time that loading fails
 SKIPPED_TOLD_MAX = 10  # logged records per log that could not be loaded
 S = TypeVar("S", bound=Shard)
@@ -176,7 +177,9 @@ class ShardHost(Generic[S]):
         self.turn.later(delay_ms, reload)
 
     def _tick(self) -> None:
-        if self.runtime.state is State.ACTIVE:
+        if not self.owner.serves(self.partition):  # its node is paused, and so are its timers
+            self.turn.later(PAUSED_MS, self._tick)
+        elif self.runtime.state is State.ACTIVE:
             self.turn.wrote(self)
             self.runtime.tick(self.schedule.monotonic_ms())
 
@@ -271,6 +274,17 @@ class ShardHosts(Generic[S]):
     def everywhere(self) -> Self:
         """The coordinators of all nodes."""
         return self if self._everywhere is None else self._everywhere
+
+    # nodes
+
+    def serves(self, partition: Partition) -> bool:
+        """Whether the node that leads a partition answers."""
+        return self.metadata.nodes.reaches(partition.leader, None)
+
+    def is_reachable(self, index: int, node: int | None) -> bool:
+        """Whether a node can ask the coordinator on a partition of the topic. `node`: None for any."""
+        partition = self.partitions.by_name.get((self.topic_name, index))
+        return partition is None or not partition.has_leader or self.metadata.nodes.reaches(node, partition.leader)
 
     # environment of the shards
 

@@ -80,10 +80,10 @@ class StatePersister:
             await self.states.open_all()
 
     def initialize(self, key: PartitionKey, state_epoch: int, start_offset: int) -> Later[None]:
-        return self._call(lambda: self.states.initialize_state(key, state_epoch, start_offset))
+        return self._call(key, None, lambda: self.states.initialize_state(key, state_epoch, start_offset))
 
     def read(self, key: PartitionKey, leader_epoch: int) -> Later[PartitionState]:
-        return self._call(lambda: self.states.read_state(key, leader_epoch))
+        return self._call(key, self._leader(key), lambda: self.states.read_state(key, leader_epoch))
 
     def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
         def attempt() -> Awaitable[None]:
@@ -91,17 +91,26 @@ class StatePersister:
                 raise ApiError(Errors.FENCED_LEADER_EPOCH)
             return self.states.write_state(key, write)
 
-        return self._call(attempt)
+        return self._call(key, self._leader(key), attempt)
 
     def delete(self, key: PartitionKey) -> Later[None]:
-        return self._call(lambda: self.states.delete_state(key))
+        return self._call(key, None, lambda: self.states.delete_state(key))
 
     def summary(self, key: PartitionKey) -> Later[PartitionState | None]:
-        return self._call(lambda: self.states.read_summary(key))
+        return self._call(key, None, lambda: self.states.read_summary(key))
 
-    def _call(self, call: Callable[[], Awaitable[T]]) -> Later[T]:
+    def _leader(self, key: PartitionKey) -> int | None:
+        """Returns the node that leads a share-partition."""
+        found = self.states.partitions.by_id.get((key.topic_id, key.partition))
+        return None if found is None or not found.has_leader else found.leader
+
+    def _call(self, key: PartitionKey, node: int | None, call: Callable[[], Awaitable[T]]) -> Later[T]:
+        """`node`: that asks the coordinator; None if that does not matter."""
+
         async def attempt() -> T:
             await self.states.create_topic()
+            if not self.states.is_reachable(self.states.partition_for(key), node):
+                raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
             return await call()
 
         return drive(retried(self.turn, self.retriable, attempt))

@@ -21,6 +21,7 @@ from ..group.coordinators import GroupCoordinators
 from ..later import Later
 from ..limits import TRANSACTIONAL_IDS
 from ..metrics import Summary
+from ..replica.partition import Partition
 from ..shards.hosts import Services, ShardHost, ShardHosts
 from .markers import MarkerWriter, TransactionEnd
 
@@ -98,13 +99,20 @@ class Completion:
             partition = partitions.get(key)
             if partition is None:  # the partition was deleted: there is nothing to end
                 self.remaining.discard(key)
-            else:
+            elif self._reaches(partition):
                 waiting.append((key, owner.markers.write(partition, batch)))
         self._open = len(waiting)
-        if not waiting:
+        if not self.remaining:
             return self._complete()
+        if not waiting:
+            owner.turn.later(RETRY_MS, self.write_markers)
         for key, later in waiting:
             later.when_done(lambda done, key=key: self._written(key, done.error))  # type: ignore[misc]
+
+    def _reaches(self, partition: Partition) -> bool:
+        """Whether the node of the coordinator can ask the leader of a partition."""
+        leader = partition.leader if partition.has_leader else None
+        return self.owner.metadata.nodes.reaches(self.host.partition.leader, leader)
 
     def _written(self, key: TopicPartition, error: BaseException | None) -> None:
         self._open -= 1
@@ -123,6 +131,9 @@ class Completion:
 
     def _complete(self) -> None:
         if not self.is_current:
+            return
+        if not self.owner.serves(self.host.partition):
+            self.owner.turn.later(RETRY_MS, self._complete)
             return
         transactional_id, offset, owner, host = self.transactional_id, self.offset, self.owner, self.host
 

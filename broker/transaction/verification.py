@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...coordinator.transaction.state import TopicPartition
     from .coordinators import TransactionCoordinators
 
+RETRY_MS = 100  # how often the node of a coordinator is looked at that does not answer
 PRODUCE_ADDS_SINCE, PRODUCE_ABORTABLE_SINCE = 12, 11
 OFFSETS_ADD_SINCE, OFFSETS_ABORTABLE_SINCE = 5, 4
 
@@ -43,7 +44,7 @@ async def ask_coordinator(
     partitions: Collection[TopicPartition],
     mode: Mode,
 ) -> dict[TopicPartition, int]:
-    """Returns error codes for the partitions that must not be written."""
+    """Returns error codes for the partitions that must not be written. The nodes that lead them ask."""
     began_ms = coordinators.monotonic_ms()
     try:
         found = await _ask(coordinators, transactional_id, producer, partitions, mode)
@@ -68,6 +69,7 @@ async def _ask(
         raise ApiError(Errors.INVALID_REQUEST)
     if not coordinators.has_topic:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
+    await _reached(coordinators, transactional_id, partitions)
     if mode is Mode.ADDS:
         await coordinators.write(
             transactional_id,
@@ -79,6 +81,20 @@ async def _ask(
         transactional_id, lambda shard, as_of: shard.verify(transactional_id, producer, partitions, as_of)
     )
     return found
+
+
+async def _reached(
+    coordinators: TransactionCoordinators, transactional_id: str, partitions: Collection[TopicPartition]
+) -> None:
+    """Waits until the coordinator's node answers. Raises ApiError(NETWORK_EXCEPTION) after `request.timeout.ms`."""
+    index = coordinators.partition_for(transactional_id)
+    by_name = coordinators.partitions.by_name
+    nodes = {found.leader for key in partitions if (found := by_name.get(key)) is not None}
+    until_ms = coordinators.monotonic_ms() + int(coordinators.config("request.timeout.ms"))
+    while not all(coordinators.is_reachable(index, node) for node in nodes):
+        if coordinators.monotonic_ms() >= until_ms:
+            raise ApiError(Errors.NETWORK_EXCEPTION)
+        await coordinators.turn.pause(RETRY_MS)
 
 
 def _translated(code: int, mode: Mode) -> int:

@@ -77,7 +77,19 @@ def test_the_nodes_have_consecutive_ports() -> None:
     with Broker({"ottla.nodes": 2, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as running:
         assert running.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         lines = CliRunner().invoke(main, ["node", "list", "--lab", running.lab_url]).stdout.splitlines()
-        columns = ["node", "rack", "state", "held", "drained", "fenced", "leads", "in_sync", "replicas", "listeners"]
+        columns = [
+            "node",
+            "rack",
+            "state",
+            "held",
+            "cut",
+            "drained",
+            "fenced",
+            "leads",
+            "in_sync",
+            "replicas",
+            "listeners",
+        ]
         assert lines[0].split() == columns
         assert lines[2].split()[-1] == f"PLAINTEXT://127.0.0.1:{port + 1}"
 

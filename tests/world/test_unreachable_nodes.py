@@ -1,0 +1,243 @@
+"""Nodes that do not answer, or are cut off from the others: what brokers do among themselves waits or fails, as it
+would over the wire, and a leader that is cut off loses what only it has.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ottla.broker.config.nodes import NodeRefused
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+
+from ..support.ask import batch, produce_message
+from ..support.lab import LabWorld
+from ..support.node_world import cluster, create, happens, produce, records, state
+from ..support.share_world import EARLIEST, Consumer, beat, configure
+from ..support.transaction_world import Writer
+from ..support.world import Answer, World
+
+SESSION_MS = 9_000
+ACCEPT = 1
+# the log of transactions has one replica, so that it does not wait for the node with which something happens
+ALONE = {"transaction_state_log_replication_factor": "1", "transaction_state_log_min_isr": "1"}
+
+
+@pytest.fixture
+def w() -> World:
+    return cluster(**ALONE)
+
+
+def waiting(w: World, node: int, timeout_ms: int = 120_000) -> Answer:
+    before, w.dispatcher = w.dispatcher, w.dispatchers[node]
+    answer = w.send("Produce", 10, produce_message("t", batch(b"v"), 0, -1, timeout_ms))
+    w.dispatcher = before
+    return answer
+
+
+def code(answer: Answer) -> str:
+    return Errors(answer.reply.responses[0].partition_responses[0].error_code).name
+
+
+def coordinator(w: World, kind: int, key: str) -> int:
+    found = w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]))
+    return int(found.coordinators[0].node_id)
+
+
+# cut off
+
+
+def test_a_leader_that_is_cut_off_takes_what_is_lost_later(w: World) -> None:
+    """It has no follower any more, and cannot ask the controller for fewer replicas in sync."""
+    assert produce(w, 1).error_code == 0
+    happens(w, "cut", 1)
+    assert produce(w, 1, value=b"lost", acks=1).error_code == 0
+    late = waiting(w, 1, timeout_ms=5_000)
+    assert records(w, 1) == [b"v"], "nothing is committed without followers"
+    w.pass_ms(5_000)
+    assert code(late) == "REQUEST_TIMED_OUT"
+    assert state(w)[:3] == (1, 0, [1, 2, 3])
+    waits_longer = waiting(w, 1)
+    w.pass_ms(SESSION_MS - 5_000 + 100)
+    assert state(w)[:3] == (2, 1, [2, 3]), "its session has expired, and the others have elected one of them"
+    assert code(waits_longer) == "NOT_LEADER_OR_FOLLOWER"
+    (loss,) = LabWorld(w).ask("GET /v1/losses")["losses"]
+    assert (loss["first_offset"], loss["end_offset"], loss["committed"], loss["leader_before"]) == (1, 4, 0, 1)
+    assert produce(w, 2, value=b"w").error_code == 0, "the followers that are left follow the new leader"
+    assert records(w, 2) == [b"v", b"w"]
+
+
+def test_a_node_that_is_reached_again_follows_the_new_leader(w: World) -> None:
+    happens(w, "cut", 1)
+    produce(w, 1, acks=1)
+    w.pass_ms(SESSION_MS + 100)
+    produce(w, 2)
+    happens(w, "heal", 1)
+    assert state(w) == (2, 1, [2, 3, 1], [], [])
+    assert produce(w, 2).error_code == 0
+
+
+def test_a_short_cut_changes_nothing(w: World) -> None:
+    happens(w, "cut", 1)
+    late = waiting(w, 1)
+    w.pass_ms(5_000)
+    assert not late.done
+    happens(w, "heal", 1)
+    assert code(late) == "NONE"
+    w.pass_ms(2 * SESSION_MS)
+    assert state(w) == (1, 0, [1, 2, 3], [], [])
+
+
+def test_a_follower_that_is_cut_off_holds_acks_all_until_it_is_out_of_sync(w: World) -> None:
+    happens(w, "cut", 2)
+    late = waiting(w, 1)
+    assert not late.done
+    w.pass_ms(SESSION_MS + 100)
+    assert (code(late), state(w)[2]) == ("NONE", [1, 3])
+
+
+def test_a_committed_record_outlives_the_cut(w: World) -> None:
+    """Whichever node is cut off: what was acknowledged with acks=all is there afterwards."""
+    for node in (1, 2, 3):
+        leader = state(w)[0]
+        assert produce(w, leader, value=b"%d" % node).error_code == 0
+        happens(w, "cut", node)
+        produce(w, leader, value=b"maybe lost", acks=1)
+        w.pass_ms(SESSION_MS + 100)
+        happens(w, "heal", node)
+        w.pass_ms(100)
+    kept = [one for one in records(w, state(w)[0]) if one != b"maybe lost"]
+    assert kept == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize(
+    ("before", "what"), [("cut", "cut"), ("cut", "stop"), ("cut", "drain"), ("cut", "unfence"), ("", "heal")]
+)
+def test_what_needs_the_controller_is_refused(w: World, before: str, what: str) -> None:
+    if before:
+        happens(w, before, 1)
+    with pytest.raises(NodeRefused, match="cut off"):
+        happens(w, what, 1)
+
+
+def test_a_node_that_is_cut_off_and_killed_starts_when_it_is_healed(w: World) -> None:
+    happens(w, "cut", 1)
+    happens(w, "kill", 1)
+    with pytest.raises(NodeRefused, match="cut off"):
+        happens(w, "begin", 1)
+    happens(w, "heal", 1)
+    happens(w, "begin", 1)
+    assert state(w) == (2, 1, [2, 3, 1], [], [])
+
+
+# transactions
+
+
+def begun(w: World) -> tuple[Writer, int, int, int]:
+    """A transactional producer; its coordinator's node, and a partition with another node that leads it."""
+    node = coordinator(w, 1, "x")
+    index, leader = next((one, state(w, one)[0]) for one in (0, 1) if state(w, one)[0] != node)
+    writer = Writer(w)
+    w.dispatcher = w.dispatchers[node]
+    assert writer.init() == 0
+    return writer, node, index, leader
+
+
+def end_of(w: World, index: int) -> int:
+    return w.broker.partitions.get("t", index).end_offset
+
+
+@pytest.mark.parametrize(("before", "after"), [("pause", "resume"), ("cut", "heal")])
+def test_markers_wait_for_a_leader_that_does_not_answer(w: World, before: str, after: str) -> None:
+    writer, node, index, leader = begun(w)
+    w.dispatcher = w.dispatchers[leader]
+    assert writer.write(b"a", index=index) == 0
+    happens(w, before, leader)
+    w.dispatcher = w.dispatchers[node]
+    assert writer.end(True) == 0
+    w.pass_ms(3_000)
+    assert end_of(w, index) == 1
+    happens(w, after, leader)
+    w.pass_ms(200)
+    assert end_of(w, index) == 2
+
+
+def test_markers_go_to_the_next_leader(w: World) -> None:
+    writer, node, index, leader = begun(w)
+    w.dispatcher = w.dispatchers[leader]
+    assert writer.write(b"a", index=index) == 0
+    happens(w, "pause", leader)
+    w.dispatcher = w.dispatchers[node]
+    assert writer.end(True) == 0
+    w.pass_ms(SESSION_MS + 300)
+    assert state(w, index)[0] != leader
+    assert end_of(w, index) == 2
+
+
+def test_a_paused_coordinator_ends_no_transaction(w: World) -> None:
+    writer, node, index, leader = begun(w)
+    writer.timeout_ms = 1000
+    assert writer.init() == 0
+    w.dispatcher = w.dispatchers[leader]
+    assert writer.write(b"a", index=index) == 0
+    happens(w, "pause", node)
+    w.pass_ms(5_000)
+    assert end_of(w, index) == 1, "its timers stand still"
+    happens(w, "resume", node)
+    w.pass_ms(15_000)
+    assert end_of(w, index) == 2
+
+
+def test_a_first_batch_waits_for_a_coordinator_that_does_not_answer(w: World) -> None:
+    writer, node, index, leader = begun(w)
+    happens(w, "pause", node)
+    w.dispatcher = w.dispatchers[leader]
+    answer = writer.send(b"a", index=index)
+    w.pass_ms(1_000)
+    assert (answer.done, end_of(w, index)) == (False, 0)
+    happens(w, "resume", node)
+    w.pass_ms(200)
+    assert code(answer) == "NONE"
+
+
+def test_a_first_batch_gets_an_error_if_no_one_answers_for_long(w: World) -> None:
+    w = cluster(request_timeout_ms="2000", **ALONE)
+    writer, node, index, leader = begun(w)
+    happens(w, "cut", node)
+    w.dispatcher = w.dispatchers[leader]
+    answer = writer.send(b"a", index=index)
+    w.pass_ms(2_200)
+    found = answer.reply.responses[0].partition_responses[0]
+    assert Errors(found.error_code).name == "NOT_ENOUGH_REPLICAS"
+    assert found.error_message is None or "NETWORK_EXCEPTION" in found.error_message
+
+
+# share groups
+
+
+def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
+    w = cluster(share_coordinator_state_topic_num_partitions="3")
+    create(w, "s", [1, 2, 3])
+    assert configure(w, 32, "q", EARLIEST) == 0
+    w.dispatcher = w.dispatchers[coordinator(w, 0, "q")]
+    assert beat(w, "m", 0, "s").error_code == 0
+    w.pass_ms(1000)
+    w.dispatcher = w.dispatchers[1]
+    one = Consumer(w, topic="s")
+    one.fetch()
+    assert produce(w, 1, topic="s").error_code == 0
+    assert one.got() == [(0, 0, 1)]
+    states = w.broker.share_states
+    (key,) = w.broker.share_partitions.partitions
+    node = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
+    assert node is not None
+    if node == 1:  # the node that asks would be the one that does not answer
+        LabWorld(w).ask(f"POST /v1/partitions/{states.topic_name}/{states.partition_for(key)}/move")
+        node = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
+        assert node is not None
+    happens(w, "pause", node)
+    late = one.send_acknowledge((0, 0, ACCEPT))
+    w.pass_ms(2_500)
+    assert not late.done
+    happens(w, "resume", node)
+    w.pass_ms(5_000)
+    assert late.reply.responses[0].partitions[0].error_code == 0
