@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import struct
 from dataclasses import dataclass, field
 from typing import Final
@@ -46,6 +47,7 @@ class Exchange:
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     earlier: tuple[asyncio.Event, ...] = ()  # of a JoinGroup, when those of its group that came before it are sent to B
     sent: asyncio.Event = field(default_factory=asyncio.Event)  # to B, or never will be
+    placed: Struct | None = None  # the message for B with A's assignments of partitions, in A's ids
     shared: Struct | None = None  # of ShareFetch and ShareAcknowledge, what B got
     is_left: bool = False  # by the client, which did not wait for the answer
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,6 +69,8 @@ class Exchange:
         """The frame for B, with B's ids."""
         if self.request is None:
             return framed(self.frame)
+        if self.placed is not None:
+            return self.frame_of(copy.deepcopy(self.placed), identities)
         message = self.message()
         is_other = translate(message, identities) or not self.has_reply or self.only is not None
         return self._framed(message) if is_other else framed(self.frame)

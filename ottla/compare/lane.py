@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from ..comparing.assignments import FIELDS, Heartbeat
 from ..comparing.differences import Difference, differences, request_context
 from ..comparing.early import AGAIN, READING, SENT_AGAIN, is_early, is_refused
-from ..comparing.identities import NODE
 from ..protocol import messages as m
 from ..protocol.structs import Struct
-from . import fetches, produces, share_fetches
-from .addresses import Address, nodes
+from . import fetches, placing, produces, share_fetches
+from .addresses import Address
 from .exchange import WITHOUT_ORDER, Exchange
+from .nodes import OF_EACH_NODE, keys_of
 from .share_fetches import SHARING, as_object
 from .silent import Silent
 from .upstream import GONE, Upstream
@@ -27,6 +27,7 @@ LATE_MAX: Final = 20  # the same, where replies differ in what they say and not 
 AGAIN_S: Final = (0.02, 0.05, 0.1, 0.2, 0.25)  # the pauses; the last is that of all further ones
 OFFSETS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))  # what they reply moves with each write
 SASL_KEYS: Final = (17, 36)
+FIND_VERSION: Final = 1  # of FindCoordinator
 NOT_READY: Final = "A was not ready: the client sends it again"
 ANSWERS, CLOSES, SILENT = "<a reply>", "<closed the connection>", "<no reply in time>"
 
@@ -38,7 +39,7 @@ class Lane:
         self._proxy = proxy
         self._node_id = node_id
         self._address_of_a = address_of_a
-        self._upstream: Upstream | None = None
+        self._upstreams: dict[Address, Upstream] = {}  # to nodes of B
         self._reader_of_a: Upstream | None = None  # to read again; clients do not use it
         self._sasl: list[Exchange] = []  # what has authenticated the client, for another connection
         self._silent = Silent(proxy)
@@ -53,6 +54,7 @@ class Lane:
                 await exchange.answered.wait()
                 return
             if not (await self._is_refused(exchange) or await self._is_given_up(exchange)):
+                await self._place(exchange)
                 await self._exchange(exchange)
         finally:
             self._proxy.finish(exchange)
@@ -84,6 +86,28 @@ class Lane:
         if exchange.answer is None:
             self._proxy.report.skip(exchange.api, exchange.version, "the client left before A answered")
         return exchange.answer is None
+
+    async def _place(self, exchange: Exchange) -> None:
+        """Has B place what A has placed, where they have several nodes."""
+        if not self._proxy.nodes.are_several or exchange.api not in placing.PLACED or exchange.request is None:
+            return
+        await exchange.answered.wait()
+        a, message = exchange.reply(exchange.answer or b""), exchange.message()
+        if a is None:
+            return
+
+        async def of_a(api: str, version: int, request: Struct) -> Struct:
+            return await (await self._to_a()).ask(api, version, request)
+
+        async def of_b(api: str, version: int, request: Struct) -> Struct:
+            return await (await self._connected(exchange)).ask(api, version, request)
+
+        try:
+            if await placing.placed(a, message, of_a, of_b, self._proxy.nodes.of_b):
+                exchange.placed = message
+        except GONE as error:
+            self.close()
+            self._proxy.report.note(f"B places {exchange.api} by itself: {error}")
 
     async def _exchange(self, exchange: Exchange) -> None:
         theirs, lost = b"", ""
@@ -135,7 +159,7 @@ class Lane:
 
     async def _ask(self, exchange: Exchange) -> bytes:
         """B's reply."""
-        upstream = await self._connected()
+        upstream = await self._connected(exchange)
         for event in exchange.earlier:
             await event.wait()
         await upstream.send(self._for_b(exchange))
@@ -163,23 +187,27 @@ class Lane:
             reading.cancel()
             answered.cancel()
 
-    async def _connected(self) -> Upstream:
-        if self._upstream is None:
-            options = self._proxy.options
-            upstream = await Upstream.connect(self._address(), options.tls_b)
+    async def _connected(self, exchange: Exchange) -> Upstream:
+        """The connection to the node of B that a request is for."""
+        options = self._proxy.options
+        found = self._proxy.nodes.place_for(exchange.api, exchange.request, self._node_id, self._address_of_a)
+        address = found or options.b
+        if address not in self._upstreams:
+            upstream = await Upstream.connect(address, options.tls_b)
             if options.credentials is not None:
                 await upstream.log_in(options.credentials)
             for one in self._sasl:
                 await upstream.send(one.for_b(self._proxy.identities))
                 await asyncio.wait_for(upstream.read(), options.timeout_s)
-            self._upstream = upstream
-        return self._upstream
+            self._upstreams[address] = upstream
+        return self._upstreams[address]
 
-    def _address(self) -> Address:
-        proxy = self._proxy
-        if self._node_id is None:
-            return proxy.options.b
-        return proxy.nodes_of_b.get(proxy.identities.of_b(NODE, {}, self._node_id), proxy.options.b)
+    async def _find(self, exchange: Exchange) -> None:
+        """Asks B again for the coordinator of a request, which may have moved."""
+        for kind, key in list(keys_of(exchange.api, exchange.request))[:1]:
+            request = m.FindCoordinatorRequest(key=key, key_type=kind)
+            found = await (await self._connected(exchange)).ask("FindCoordinator", FIND_VERSION, request)
+            self._proxy.nodes.take_coordinators(request, found)
 
     async def _compare(self, exchange: Exchange, mine: bytes, theirs: bytes) -> None:
         a, b = exchange.reply(mine), exchange.reply(theirs)
@@ -200,8 +228,11 @@ class Lane:
             if is_early(exchange.api, exchange.version, b, a):
                 self._proxy.report.skip(exchange.api, exchange.version, NOT_READY)
                 return
-            for node in nodes(b):
-                self._proxy.nodes_of_b[node.node_id] = node.address
+            self._proxy.nodes.take(a, b)
+            self._proxy.nodes.take_coordinators(exchange.request, b)
+            if exchange.api in OF_EACH_NODE and self._proxy.nodes.are_several:
+                self._proxy.report.skip(exchange.api, exchange.version, "each node lists what it coordinates")
+                return
             found = await self._differences(exchange, a, b)
         if self._proxy.options.compares(exchange.api):
             self._proxy.report.take(exchange.api, exchange.version, found, exchange.request)
@@ -240,9 +271,11 @@ class Lane:
         await asyncio.sleep(AGAIN_S[min(number, len(AGAIN_S) - 1)])
         self._proxy.report.asked_again[exchange.api] += 1
         try:
+            if self._proxy.nodes.are_several:
+                await self._find(exchange)
             if frame is None:
                 return exchange.reply(await self._ask(exchange))
-            upstream = await self._connected()
+            upstream = await self._connected(exchange)
             await upstream.send(frame)
             return exchange.reply(await self._reply(upstream, exchange))
         except GONE:
@@ -251,18 +284,23 @@ class Lane:
 
     async def _of_a(self, exchange: Exchange) -> Struct | None:
         """What A replies now to a request that changes nothing; None if it does not."""
-        options = self._proxy.options
         try:
-            if self._reader_of_a is None:
-                self._reader_of_a = await Upstream.connect(self._address_of_a, options.tls_a)
-                for one in self._sasl:
-                    await self._reader_of_a.asked(one.frame, options.timeout_s)
-            return exchange.reply(await self._reader_of_a.asked(exchange.frame, options.timeout_s))
+            reader = await self._to_a()
+            return exchange.reply(await reader.asked(exchange.frame, self._proxy.options.timeout_s))
         except GONE:
             if self._reader_of_a is not None:
                 self._reader_of_a.close()
                 self._reader_of_a = None
             return None
+
+    async def _to_a(self) -> Upstream:
+        """A connection of the proxy's own to A."""
+        options = self._proxy.options
+        if self._reader_of_a is None:
+            self._reader_of_a = await Upstream.connect(self._address_of_a, options.tls_a)
+            for one in self._sasl:
+                await self._reader_of_a.asked(one.frame, options.timeout_s)
+        return self._reader_of_a
 
     async def _settled(self, exchange: Exchange, a: Struct, b: Struct) -> Struct:
         """B's reply, once B is as far as A was."""
@@ -347,10 +385,11 @@ class Lane:
 
     def close(self) -> None:
         """Closes the connections; the next request makes new ones."""
-        for upstream in (self._upstream, self._reader_of_a):
+        for upstream in (*self._upstreams.values(), self._reader_of_a):
             if upstream is not None:
                 upstream.close()
-        self._upstream = self._reader_of_a = None
+        self._upstreams.clear()
+        self._reader_of_a = None
 
 
 def _beat(exchange: Exchange, a: Struct) -> Heartbeat:

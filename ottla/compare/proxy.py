@@ -18,9 +18,11 @@ from .addresses import Address
 from .exchange import WITHOUT_ORDER, Exchange
 from .lane import Lane
 from .link import Link
+from .nodes import Nodes
+from .placing import METADATA_VERSION
 from .report import Report
 from .share_fetches import SHARING
-from .upstream import versions_of
+from .upstream import GONE, Upstream, versions_of
 
 NODES_MAX: Final = 1000
 CANCEL_S: Final = 10.0
@@ -59,7 +61,7 @@ class Proxy:
         self.shares = Shares(identities)
         self.assignments = Assignments(identities)
         self.versions_of_b = m.ApiVersionsResponse()
-        self.nodes_of_b: dict[object, Address] = {}
+        self.nodes = Nodes(identities)
         self._due: dict[Exchange, None] = {}  # what A has answered and B has not
         self._moment = 0  # counts requests and replies
         self._deleting = 0  # requests that A has not answered
@@ -82,7 +84,22 @@ class Proxy:
         for name, found in (("A", addresses.lacking(mine, theirs)), ("B", addresses.lacking(theirs, mine))):
             if found:
                 self.report.note(f"only {name} has {', '.join(found)}")
+        await self._look_for_nodes()
         return await self._listen(self.options.a, None, self.options.listen.port)
+
+    async def _look_for_nodes(self) -> None:
+        """Learns of the nodes of both, so that the first topic is placed at B as at A. Where clients must log in, the
+        first Metadata of one tells.
+        """
+        with suppress(*GONE):
+            found = []
+            for address, tls in ((self.options.a, self.options.tls_a), (self.options.b, self.options.tls_b)):
+                upstream = await Upstream.connect(address, tls)
+                try:
+                    found.append(await upstream.ask("Metadata", METADATA_VERSION, m.MetadataRequest(topics=[])))
+                finally:
+                    upstream.close()
+            self.nodes.take(*found)
 
     async def listen_for(self, node_id: int, address: Address) -> Address:
         """The proxy's address for an address of A."""

@@ -114,3 +114,38 @@ def take(servers: str, topic: str) -> None:
             return len(found) == 3
 
         until(has_all, "three records")
+
+
+def visit_nodes(servers: str, topic: str) -> None:
+    """A client of a cluster: a topic of all nodes, one that is made because it is asked for, groups and transactions
+    with several coordinators.
+    """
+    common: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 2}
+    admin = AdminClient(common)
+    admin.create_topics([NewTopic(topic, 6, 2)])[topic].result()
+    for number in range(3):
+        producer = Producer({**common, "transactional.id": f"{topic}-{number}"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        for partition in range(6):
+            producer.produce(topic, b"%d" % number, partition=partition)
+        producer.commit_transaction(60)
+    producer = Producer(common)
+    producer.produce(f"{topic}-made-by-metadata", b"x")
+    assert producer.flush(60) == 0
+    for number in range(3):
+        config = {**common, "group.id": f"{topic}-{number}", "auto.offset.reset": "earliest"}
+        consumer = Consumer(config)
+        consumer.subscribe([topic])
+        read = 0
+
+        def has_read(consumer: Consumer = consumer) -> bool:
+            nonlocal read
+            for message in consumer.consume(20, 0.1):
+                assert not message.error()
+                read += 1
+            return read == 18
+
+        until(has_read, "all records")
+        consumer.commit(asynchronous=False)
+        consumer.close()

@@ -13,6 +13,7 @@ from ottla.protocol.errors import CODES, MalformedMessage
 from ottla.compare import addresses
 from ottla.compare.addresses import Address
 from ottla.compare.exchange import Exchange, exchange_of
+from ottla.compare.nodes import Nodes
 from ottla.compare.report import SHOWN_MAX, Report
 from ottla.comparing import rules
 from ottla.comparing.differences import Difference
@@ -180,3 +181,35 @@ def test_a_report_has_no_secrets() -> None:
     report.take("SaslAuthenticate", 2, found, request)
     assert len(lines) == 2
     assert not any(b"wonderland".hex() in line or "wonderland" in line for line in lines)
+
+
+def test_requests_to_a_coordinator_go_to_that_of_b_and_others_to_the_node_that_stands_for_as() -> None:
+    found = Nodes(Identities())
+    brokers = m.MetadataResponse.MetadataResponseBroker
+    a = m.MetadataResponse(brokers=[brokers(node_id=n, host="a", port=n) for n in (1, 2)], controller_id=1)
+    b = m.MetadataResponse(brokers=[brokers(node_id=n, host="b", port=n) for n in (20, 10)], controller_id=20)
+    assert not found.are_several
+    found.take(a, b)
+    assert found.are_several
+    replied = m.FindCoordinatorResponse.Coordinator
+    coordinators = [
+        replied(key="g", node_id=20, host="b", port=20),
+        replied(key="h", error_code=15, node_id=-1, host="", port=-1),
+    ]
+    asked = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"])
+    found.take_coordinators(asked, m.FindCoordinatorResponse(coordinators=coordinators))
+    describe = m.DescribeGroupsRequest(groups=["g"])
+    fetch = m.OffsetFetchRequest(groups=[m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g")])
+    shares = m.ShareFetchRequest(group_id="g")
+    init = m.InitProducerIdRequest(transactional_id="g")  # a key of another type
+    for api, request, place in (
+        ("Heartbeat", m.HeartbeatRequest(group_id="g"), Address("b", 20)),
+        ("DescribeGroups", describe, Address("b", 20)),
+        ("OffsetFetch", fetch, Address("b", 20)),
+        ("ShareFetch", shares, Address("b", 10)),
+        ("InitProducerId", init, Address("b", 10)),
+        ("Heartbeat", m.HeartbeatRequest(group_id="h"), Address("b", 10)),
+    ):
+        assert found.place_for(api, request, 1, Address("a", 1)) == place, api
+    assert found.place_for("Metadata", m.MetadataRequest(), None, Address("a", 2)) == Address("b", 20)
+    assert found.place_for("Metadata", m.MetadataRequest(), None, Address("other", 2)) is None
