@@ -163,6 +163,9 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     if of_one and not name:
         text = "Cannot update these configs at default cluster level, broker id must be specified"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_one)}]")
+    cordoned = (dict(values).get(CORDONED) or "").split(",")
+    if len(set(cordoned)) < len(cordoned):
+        raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{CORDONED}' values must not be duplicated.")
     for key_name, value in values:
         key = RATES.get(key_name) or keys("broker").get(key_name)
         try:
