@@ -61,7 +61,7 @@ ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted
 TOPIC_IDS_SINCE = 13
 SWEEP_MS = 60_000  # between two checks for unused sessions
 FOLLOWERS_SINCE = 11
-LEADERS_SINCE = 12
+LEADERS_SINCE = 16
 STORAGE_ERRORS_SINCE = 6
 PARTITIONS = Place(
     "each partition",
@@ -363,7 +363,7 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental
             fetch.dirty[entry] = None
     response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
     leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
-    if leaders and context.version >= 16:
+    if leaders and context.version >= LEADERS_SINCE:
         response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint, leaders)
     return response
 

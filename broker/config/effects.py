@@ -25,7 +25,7 @@ _REASONS: dict[str, str] = {
     "ottla has no tiered storage": "remote.* log.remote.* log.local.* follower.fetch.last.tiered.offset.enable",
     "all replicas of a partition share one log": """
         replica.fetch.backoff.ms replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-        replica.high.* replica.socket.* num.replica.fetchers replication.quota.*
+        replica.high.* replica.socket.* num.replica.fetchers
         unclean.leader.election.interval.ms controlled.shutdown.enable""",
     "moves between log directories are paced evenly, without windows": "alter.log.dirs.replication.quota.*",
     "the broker is its own controller": """

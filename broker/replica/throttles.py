@@ -17,26 +17,33 @@ ALL_REPLICAS = "*"
 
 
 class Throttle:
-    """What one node sends or gets. `rate`: in bytes per second; `owed` bytes have to wait for their time."""
+    """What one node sends or gets. `rate`: in bytes per second; `window_ms`: after which what was sent is forgotten, as
+    in Kafka, so that something passes however low the rate is.
+    """
 
-    __slots__ = ("_at_ms", "_owed", "rate")
+    __slots__ = ("_at_ms", "_forgotten_ms", "_owed", "_window_ms", "rate")
 
-    def __init__(self, rate: int, now_ms: float) -> None:
+    def __init__(self, rate: int, window_ms: int, now_ms: float) -> None:
         self.rate = rate
-        self._owed = 0.0
-        self._at_ms = now_ms
+        self._window_ms = window_ms
+        self._owed = 0.0  # bytes that were sent, and for which the rate has had no time yet
+        self._at_ms = self._forgotten_ms = now_ms
 
     def wait_ms(self, now_ms: float) -> float:
-        """Returns when more may be sent; infinity at a rate of 0."""
-        if self.rate <= 0:
-            return float("inf")
+        """Returns after how many milliseconds more may be sent."""
         self._owed = max(0.0, self._owed - (now_ms - self._at_ms) * self.rate / 1000)
         self._at_ms = now_ms
-        return self._owed * 1000 / self.rate
+        if now_ms >= self._forgotten_ms:
+            self._owed = 0.0
+        if not self._owed:
+            return 0.0
+        left_ms = self._forgotten_ms - now_ms
+        return min(left_ms, self._owed * 1000 / self.rate) if self.rate else left_ms
 
     def take(self, size: int) -> None:
         """Notes that bytes were sent."""
         self._owed += size
+        self._forgotten_ms = self._at_ms + self._window_ms
 
 
 class Throttles:
@@ -71,7 +78,9 @@ class Throttles:
     def _throttle(self, key: str, node: int, rate: int, now_ms: float) -> Throttle:
         found = self._known.get((key, node))
         if found is None:
-            found = self._known[key, node] = Throttle(rate, now_ms)
+            config = self._settings.config
+            window_s = config["replication.quota.window.num"] * config["replication.quota.window.size.seconds"]
+            found = self._known[key, node] = Throttle(rate, window_s * 1000, now_ms)
         found.rate = rate
         return found
 

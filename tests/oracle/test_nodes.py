@@ -5,18 +5,15 @@ and what is eligible is the same after each step.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
-from ottla.testing import Broker
-
 from ..support.ask import batch, produce_message
 from ..support.poll import until
-from ..support.wire import Wire
 from .cluster import KafkaCluster
+from .cluster_pair import Cluster, Nodes, Pair, ask, create
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
@@ -41,56 +38,13 @@ HISTORIES = {
 State = dict[tuple[str, int], tuple[int, int, list[int], list[int], list[int]]]
 
 
-class Nodes:
-    """The cluster of ottla."""
-
-    def __init__(self) -> None:
-        self.broker = Broker({"ottla.nodes": 3, **SETTINGS})
-
-    def __enter__(self) -> Nodes:
-        self.broker.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.broker.close()
-
-    def address(self, node: int) -> str:
-        return self.broker.bootstrap_servers.split(",")[node - 1]
-
-    def happens(self, what: str, node: int) -> None:
-        self.broker.lab.post(f"nodes/{node}", do=what)
-
-
-Cluster = Nodes | KafkaCluster
-
-
 @pytest.fixture
-def pair() -> Iterator[tuple[Nodes, KafkaCluster]]:
-    with Nodes() as ours, KafkaCluster(SETTINGS) as kafka:
+def pair() -> Iterator[Pair]:
+    with Nodes(SETTINGS) as ours, KafkaCluster(SETTINGS) as kafka:
         for one in (ours, kafka):
-            create(one)
+            for name, placed in TOPICS.items():
+                create(one, name, *placed, configs=CONFIGS.get(name))
         yield ours, kafka
-
-
-def ask(cluster: Cluster, node: int, name: str, version: int, message: Any) -> Any:
-    with Wire(cluster.address(node), timeout=20) as wire:
-        return wire.ask(name, version, message)
-
-
-def create(cluster: Cluster) -> None:
-    r = m.CreateTopicsRequest
-    for name, placed in TOPICS.items():
-        topic = r.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-        topic.assignments = [
-            r.CreatableReplicaAssignment(partition_index=index, broker_ids=nodes) for index, nodes in enumerate(placed)
-        ]
-        topic.configs = [r.CreatableTopicConfig(name=key, value=value) for key, value in CONFIGS.get(name, {}).items()]
-
-        def created(topic: Any = topic) -> bool:
-            answer = ask(cluster, 1, "CreateTopics", 7, r(topics=[topic], timeout_ms=10_000)).topics[0]
-            return answer.error_code in (0, Errors.TOPIC_ALREADY_EXISTS)
-
-        until(created, f"topic {name}", within=30)
 
 
 def state(cluster: Cluster, node: int) -> State:
@@ -114,7 +68,7 @@ def names(cluster: Cluster, node: int) -> list[int]:
     return sorted(one.node_id for one in found.brokers)
 
 
-def same(pair: tuple[Nodes, KafkaCluster], node: int, after: str) -> None:
+def same(pair: Pair, node: int, after: str) -> None:
     """Kafka needs a while; ottla may need one for a session that expires."""
     ours, kafka = pair
     try:
@@ -135,7 +89,7 @@ def produced(cluster: Cluster, node: int, topic: str, index: int) -> tuple[objec
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_the_same_history_has_the_same_leaders(history: str, pair: tuple[Nodes, KafkaCluster]) -> None:
+def test_the_same_history_has_the_same_leaders(history: str, pair: Pair) -> None:
     running = {1, 2, 3}
     same(pair, 1, "the start")
     for step in HISTORIES[history].split(", "):

@@ -111,8 +111,9 @@ def test_a_waiting_producer_hears_that_the_leader_has_moved(w: World) -> None:
 def test_a_waiting_fetch_hears_that_the_leader_has_moved(w: World) -> None:
     w.dispatcher = w.dispatchers[1]
     message = fetch_message("t", 0, 0, wait_ms=60_000)
-    message.topics[0].partitions[0].current_leader_epoch = 0
-    waiting = w.send("Fetch", 12, message)
+    topic = message.topics[0]
+    topic.topic, topic.topic_id, topic.partitions[0].current_leader_epoch = "", w.broker.image.topics["t"].id, 0
+    waiting = w.send("Fetch", 16, message)
     assert not waiting.done
     happens(w, "stop", 1)
     found = waiting.reply.responses[0].partitions[0]
