@@ -13,6 +13,7 @@ from ...coordinator.metadata.brokers import Key
 from ...coordinator.metadata.state import Partition as PartitionState
 from ..config.nodes import Nodes
 from ..later import Later, finished
+from ..replica.followers import Replicas
 from ..replica.partition import Partition
 from ..replica.partitions import Partitions
 from ..settings import Settings
@@ -82,6 +83,7 @@ class InSync:
     def extend(self, partitions: Iterable[Partition]) -> Later[None]:
         """Asks for the replicas that may be in sync; completes when that is committed."""
         brokers_of, wanted = self.metadata.image.brokers, Wanted()
+        asked: list[tuple[Partition, Replicas, list[int]]] = []
         for one in partitions:
             key = one.topic_id, one.index
             state = self.metadata.image.partitions.get(key)
@@ -94,7 +96,22 @@ class InSync:
             ]
             if more:
                 wanted[key] = state, (*state.isr, *more)
-        return self._submit(wanted)
+                one.replica_set.asked += more
+                asked.append((one, one.replica_set, more))
+        submitted = self._submit(wanted)
+        if asked:
+            submitted.when_cancelled(lambda: self._decided(asked))
+            submitted.when_done(lambda _: self._decided(asked))
+        return submitted
+
+    def _decided(self, asked: list[tuple[Partition, Replicas, list[int]]]) -> None:
+        """The controller has taken replicas into those in sync, or will not: the high watermark needs not wait for them
+        as `asked`.
+        """
+        for partition, replicas, nodes in asked:
+            for node in nodes:
+                replicas.asked.remove(node)
+            self.turn.moved(partition)
 
     def _submit(self, wanted: Wanted) -> Later[None]:
         if not wanted:

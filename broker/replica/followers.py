@@ -89,11 +89,12 @@ class Replica:
 class Replicas:
     """The replicas of a partition with several. `follows`: whether the replicas of a node follow their leaders."""
 
-    __slots__ = ("_by_node", "_follows", "isr", "leader")
+    __slots__ = ("_by_node", "_follows", "asked", "isr", "leader")
 
     def __init__(self, follows: Callable[[int], bool]) -> None:
         self._by_node: dict[int, Replica] = {}
         self._follows = follows
+        self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
@@ -125,7 +126,19 @@ class Replicas:
                 kept[node].behind = None
         if elected is not None:
             kept[elected].stopped_at = None
+            for node in filter(self._follows, kept):
+                self.go_on(node, new_end, now_ms)
+        elif before != self.leader:
+            self._stay(before, there, followers, now_ms)
         return new_end
+
+    def _stay(self, leader: int, there: Reach, followers: Reach, now_ms: int) -> None:
+        """Nobody leads any more, so no replica can follow. `leader`: who led, and has the log as far as `there`."""
+        for node, one in self._by_node.items():
+            if node == leader:
+                one.stopped_at = Stopped(there, now_ms)
+            else:
+                self.stop(node, followers, now_ms)
 
     def _new(self, node: int, state: PartitionState, there: Reach, now_ms: int, lag_ms: int) -> Replica:
         found = Replica()
@@ -159,9 +172,11 @@ class Replicas:
             found.behind = None
 
     def go_on(self, node: int, end: int, now_ms: int) -> None:
-        """The replica of a node follows again; one that is not in sync has to catch up. `end`: of the leader's log."""
+        """The replica of a node follows again, if there is a leader; one that is not in sync has to catch up. `end`: of
+        the leader's log.
+        """
         found = self._by_node.get(node)
-        if found is not None and found.stopped_at is not None:
+        if found is not None and found.stopped_at is not None and self.leader != NO_LEADER:
             if node not in self.isr and node != self.leader:
                 found.behind = Behind(found.stopped_at.reach.end, now_ms)
             if found.own is not None:
@@ -200,9 +215,9 @@ class Replicas:
         self._by_node[node].behind = behind
 
     def in_sync_end(self, end: int, replicated: int) -> int:
-        """Returns the offset up to which all replicas in sync have the log."""
+        """Returns the offset up to which all replicas have the log that are in sync, or may be at any moment."""
         found = end
-        for node in self.isr:
+        for node in (*self.isr, *self.asked) if self.asked else self.isr:
             if node in self._by_node:
                 found = min(found, self.end_of(node, end, replicated))
         return found

@@ -10,6 +10,7 @@
     python -m tests.sim damage [seeds=20000] [seed=N]          damaged directories
     python -m tests.sim faults [seeds=20000] [seed=N]          a whole broker in which a call fails
     python -m tests.sim security [seeds=20000] [seed=N]        users, rights and quotas
+    python -m tests.sim cluster [seeds=20000] [seed=N]         several nodes
 
 Every failure prints its seed; `seed=N` repeats it.
 """
@@ -19,7 +20,19 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-SIMULATORS = ("logs", "groups", "share", "streams", "transactions", "indexes", "broker", "damage", "faults", "security")
+SIMULATORS = (
+    "logs",
+    "groups",
+    "share",
+    "streams",
+    "transactions",
+    "indexes",
+    "broker",
+    "damage",
+    "faults",
+    "security",
+    "cluster",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -251,3 +251,35 @@ def test_an_outdated_leader_and_a_fenced_replica_change_nothing(w: World, is_out
     w.broker.turn.settle()
     w.pass_ms(1)
     assert w.broker.image.partitions[key] == known
+
+
+def test_the_last_leader_keeps_its_end_when_no_one_can_lead_after_it(w: World) -> None:
+    """It was alone in sync, and others have less."""
+    set_policy(w, "t", "held")
+    late = waiting(w, 1, b"committed")
+    w.pass_ms(2 * LAG_MS)
+    assert code(late) == "NONE"
+    happens(w, "stop", 1)
+    assert state(w)[0] == -1
+    happens(w, "begin", 1)
+    assert state(w)[:3] == (1, 2, [1])
+    assert records(w, 1) == [b"committed"]
+
+
+def test_the_high_watermark_waits_for_a_replica_that_is_about_to_be_in_sync(w: World) -> None:
+    """What is appended while the controller decides would be committed without it (KIP-497)."""
+    set_policy(w, "t", f"lag={2 * LAG_MS}ms")
+    produce(w, 1, acks=1)
+    w.pass_ms(2 * LAG_MS - 1)
+    assert state(w)[2] == [1]
+    partition = w.broker.partitions.get("t", 0)
+    assert partition.replica_set is not None
+    for _ in range(10):
+        w.pass_ms(1)
+        if partition.replica_set.asked:
+            break
+    late = waiting(w, 1)
+    assert (state(w)[2], late.done) == ([1], False)
+    w.pass_ms(10)
+    assert (state(w)[2], late.done, partition.high_watermark) == ([1, 2, 3], False, 1)
+    assert partition.replica_set.asked == []
