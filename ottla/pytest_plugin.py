@@ -1,8 +1,8 @@
 """Fixtures for pytest: `ottla_broker`, one broker for the session, `ottla_topic`, a fresh topic for each test,
 `ottla_lab`, the broker's HTTP API, whose changes end with the test, and `ottla_clock`, the broker's clock, which stands
 still during the test, `ottla_trace`, what the broker and its clients say to each other during the test, which is
-shown when the test fails, and `ottla_verdict`, which rules of the protocol they kept. With pytest-xdist each worker
-has its own broker.
+shown when the test fails, and `ottla_verdict`, which rules of the protocol they kept. `ottla_cluster(nodes=3)` starts a
+broker of several nodes for one test. With pytest-xdist each worker has its own broker.
 
 Keys for the broker's configuration go into the ini option `ottla_settings`, one `key=value` a line.
 """
@@ -10,8 +10,8 @@ Keys for the broker's configuration go into the ini option `ottla_settings`, one
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +21,7 @@ from .lab_client import Lab, LabRefused, LabUnreachable
 from .testing import Broker
 
 if TYPE_CHECKING:
+    from .lab_cluster import Cluster
     from .lab_verdict import RunningVerdict
     from .traces.running import RunningTrace
 
@@ -91,6 +92,17 @@ def ottla_verdict(ottla_broker: Broker, request: pytest.FixtureRequest) -> Itera
     chosen = {"examination": mark.args[0], "provokes": True, **mark.kwargs} if mark is not None else {}
     with ottla_broker.lab.verdict(**chosen) as verdict:
         yield verdict
+
+
+@pytest.fixture
+def ottla_cluster() -> Iterator[Callable[..., Cluster]]:
+    """Starts clusters that end with the test: `ottla_cluster(nodes=3, settings={...})`; then
+    `cluster.node(2).stop()`, `cluster.partition("orders").leader`.
+    """
+    from .lab_cluster import Cluster
+
+    with ExitStack() as clusters:
+        yield lambda nodes=3, settings=None: clusters.enter_context(Cluster(nodes, settings))
 
 
 EVENTS_SHOWN = 60

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from .clock import Clock
 from .lab_client import Lab
@@ -84,7 +85,7 @@ class Broker:
         """What the broker wrote to stderr since the first start."""
         return self._log_path.read_text(errors="replace")
 
-    def start(self) -> Broker:
+    def start(self) -> Self:
         """Starts the broker and returns when it answers. Raises BrokerFailed."""
         self.directory.mkdir(parents=True, exist_ok=True)
         command = self._command()
@@ -148,7 +149,7 @@ class Broker:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def __enter__(self) -> Broker:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(

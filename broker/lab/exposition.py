@@ -14,6 +14,7 @@ from ..share.metrics import shares
 from ..transaction.metrics import transactions
 from .client_exposition import LongMetric, client_metrics
 from .limit_metrics import limit_metrics
+from .node_metrics import node_metrics
 from .quota_metrics import quota_metrics
 from .served import Served
 
@@ -63,6 +64,7 @@ class _Collector:
         yield from _requests(self.server)
         yield from _connections(self.server)
         yield from _partitions(self.server)
+        yield from node_metrics(self.server)
         yield from _shards(self.server)
         yield from groups(self.server.broker.groups)
         yield from shares(self.server.broker.share_partitions, self.server.broker.share_states)

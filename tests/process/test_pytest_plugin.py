@@ -46,6 +46,17 @@ def test_that_fails(ottla_lab, ottla_trace, ottla_broker):
     raise AssertionError("the trace is shown")
 
 
+def test_a_cluster(ottla_cluster):
+    cluster = ottla_cluster(nodes=2, settings={"default.replication.factor": 2})
+    cluster.lab.seed({"name": "orders"})
+    leader = cluster.partition("orders").leader
+    cluster.node(leader).drain()
+    assert cluster.partition("orders").leader not in (leader, -1)
+    assert cluster.node(leader).view["drained"]
+    cluster.node(leader).unfence()
+    assert cluster.node(leader).address in cluster.bootstrap_servers
+
+
 def test_a_scenario(ottla_lab, tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("steps:\\n  - wait: 1ms\\n  - expect: {get: state, path: node_id, equals: 7}\\n")
@@ -63,7 +74,7 @@ def run(directory: Path, *arguments: str) -> str:
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "5 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout
     return done.stdout
 
 

@@ -280,3 +280,23 @@ def test_a_request_for_a_partition_that_does_not_exist(lab: LabWorld) -> None:
     assert lab.refused("GET /v1/partitions/t/7") == (404, "partition t-7 does not exist")
     assert lab.refused("POST /v1/isr-size", {"topic": "absent", "size": 1})[0] == 404
     assert lab.refused("POST /v1/hold", {"topic": "t", "node": 9}) == (404, "there is no node 9")
+
+
+def test_each_node_has_its_metrics(w: World, lab: LabWorld) -> None:
+    def figures() -> dict[str, float]:
+        body = lab.send("GET /metrics").body  # type: ignore[union-attr]
+        text = (body if isinstance(body, bytes) else b"".join(body)).decode()
+        lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+        return {name: float(value) for name, _, value in lines}
+
+    assert figures()['kafka_server_ReplicaManager_UnderReplicatedPartitions{node="1"}'] == 0
+    before = figures()['kafka_server_ReplicaManager_PartitionCount{node="3"}']
+    happens(w, "hold", 2)
+    produce(w, 1, acks=1)
+    happens(w, "fence", 1)
+    found = figures()
+    assert found['ottla_node_fenced{node="1"}'] == 1
+    assert found['kafka_server_ReplicaManager_LeaderCount{node="1"}'] == 0
+    assert found['kafka_server_ReplicaManager_UnderReplicatedPartitions{node="2"}'] == 2
+    assert found['kafka_server_ReplicaManager_PartitionCount{node="3"}'] == before
+    assert (found["ottla_records_cut_total"], found["ottla_committed_records_cut_total"]) == (1, 0)
