@@ -33,7 +33,7 @@ _REASONS: dict[str, str] = {
         controller.quorum.election.* controller.quorum.fetch.* controller.quorum.request.*
         controller.quorum.retry.* controller.quorum.bootstrap.servers controller.quorum.voters
         broker.heartbeat.interval.ms initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.*
-        metadata.log.dir metadata.log.segment.* metadata.log.max.snapshot.interval.ms internal.metadata.*
+        metadata.log.dir metadata.log.segment.* internal.metadata.*
         unstable.feature.versions.enable""",
     "ottla has no such thread pool, queue or buffer": """
         num.io.threads num.network.threads background.threads num.recovery.threads.per.data.dir

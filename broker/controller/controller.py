@@ -174,6 +174,7 @@ class MetadataController:
         self._load(opened, path, voter, now)
         if opened.is_salvaged:
             self.snapshots.take_now()  # the next start finds a complete snapshot
+        self.snapshots.start()
 
     def _load(self, opened: Opened, path: str, voter: Voter, now: int) -> None:
         log, first = opened.log, opened.first

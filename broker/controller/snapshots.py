@@ -64,10 +64,24 @@ class Snapshots:
         segment, position = log.position_of(offset)
         self._bytes = sum(s.size for s in log.segments if s.base_offset < segment.base_offset) + position
 
+    def start(self) -> None:
+        """Takes a snapshot every `metadata.log.max.snapshot.interval.ms` if there are new records."""
+        interval_ms = self.log_directories.config["metadata.log.max.snapshot.interval.ms"]
+        if interval_ms:
+            self.turn.every(lambda: interval_ms, self._take_if_old)
+
+    def _take_if_old(self) -> None:
+        if self.partition.log is not None and self.commits.applied_offset > self.offset:
+            self._begin()
+
     def take_if_due(self) -> None:
         """Begins a snapshot if the log has grown enough since the last one."""
         limit: int = self.log_directories.config["metadata.log.max.record.bytes.between.snapshots"]
-        if not self._busy and self.partition.open_log().size - self._bytes >= limit:
+        if self.partition.open_log().size - self._bytes >= limit:
+            self._begin()
+
+    def _begin(self) -> None:
+        if not self._busy:
             self._busy = True
             self.turn.background(self._take())
 

@@ -11,6 +11,7 @@ from ottla.protocol import records
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
+from ..support.dynamic import set_broker
 from ..support.failing_files import FailingFiles
 from ..support.memory_files import MemFiles
 from ..support.topic_world import create, produced, read
@@ -32,15 +33,6 @@ def moved(world: World, path: str, topic: str = "t", index: int = 0, node: int =
     (result,) = world.at(node, "AlterReplicaLogDirs", 2, request).results
     assert result.topic_name == topic
     return int(result.partitions[0].error_code)
-
-
-def set_broker(world: World, name: str, value: str | None, node: str = "1") -> tuple[int, str | None]:
-    r = m.IncrementalAlterConfigsRequest
-    change = r.AlterableConfig(name=name, config_operation=0 if value is not None else 1, value=value)
-    resource = r.AlterConfigsResource(resource_type=4, resource_name=node, configs=[change])
-    (answer,) = world.at(int(node or 1), "IncrementalAlterConfigs", 1, r(resources=[resource])).responses
-    world.pass_ms(10)
-    return answer.error_code, answer.error_message
 
 
 def described(world: World, topic: str = "t", node: int = 1) -> dict[str, list[tuple[int, int, int, bool]]]:

@@ -99,3 +99,17 @@ def test_a_snapshot_that_cannot_be_stored_leaves_the_log(monkeypatch: pytest.Mon
     world.pass_ms(100)
     assert len(files.stored) == 1
     assert list(World(world.lose_power()).broker.image.topics) == ["another"]
+
+
+def test_a_snapshot_is_taken_in_each_interval_that_has_new_records() -> None:
+    files = NotedFiles()
+    world = World(files, metadata_log_max_snapshot_interval_ms="60000")
+    world.pass_ms(60_100)
+    files.stored.clear()
+    world.pass_ms(180_000)
+    assert files.stored == [], "there is nothing new"
+    create(world, "new")
+    world.pass_ms(61_000)
+    assert len(files.stored) == 1
+    again = World(world.lose_power(), metadata_log_max_snapshot_interval_ms="0")
+    assert list(again.broker.image.topics) == ["new"]
