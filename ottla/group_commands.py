@@ -16,9 +16,11 @@ from .protocol.text import printable
 
 if TYPE_CHECKING:
     from .broker.lab.group_views import GroupStateView, OffsetView
+    from .broker.lab.streams_views import TopologyNodeView
     from .coordinator.group.events import GroupEventView, TopicPartitionsView
     from .coordinator.group.view import GroupMemberView, TimerView, WaitView
 
+NODES = ("subtopology", "node", "type", "topics", "stores", "successors")
 LINES_MAX = 20  # of a timeline beside the rest
 WAITS: Mapping[str, str] = {
     "join": "waits for {member} to join again",
@@ -164,9 +166,19 @@ def _group(found: GroupStateView, events: Sequence[GroupEventView]) -> Iterator[
     if shares:
         yield "share-partitions:"
         yield from table(("topic", "partition", "start_offset", "in_flight", "high_watermark", "lag"), shares, "  ")
+    described = found["streams"]["description"] if found["streams"] is not None else None
+    if described:
+        yield "topology:"
+        yield from table(NODES, [{**one, **_joined(one)} for one in described], "  ")
     if events:
         yield "last events:"
         yield from _timeline(events[-LINES_MAX:], "  ")
+
+
+def _joined(node: TopologyNodeView) -> dict[str, str]:
+    """The lists of a node as texts."""
+    lists = {"topics": node["topics"], "stores": node["stores"], "successors": node["successors"]}
+    return {name: ", ".join(some) for name, some in lists.items()}
 
 
 def _wait(one: WaitView) -> str:

@@ -159,12 +159,17 @@ class TopologyDescriptions:
     # what is stored
 
     def of_group(self, group_id: str, epoch: int, stored_epoch: int) -> Description | None:
+        """Like `found`, and counts that, as Kafka counts what a plug-in is asked for."""
+        if 0 <= stored_epoch == epoch:
+            self._counts["descriptions_got"] += 1
+        return self.found(group_id, epoch, stored_epoch)
+
+    def found(self, group_id: str, epoch: int, stored_epoch: int) -> Description | None:
         """Returns the description of the topology with this epoch; None if the group's log does not say that it is
         stored, or it is forgotten.
         """
         if stored_epoch < 0 or stored_epoch != epoch:
             return None
-        self._counts["descriptions_got"] += 1
         found = self._stored.get(group_id)
         if found is None or found.epoch != epoch:
             return None

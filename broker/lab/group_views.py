@@ -166,7 +166,11 @@ def group(broker: Broker, group_id: str) -> Turns[GroupStateView]:
         "coordinator": index,
         "offsets": (_offset(broker, *one, pending) for one in stored),
         "share_partitions": shared,
-        "streams": streams_views.view(one, shard.env.image) if isinstance(one, StreamsGroup) else None,
+        "streams": (
+            streams_views.view(one, shard.env.image, broker.groups.descriptions)
+            if isinstance(one, StreamsGroup)
+            else None
+        ),
     }
 
 

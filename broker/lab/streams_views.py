@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from ...coordinator.group.environment import TopicImage
 from ...coordinator.group.streams.configured import ConfiguredSubtopology, configure
@@ -11,8 +11,14 @@ from ...coordinator.group.streams.group import StreamsGroup
 from ...coordinator.group.streams.member import StreamsMember
 from ...coordinator.group.streams.tasks import HeldTasks, Task, Tasks
 from ...coordinator.group.streams.topology import Topology
+from ...coordinator.group.streams.topology_description import PROCESSOR, SINK, SOURCE
+from ...protocol import messages
 from ...protocol.errors import ApiError
 
+if TYPE_CHECKING:
+    from ..group.topology_descriptions import TopologyDescriptions
+
+TYPES: dict[int, Literal["source", "processor", "sink"]] = {SOURCE: "source", PROCESSOR: "processor", SINK: "sink"}
 KINDS: tuple[Literal["active", "standby", "warmup"], ...] = ("active", "standby", "warmup")
 
 
@@ -52,9 +58,23 @@ class TaskView(TypedDict):
     held_by: str | None
 
 
+class TopologyNodeView(TypedDict):
+    """A node in the description of a topology. `subtopology`: null for a node of a global store. `topics`: those that a
+    source reads, or the one that a sink writes, unless it is chosen for each record.
+    """
+
+    subtopology: str | None
+    node: str
+    type: Literal["source", "processor", "sink"]
+    topics: list[str]
+    stores: list[str]
+    successors: list[str]
+
+
 class StreamsView(TypedDict):
     """A streams group's topology and tasks. `topology_epoch`: null without a topology. `validated_epoch`: of the
-    topology that fits the topics; -1 if none does. `problem`: why no task can be assigned.
+    topology that fits the topics; -1 if none does. `problem`: why no task can be assigned. `description`: what a member
+    said that the topology looks like; null if that is not stored.
     """
 
     topology_epoch: int | None
@@ -64,6 +84,7 @@ class StreamsView(TypedDict):
     subtopologies: list[SubtopologyView]
     processes: Iterable[ProcessView]
     tasks: Iterable[TaskView]
+    description: list[TopologyNodeView] | None
 
 
 class _Held(NamedTuple):
@@ -73,7 +94,7 @@ class _Held(NamedTuple):
     target: Tasks
 
 
-def view(group: StreamsGroup, image: TopicImage) -> StreamsView:
+def view(group: StreamsGroup, image: TopicImage, descriptions: TopologyDescriptions | None) -> StreamsView:
     """Returns what there is now; processes and tasks are described when their turn comes."""
     members = [_Held(member, group.target_of(member)) for member in group.members.values()]
     topology = group.topology
@@ -86,6 +107,28 @@ def view(group: StreamsGroup, image: TopicImage) -> StreamsView:
         "subtopologies": [] if topology is None else list(_subtopologies(topology, counted)),
         "processes": (_process(member) for member, _ in members),
         "tasks": _tasks(members),
+        "description": None if descriptions is None else _description(group, descriptions),
+    }
+
+
+def _description(group: StreamsGroup, descriptions: TopologyDescriptions) -> list[TopologyNodeView] | None:
+    found = descriptions.found(group.id, group.topology_epoch, group.described_epoch())
+    if found is None:
+        return None
+    nodes = [_node(part.subtopology_id, one) for part in found.subtopologies for one in part.nodes]
+    return nodes + [_node(None, one) for store in found.global_stores for one in (store.source, store.processor)]
+
+
+def _node(
+    subtopology: str | None, node: messages.StreamsGroupDescribeResponse.TopologyDescriptionNode
+) -> TopologyNodeView:
+    return {
+        "subtopology": subtopology,
+        "node": node.name,
+        "type": TYPES[node.node_type],
+        "topics": [*node.source_topics, *filter(None, [node.sink_topic])],
+        "stores": node.stores,
+        "successors": node.successors,
     }
 
 

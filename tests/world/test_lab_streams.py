@@ -6,6 +6,8 @@ from typing import Any
 
 from ottla.protocol import messages as m
 
+from ottla.group_commands import _group
+
 from ..support.group_world import beat as consumer_beat
 from ..support.group_world import by_kafka, world
 from ..support.lab import LabWorld
@@ -13,6 +15,7 @@ from ..support.share_world import configure
 from ..support.stories.streams import R, info, part, tasks, topology
 from ..support.world import World
 
+PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 COUNT = part("0", "t", changelogs=[info("app-count-changelog")])
 
 
@@ -57,6 +60,39 @@ def test_a_task_that_moves_is_given_up_by_one_and_awaited_by_the_other() -> None
     assert rows(shown(w))[1:] == [("0_1", "active", "pending", "m2", None, None)]
     beat(w, "m2", 3)
     assert rows(shown(w))[1:] == [("0_1", "active", "owned", "m2", 3, None)]
+
+
+def test_a_description_of_the_topology_is_shown_if_one_is_stored() -> None:
+    w = world(2, group_streams_topology_description_plugin_class=PLUGIN)
+    assert beat(w, "m1", 0).topology_description_required
+    assert shown(w)["description"] is None
+    u = m.StreamsGroupTopologyDescriptionUpdateRequest
+
+    def node(name: str, kind: int, **more: Any) -> Any:
+        return u.TopologyDescriptionNode(name=name, node_type=kind, **more)
+
+    nodes = [node("in", 1, source_topics=["t"], successors=["out"]), node("out", 3, sink_topic="o")]
+    stores = [u.TopologyDescriptionGlobalStore(source=node("all", 1), processor=node("keep", 2, stores=["s"]))]
+    parts = [u.TopologyDescriptionSubtopology(subtopology_id="0", nodes=nodes)]
+    request = u(group_id="app", member_id="m1")
+    request.topology_description = u.TopologyDescription(subtopologies=parts, global_stores=stores)
+    assert w.ask("StreamsGroupTopologyDescriptionUpdate", 0, request).error_code == 0
+    empty: dict[str, list[str]] = {"topics": [], "stores": [], "successors": []}
+    found = shown(w)["description"]
+    assert found == [
+        {**empty, "subtopology": "0", "node": "in", "type": "source", "topics": ["t"], "successors": ["out"]},
+        {**empty, "subtopology": "0", "node": "out", "type": "sink", "topics": ["o"]},
+        {**empty, "subtopology": None, "node": "all", "type": "source"},
+        {**empty, "subtopology": None, "node": "keep", "type": "processor", "stores": ["s"]},
+    ]
+    lines = list(_group(LabWorld(w).ask("GET /v1/groups/app"), []))
+    at = lines.index("topology:")
+    assert [line.split() for line in lines[at + 2 :]] == [
+        ["0", "in", "source", "t", "out"],
+        ["0", "out", "sink", "o"],
+        ["-", "all", "source"],
+        ["-", "keep", "processor", "s"],
+    ]
 
 
 def test_the_topology_and_where_members_run() -> None:
