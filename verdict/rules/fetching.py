@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227)."""
+"""Fetch sessions (KIP-227), and where a consumer goes on after an error or a truncation (KIP-320)."""
 
 from __future__ import annotations
 
@@ -239,3 +239,51 @@ class OutOfRangeReset(Rule):
         else:
             self.fail(f"offset {offset}, which is out of range, {before[1] + 1} times", before[2], before[3], request)
             del self._failed[at]
+
+
+@rule(
+    "KIP-320.truncation-found",
+    "basic",
+    apis=("Metadata", "OffsetForLeaderEpoch", "ListOffsets", "Fetch"),
+    needs=Needs(asks=("Fetch", "ListOffsets"), answers=("Metadata", "OffsetForLeaderEpoch")),
+    source="KIP-320",
+    why="The new leader has other records from there on: who reads on at the old position misses them.",
+)
+class TruncationFound(Rule):
+    """A consumer that has asked where its leader epoch ends does not fetch beyond that end next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: Recent[bytes, str] = Recent()
+        # where the log ends, by partition, until its next fetch on the same connection
+        self._ends: Recent[tuple[str, int], tuple[int, Request, Reply]] = Recent()
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        named, found = reply.of(m.MetadataResponse), reply.of(m.OffsetForLeaderEpochResponse)
+        for described in named.topics if named is not None else ():
+            if described.name and any(described.topic_id):
+                self._names[described.topic_id] = described.name
+        for topic in found.topics if found is not None else ():
+            for one in topic.partitions:
+                if not one.error_code and one.end_offset >= 0:
+                    self._ends[topic.topic, one.partition] = one.end_offset, request, reply
+
+    def asked(self, request: Request) -> None:
+        if not self._ends:
+            return
+        found, listed = request.of(m.FetchRequest), request.of(m.ListOffsetsRequest)
+        for topic in listed.topics if listed is not None else ():  # it begins at another offset, wherever that is
+            for one in topic.partitions:
+                self._ends.pop((topic.name, one.partition_index), None)
+        for fetched in found.topics if found is not None else ():
+            name = fetched.topic or self._names.get(fetched.topic_id, "")
+            for part in fetched.partitions:
+                end = self._ends.get((name, part.partition))
+                if end is None or end[1].connection != request.connection:
+                    continue
+                del self._ends[name, part.partition]
+                if part.fetch_offset <= end[0]:
+                    self.kept()
+                else:
+                    words = f"{name}-{part.partition} from offset {part.fetch_offset}, and its epoch ends at {end[0]}"
+                    self.fail(words, *end[1:], request)
