@@ -45,6 +45,19 @@ def row(one: dict[str, object]) -> dict[str, object]:
     return {**one, "listeners": ",".join(listeners)}
 
 
+@lab_command("add")
+def add_node(lab: Lab) -> Shown:
+    """Add a node with the next id, and start it."""
+    return _shown(lab.post("nodes"))
+
+
+@lab_command("remove")
+@click.argument("node", type=int)
+def remove_node(lab: Lab, node: int) -> Shown:
+    """Stop the node NODE and forget it (UnregisterBroker)."""
+    return _shown(lab.delete(f"nodes/{node}"))
+
+
 def _command(do: str) -> click.Command:
     @click.argument("node", type=int)
     def change(lab: Lab, node: int) -> Shown:
@@ -55,6 +68,7 @@ def _command(do: str) -> click.Command:
     return made
 
 
-node.add_command(list_nodes)
+for command in (list_nodes, add_node, remove_node):
+    node.add_command(command)
 for word in HELP:
     node.add_command(_command(word))

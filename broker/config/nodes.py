@@ -13,6 +13,8 @@ from enum import Enum
 from .config import Config, as_text
 from .listener_values import Listener
 
+NODES_MAX = 100
+
 
 class NodeRefused(Exception):
     """A change of a node that is not possible now."""
@@ -63,9 +65,32 @@ class Nodes:
     """All nodes of the configuration, in the order of their ids."""
 
     def __init__(self, config: Config) -> None:
-        count, racks = config["ottla.nodes"], config["ottla.nodes.racks"] or []
-        configs = [config] if count == 1 else [_config_of(config, number, racks) for number in range(count)]
+        count, self._racks = config["ottla.nodes"], config["ottla.nodes.racks"] or []
+        self._given = replace(config, values=dict(config.values))  # before listeners get ports
+        configs = [config] if count == 1 else [_config_of(config, number, self._racks) for number in range(count)]
         self.by_id = {one.id: one for one in map(Node, configs)}
+        self._added = count  # how many there were, with those that were removed
+
+    def add(self) -> Node:
+        """Adds a node with the next id, and the ports after those of the last one. It does not run. Raises NodeRefused:
+        the broker was started as one node; there are too many.
+        """
+        if self._added == 1:
+            raise NodeRefused("a broker that was started as one node stays one: start it with --nodes 2 or more")
+        if len(self) >= NODES_MAX:
+            raise NodeRefused(f"there are {NODES_MAX} nodes, and no more are possible")
+        node = Node(_config_of(replace(self._given, values=dict(self._given.values)), self._added, self._racks))
+        node.state = NodeState.STOPPED
+        self._added += 1
+        self.by_id[node.id] = node
+        return node
+
+    def remove(self, node: Node) -> None:
+        del self.by_id[node.id]
+
+    def number(self, node: Node) -> int:
+        """Returns the number of a node, from 0."""
+        return node.id - self.first.id
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.by_id.values())

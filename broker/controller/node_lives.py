@@ -28,8 +28,14 @@ logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
 class Sockets(Protocol):
     """The listeners and connections of nodes."""
 
+    def join(self, node: Node) -> None:
+        """Gets ready for a new node, whose listeners are not open."""
+
+    def leave(self, node: Node) -> None:
+        """Forgets a node whose listeners are closed."""
+
     def open(self, node: Node) -> Later[None]:
-        """Opens the listeners of a node again. Fails with OSError."""
+        """Opens the listeners of a node, or opens them again. Fails with OSError."""
         ...
 
     def close(self, node: Node) -> None:
@@ -43,6 +49,12 @@ class Sockets(Protocol):
 
 class NoSockets:
     """Of a broker that is called in its process."""
+
+    def join(self, node: Node) -> None:
+        """Does nothing."""
+
+    def leave(self, node: Node) -> None:
+        """Does nothing."""
 
     def open(self, node: Node) -> Later[None]:
         return finished(None)
@@ -104,6 +116,34 @@ class NodeLives:
         return found is not None and found.in_controlled_shutdown and node.state is NodeState.RUNNING
 
     # what may happen to a node
+
+    async def add(self) -> Node:
+        """Adds a node and starts it. Raises NodeRefused, OSError or ApiError."""
+        node = self.nodes.add()
+        for directory in self.metadata.log_directories.all:
+            directory.share_among([node.id], self.nodes.first.id)
+        self.sockets.join(node)
+        try:
+            await self.begin(node)
+        except BaseException:
+            self.sockets.leave(node)
+            self.nodes.remove(node)
+            raise
+        return node
+
+    async def remove(self, node: Node) -> None:
+        """Stops a node, and forgets it (UnregisterBroker). Its replicas stay in their partitions, and do not follow.
+        Raises NodeRefused or ApiError.
+        """
+        if node is self.nodes.first:
+            raise NodeRefused(f"node {node.id} is the first one, with the broker's own listeners, and stays")
+        if node.state is NodeState.RUNNING:
+            await self.stop(node)
+        self._expect(node, NodeState.STOPPED)
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.unregister(controller, node.id))
+        self.nodes.remove(node)
+        self.sockets.leave(node)
 
     async def stop(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""

@@ -61,6 +61,44 @@ def nodes(lab: Lab, asked: Nothing) -> NodesView:
     return _views(lab)
 
 
+@dataclass(frozen=True)
+class OneNode:
+    """A node by its id."""
+
+    node: Annotated[int, "Its id."]
+
+
+@route("POST /v1/nodes", example=Nothing(), errors={409: "no node can be added"})
+def add_node(lab: Lab, asked: Nothing) -> Later[NodesView]:
+    """Adds a node to a broker that was started with several, and starts it; clients learn of it by metadata."""
+    return _settled(lab, drive(_refusing(lab, lab.broker.node_lives.add())))
+
+
+@route(
+    "DELETE /v1/nodes/{node}",
+    example=OneNode(1),
+    errors={404: "the node does not exist", 409: "the node's state does not allow that, or it is the first one"},
+)
+def remove_node(lab: Lab, asked: OneNode) -> Later[NodesView]:
+    """Stops a node and forgets it. Its replicas stay in their partitions until they are reassigned."""
+    lives = lab.broker.node_lives
+    return _settled(lab, drive(_refusing(lab, lives.remove(lives.find(asked.node)))))
+
+
+def _settled(lab: Lab, done: Later[NodesView]) -> Later[NodesView]:
+    lab.broker.turn.settle_soon()
+    return done
+
+
+async def _refusing(lab: Lab, changing: Steps[object]) -> NodesView:
+    """Returns the nodes after a change. Raises Refused."""
+    try:
+        await changing
+    except (NodeRefused, OSError) as error:
+        raise Refused(409, str(error)) from None
+    return _views(lab)
+
+
 def _views(lab: Lab) -> NodesView:
     leads, replicas, in_sync = Counter[int](), Counter[int](), Counter[int]()
     for one in lab.broker.image.partitions.values():
@@ -96,13 +134,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
 )
 def change_node(lab: Lab, asked: ChangeNode) -> Later[NodesView]:
     """Stops, kills, starts, pauses, resumes, drains, fences or unfences a node; answers when that has happened."""
-    changed = drive(_change(lab, lab.broker.node_lives.find(asked.node), asked.do))
-    lab.broker.turn.settle_soon()
-    return changed
-
-
-async def _change(lab: Lab, node: Node, do: str) -> NodesView:
-    lives = lab.broker.node_lives
+    node, lives = lab.broker.node_lives.find(asked.node), lab.broker.node_lives
     happen: dict[str, Callable[[Node], Steps[None]]] = {
         "stop": lives.stop,
         "kill": lives.kill,
@@ -117,8 +149,4 @@ async def _change(lab: Lab, node: Node, do: str) -> NodesView:
         "cut": lives.cut,
         "heal": lives.heal,
     }
-    try:
-        await happen[do](node)
-    except (NodeRefused, OSError) as error:
-        raise Refused(409, str(error)) from None
-    return _views(lab)
+    return _settled(lab, drive(_refusing(lab, happen[asked.do](node))))

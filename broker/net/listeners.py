@@ -17,6 +17,7 @@ from .connection import Connection, Listening
 from .dispatch import Dispatcher, NotesRequests
 
 if TYPE_CHECKING:
+    from ..broker import Broker
     from ..security.authorization import Audit
     from .tls import Share
 
@@ -62,12 +63,16 @@ class Listeners:
         broker, first = self._server.broker, self._server.dispatcher
         if len(self._nodes) > 1:
             for node in self._nodes:
-                made = self._dispatchers[node.id] = Dispatcher(broker.of_node(node), first.apis, first.log)
-                made.seam = first.seam
+                self._dispatchers[node.id] = self._dispatcher(broker, node, first)
             self._server.dispatcher = self._dispatchers[self._nodes.first.id]
         for servers in self._open.values():
             for one in servers:
                 await one.start_serving()
+
+    def _dispatcher(self, broker: Broker, node: Node, first: Dispatcher) -> Dispatcher:
+        made = Dispatcher(broker.of_node(node), first.apis, first.log)
+        made.seam = first.seam
+        return made
 
     def close_all(self) -> None:
         for node in self._nodes:
@@ -79,12 +84,21 @@ class Listeners:
 
     # one node, for `controller/node_lives.py`
 
+    def join(self, node: Node) -> None:
+        """A node was added."""
+        first = self._server.dispatcher
+        self._dispatchers[node.id] = self._dispatcher(self._server.broker, node, first)
+
+    def leave(self, node: Node) -> None:
+        """A node was removed; none of its connections is open."""
+        del self._dispatchers[node.id]
+
     def open(self, node: Node) -> Later[None]:
         """Opens the listeners of a node again, at the same addresses."""
         turn, later = self._server.broker.turn, Later[None]()
 
         async def opened() -> None:
-            await self._bind_node(node, 0)
+            await self._bind_node(node, self._nodes.number(node))
             for one in self._open[node.id]:
                 await one.start_serving()
 

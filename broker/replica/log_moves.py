@@ -257,7 +257,7 @@ class LogMoves:
 
     def _rate(self, node: int) -> int | None:
         """Returns how fast replicas of a node are copied, in bytes per second; None if there is no limit."""
-        return self.settings.of_node(self.homes.nodes.by_id[node].config).rate(THROTTLE)
+        return self.settings.of_node(self.homes.nodes.by_id.get(node, self.homes.nodes.first).config).rate(THROTTLE)
 
     async def _copy_piece(self, copy: LogCopy | Counted, rate: int | None) -> None:
         """Copies what the throttle allows, a `rate` in bytes per second. Raises OSError."""

@@ -99,7 +99,7 @@ BEFORE: dict[str, Callable[[Broker], object]] = {
     "clients": push_metrics,
     "groups": groups,
 }
-MAY_BE_REFUSED = {"oauth", "partitions"}  # without a listener of OAUTHBEARER, without another replica
+MAY_BE_REFUSED = {"oauth", "partitions", "nodes"}  # without a listener of OAUTHBEARER, or without another node
 
 
 def asked(route: Route) -> tuple[str, bytes | None]:

@@ -94,6 +94,32 @@ def test_the_nodes_have_consecutive_ports() -> None:
         assert lines[2].split()[-1] == f"PLAINTEXT://127.0.0.1:{port + 1}"
 
 
+def test_nodes_are_added_and_removed_while_clients_run(cluster: Broker) -> None:
+    first, second, _ = cluster.bootstrap_servers.split(",")
+    with Wire(first) as wire:
+        added = node(cluster, "add")[3]
+        assert (added["node"], added["state"], added["fenced"]) == (4, "running", False)
+        r = m.CreateTopicsRequest
+        topic = r.CreatableTopic(name="new", num_partitions=-1, replication_factor=-1)
+        topic.assignments = [r.CreatableReplicaAssignment(partition_index=0, broker_ids=[4, 2])]
+        assert wire.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=30_000)).topics[0].error_code == 0
+        known = {one.node_id: one for one in wire.ask("Metadata", 12, m.MetadataRequest(topics=[])).brokers}
+        with Wire(f"{known[4].host}:{known[4].port}") as fourth:
+            wanted = m.MetadataRequest.MetadataRequestTopic(name="new")
+            found = fourth.ask("Metadata", 12, m.MetadataRequest(topics=[wanted])).topics[0].partitions[0]
+            assert (found.leader_id, list(found.isr_nodes)) == (4, [4, 2])
+            assert [one["node"] for one in node(cluster, "remove", "4")] == [1, 2, 3]
+            with pytest.raises(Closed):
+                fourth.ask("ApiVersions", 3, m.ApiVersionsRequest())
+    assert names(second) == [1, 2, 3]
+    shown = run(cluster, "partition", "show", "new:0")
+    assert isinstance(shown, dict)
+    assert (shown["leader"], shown["isr"]) == (2, [2])
+    assert node(cluster, "add")[3]["node"] == 5, "an id is not used twice"
+    refused = CliRunner().invoke(main, ["node", "remove", "1", "--lab", cluster.lab_url])
+    assert (refused.exit_code, "node 1 is the first one" in refused.stderr) == (1, True)
+
+
 def run(cluster: Broker, *arguments: str) -> object:
     done = CliRunner().invoke(main, [*arguments, "--lab", cluster.lab_url, "--json"])
     assert done.exit_code == 0, done.output

@@ -57,6 +57,12 @@ class Network:
 
     # what happens to nodes
 
+    def join(self, node: Node) -> None:
+        self.lines[node.id] = 0
+
+    def leave(self, node: Node) -> None:
+        del self.lines[node.id]
+
     def open(self, node: Node) -> Later[None]:
         return finished(None)
 

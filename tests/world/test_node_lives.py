@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.later import drive
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -247,3 +248,25 @@ def test_a_single_node_can_be_fenced_too() -> None:
     happens(w, "unfence", 1)
     assert state(w, 0) == (1, 2, [1], [], [])
     assert produce(w, 1, 0).error_code == 0
+
+
+def test_a_broker_of_one_node_stays_one() -> None:
+    w = World()
+    with pytest.raises(NodeRefused, match="was started as one node"):
+        drive(w.broker.node_lives.add()).get()
+
+
+def test_an_added_node_is_placed_and_a_removed_one_is_not(w: World) -> None:
+    done = drive(w.broker.node_lives.add())
+    w.broker.turn.settle()
+    w.pass_ms(5)
+    assert done.get().id == 4
+    r = m.CreateTopicsRequest
+    wide = r.CreatableTopic(name="wide", num_partitions=1, replication_factor=4)
+    assert w.ask("CreateTopics", 7, r(topics=[wide], timeout_ms=1000)).topics[0].error_code == 0
+    happens(w, "remove", 4)
+    assert sorted(state(w, 0, "wide")[2]) == [1, 2, 3]
+    wide = r.CreatableTopic(name="wider", num_partitions=1, replication_factor=4)
+    refused = w.ask("CreateTopics", 7, r(topics=[wide], timeout_ms=1000)).topics[0]
+    assert Errors(refused.error_code).name == "INVALID_REPLICATION_FACTOR"
+    assert w.ask("DescribeCluster", 2, m.DescribeClusterRequest(include_fenced_brokers=True)).brokers[-1].broker_id == 3
