@@ -103,9 +103,10 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == BROKER:
         if name == "":
             return [
-                d._replace(synonyms=d.synonyms[:1])
+                Described(d.key, of_all[1], of_all[2], [of_all])
                 for d in describe_broker(broker)
-                if d.source == DYNAMIC_DEFAULT_SOURCE
+                for of_all in d.synonyms
+                if of_all[2] == DYNAMIC_DEFAULT_SOURCE and of_all[0] == d.key.name
             ]
         _check_node(context, name, " or empty string,")
         return describe_broker(broker)
