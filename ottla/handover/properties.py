@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..broker.config.config import AUTHORIZER_KEYS
 from ..coordinator.metadata.state import Endpoint
 from ..protocol.config_def import keys
 from .layout import INTERNAL_REPLICAS, NewNode
@@ -22,7 +23,7 @@ OF_THE_NODE = frozenset(
 
 def taken_over(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the keys of a configuration of ottla that Kafka knows and that are not the node's own."""
-    known = keys("broker")
+    known = {*keys("broker"), *AUTHORIZER_KEYS}
     return {
         key: value
         for key, value in given.items()

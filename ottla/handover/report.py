@@ -15,6 +15,7 @@ from .properties import PROTOCOLS, left_out, taken_over
 from .replicas import Choice
 from .source import Source
 
+ANONYMOUS = "User:ANONYMOUS"
 NAMED_MAX = 20  # of partitions and the like in lines of text
 
 
@@ -184,6 +185,8 @@ def _notes(source: Source, nodes: Sequence[NewNode], given: Mapping[str, str] | 
         yield "nodes log in at each other: add the keys of inter.broker.listener.name's mechanism"
     if image.acls and "authorizer.class.name" not in kafkas:
         yield "there are ACLs: set authorizer.class.name and super.users, or everyone may do everything"
+    elif "authorizer.class.name" in kafkas and ANONYMOUS not in kafkas.get("super.users", "").split(";"):
+        yield f"nodes talk to controllers without a login: no node starts without {ANONYMOUS} in super.users"
     if image.tokens and "delegation.token.secret.key" not in kafkas:
         yield "delegation tokens are valid with the same delegation.token.secret.key only"
     if len(nodes) > 1:

@@ -102,10 +102,12 @@ class HandedOver:
     """Kafka on directories that `ottla handover` made, as they are: each node with its own server.properties."""
 
     def __init__(self, directory: Path) -> None:
-        self.directories = {int(one.name.removeprefix("node-")): one for one in directory.iterdir()}
+        self._directory = directory
+        self.directories: dict[int, Path] = {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> HandedOver:
+        self.directories = {int(one.name.removeprefix("node-")): one for one in self._directory.iterdir()}
         for node, directory in self.directories.items():
             with (directory / "kafka.log").open("ab") as log:
                 command = java("broker", "kafka.Kafka", str(directory / "server.properties"), heap="-Xmx512M")

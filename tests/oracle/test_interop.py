@@ -73,7 +73,6 @@ def test_kafka_starts_on_ottlas_directory(tmp_path: Path) -> None:
         with Wire(broker.bootstrap_servers) as wire:
             crowd = create_crowd(wire)
             before = fetch(wire, "plain"), fetch(wire, "small")
-    (tmp_path / "data" / "ottla.json").unlink()
     kafka = Kafka(directory=tmp_path, formatted=True)
     with kafka, Wire(kafka.bootstrap_servers) as wire:
         assert (fetch(wire, "plain"), fetch(wire, "small")) == before
@@ -185,7 +184,6 @@ def test_kafka_knows_the_groups_that_ottla_wrote(tmp_path: Path) -> None:
         '"memberId":"m1"',
     ):
         assert part in dumped, part
-    (tmp_path / "data" / "ottla.json").unlink()
     with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         loaded(wire)
         assert (committed(wire, "old", "grouped"), committed(wire, "simple", "grouped")) == (7, 10)
@@ -313,7 +311,6 @@ def test_kafka_knows_the_share_groups_that_ottla_wrote(tmp_path: Path) -> None:
         '"firstOffset":3,"lastOffset":3,"deliveryState":0',
     ):
         assert part in dumped, dumped[-3000:]
-    (tmp_path / "data" / "ottla.json").unlink()
     with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         continue_queue(wire, topic_id)
 

@@ -68,7 +68,6 @@ def test_kafka_keeps_to_the_limits_that_ottla_wrote(tmp_path: Path) -> None:
     with Broker(directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         alter(wire)
         assert described(wire) == LIMITS
-    (tmp_path / "data" / "ottla.json").unlink()
     with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         assert described(wire) == LIMITS
         assert is_throttled(wire)

@@ -60,7 +60,6 @@ def test_users_go_both_ways(tmp_path: Path) -> None:
     with Broker({**settings, "ottla.users": "dora:red"}, directory=tmp_path) as broker:
         put(broker.bootstrap_servers, "erik", "blue")
         check(broker.bootstrap_servers, {"dora": "red", "erik": "blue"})
-    (tmp_path / "data" / "ottla.json").unlink()
     with SecuredKafka(settings, tmp_path, formatted=True) as kafka:
         check(kafka.sasl_servers, {"dora": "red", "erik": "blue"})
         put(kafka.sasl_servers, "fay", "green")

@@ -177,7 +177,6 @@ def check_snapshot(directory: Path) -> None:
 
 
 def as_kafkas(directory: Path) -> SecuredKafka:
-    (directory / "data/ottla.json").unlink(missing_ok=True)
     return SecuredKafka(SAME, directory, formatted=True)
 
 

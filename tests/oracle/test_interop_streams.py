@@ -56,7 +56,6 @@ def test_a_streams_group_goes_from_ottla_to_kafka_and_back(tmp_path: Path) -> No
         epoch = beat(wire, "m1", described(wire).members[0].member_epoch, s0=[0, 1], s1=[0, 1]).member_epoch
         by_ottla = described(wire)
         assert (by_ottla.group_state, len(by_ottla.members)) == ("Reconciling", 2)
-    (tmp_path / "data" / "ottla.json").unlink()
     with Kafka(SETTINGS, directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         until(lambda: described(wire).error_code == 0, "Kafka has loaded the group")
         by_kafka = described(wire)

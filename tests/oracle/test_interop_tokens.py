@@ -78,7 +78,6 @@ def test_tokens_go_both_ways(tmp_path: Path) -> None:
     with Broker(SAME, directory=tmp_path) as broker:
         first, second = (create(broker.bootstrap_servers, name) for name in ("alice", "bob"))
         check(broker.bootstrap_servers, first, second)
-    (tmp_path / "data" / "ottla.json").unlink()
     with SecuredKafka(SAME, tmp_path, formatted=True) as kafka:
         check(kafka.sasl_servers, first, second)
         third = create(kafka.sasl_servers, "alice")

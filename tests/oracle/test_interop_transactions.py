@@ -175,7 +175,6 @@ def test_kafka_goes_on_with_ottlas_transactions(tmp_path: Path) -> None:
     with Broker(SETTINGS, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         one = prepare(wire)
         known = states(wire, "done", "open")
-    (tmp_path / "data" / "ottla.json").unlink()
     logs = ",".join(str(p) for p in (tmp_path / "data").glob("__transaction_state-*/*.log"))
     dumped = tool("DumpLogSegments", "--transaction-log-decoder", "--files", logs).stdout
     assert re.search(r'"transactionalId":"open".*"transactionStatus":1,"transactionPartitions":\[\{"topic":', dumped), (
@@ -220,7 +219,6 @@ def test_kafka_carries_out_an_end_that_ottla_decided(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "data", killed / "data")
     shutil.rmtree(killed / "data" / "__cluster_metadata-0")
     shutil.copytree(tmp_path / "data" / "__cluster_metadata-0", killed / "data" / "__cluster_metadata-0")
-    (killed / "data" / "ottla.json").unlink()
     with Kafka(SETTINGS, directory=killed, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         await_end(wire)
         assert committed(wire, 0) == [b"2", b"4", b"open"]

@@ -21,6 +21,7 @@ from ..support.poll import until
 from ..support.wire import Wire
 
 PARTITIONS = 6
+AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -135,13 +136,15 @@ def test_one_directory_alone_is_served_and_the_rest_is_told(filled: Path, tmp_pa
 
 def test_the_configuration_goes_into_the_nodes_properties(filled: Path, tmp_path: Path) -> None:
     file = tmp_path / "ottla.properties"
-    file.write_text("log.retention.hours=7\nottla.lab.port=0\nlog.dirs=/elsewhere\nsasl.enabled.mechanisms=PLAIN\n")
+    lines = ["log.retention.hours=7", "ottla.lab.port=0", "log.dirs=/elsewhere", "super.users=User:admin", AUTHORIZER]
+    file.write_text("\n".join(lines))
     out = tmp_path / "kafka"
     made = run("handover", filled, "--to", out, "-c", file, "--nodes", 2, "--host", "a", "--host", "b", "--json")
     report = json.loads(made.stdout)
     assert "ottla.lab.port, which Kafka does not know" in report["left_out"]
+    assert any("no node starts without User:ANONYMOUS in super.users" in one for one in report["notes"])
     first, second = (decode_properties((out / f"node-{n}" / "server.properties").read_bytes()) for n in (1, 2))
-    assert (first["log.retention.hours"], first["sasl.enabled.mechanisms"]) == ("7", "PLAIN")
+    assert (first["log.retention.hours"], first["super.users"]) == ("7", "User:admin")
     assert "ottla.lab.port" not in first
     assert first["log.dirs"] == str(out / "node-1" / "data")
     port = first["advertised.listeners"].rpartition(":")[2]

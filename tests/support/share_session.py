@@ -19,14 +19,16 @@ def configure(wire: Wire, group: str, name: str, value: str) -> None:
 
 
 class ShareSession:
-    """A share session on all partitions of a topic."""
+    """A share session on all partitions of a topic. `is_member`: the member has joined, and the group knows them."""
 
-    def __init__(self, wire: Wire, group: str, topic_id: bytes, partitions: int) -> None:
+    def __init__(self, wire: Wire, group: str, topic_id: bytes, partitions: int, is_member: bool = False) -> None:
         self.wire = wire
         self.group = group
         self.topic_id = topic_id
         self.partitions = range(partitions)
         self.epoch = 0
+        if is_member:
+            return
         configure(wire, group, "share.auto.offset.reset", "earliest")
         h = m.ShareGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=0, subscribed_topic_names=[group])
         d = m.DescribeShareGroupOffsetsRequest
