@@ -123,10 +123,12 @@ class HandedOver:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        self.stop(signal.SIGKILL)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stops the nodes together, so that none waits for a quorum that is gone."""
+        """Stops the nodes. With SIGTERM they need `controlled.shutdown.enable=false`: the last of them would wait five
+        minutes for a quorum that is gone.
+        """
         for process in self._processes.values():
             process.send_signal(how)
         for process in self._processes.values():

@@ -337,22 +337,19 @@ def test_an_open_transaction_is_ended_by_its_producer_or_aborted(moved: Moved) -
 
 
 def test_a_share_group_goes_on_after_what_it_has_acknowledged(moved: Moved) -> None:
-    with Wire(moved.led("shared")) as wire, Wire(moved.servers) as any_node:
-        beat = m.ShareGroupHeartbeatRequest(
-            group_id="shared", member_id="m", member_epoch=0, subscribed_topic_names=["shared"]
-        )
-        with Wire(coordinator(any_node, "shared")) as home:
-            until(lambda: not home.ask("ShareGroupHeartbeat", 1, beat).error_code, "the member joins again")
-        session = ShareSession(wire, "shared", moved.topic_ids["shared"], 1, is_member=True)
-        offsets: list[int] = []
+    beat = m.ShareGroupHeartbeatRequest(
+        group_id="shared", member_id="m", member_epoch=0, subscribed_topic_names=["shared"]
+    )
+    with Wire(moved.servers) as any_node, Wire(coordinator(any_node, "shared")) as home:
+        until(lambda: not home.ask("ShareGroupHeartbeat", 1, beat).error_code, "the member joins again")
 
-        def are_acquired() -> bool:
-            for _, first, last, _ in session.fetch():
-                offsets.extend(range(first, last + 1))
-            return len(offsets) >= 2
+    def acquired() -> list[int]:
+        """What a new session acquires; the end of its connection releases it."""
+        with Wire(moved.led("shared")) as wire:
+            session = ShareSession(wire, "shared", moved.topic_ids["shared"], 1, is_member=True)
+            return [offset for _, first, last, _ in session.fetch() for offset in range(first, last + 1)]
 
-        until(are_acquired, "the records are acquired")
-    assert offsets == [3, 4]
+    assert until(acquired, "the records are acquired") == [3, 4]
 
 
 def test_a_streams_group_has_its_members(moved: Moved) -> None:
