@@ -20,6 +20,7 @@ HELP = {
     "release": "Let the replicas of the node NODE follow their leaders again.",
     "cut": "Cut the node NODE off from all other nodes and the controller; its clients reach it.",
     "heal": "Let the others reach the node NODE again after `cut`.",
+    "control": "Make the node NODE the active controller, which fails with it from now on.",
     "unfence": "Let the node NODE lead again.",
 }
 

@@ -158,6 +158,8 @@ def cluster(lab: Lab) -> Shown:
 
     def lines() -> Iterator[str]:
         yield from table(NODE_COLUMNS, map(node_row, nodes["nodes"]))
+        missing = "none: metadata waits" if nodes["controller"] < 0 else f"node {nodes['controller']}"
+        yield f"controller: {missing if nodes['controller_at_node'] else 'at no node'}"
         yield f"partitions with a problem: {len(problems) or 'none'}"
         if problems:
             yield from table(COLUMNS, map(_row, problems), "  ")

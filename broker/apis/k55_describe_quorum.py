@@ -1,4 +1,5 @@
-"""DescribeQuorum, versions 0 to 2: returns the voters of the metadata log: this node alone (KIP-595).
+"""DescribeQuorum, versions 0 to 2: returns the voters of the metadata log: the first node alone, or all nodes where the
+controller is at one of them (KIP-595).
 
 **Versions**
 - 1 the times of the last fetches (KIP-836)
@@ -50,22 +51,27 @@ def handle(context: Context, request: messages.DescribeQuorumRequest) -> message
         return r(topics=answers_with_error(context.api, context.version, PARTITIONS, request.topics, unknown))
     broker = context.broker
     partition = broker.metadata.partition
-    now, controller = broker.schedule.now_ms(), broker.nodes.first.id
-    voter = r.ReplicaState(
-        replica_id=controller,
-        log_end_offset=partition.end_offset,
-        last_fetch_timestamp=now,
-        last_caught_up_timestamp=now,
-    )
+    now, quorum = broker.schedule.now_ms(), broker.metadata.quorum
+    voters = {
+        one: r.ReplicaState(
+            replica_id=one,
+            log_end_offset=partition.end_offset,
+            last_fetch_timestamp=now,
+            last_caught_up_timestamp=now,
+        )
+        for one in quorum.voters
+    }
     told = r.PartitionData(
-        leader_id=controller,
+        leader_id=quorum.leader,
         leader_epoch=partition.leader_epoch,
         high_watermark=partition.high_watermark,
-        current_voters=[voter],
+        current_voters=list(voters.values()),
     )
     response = r(topics=[r.TopicData(topic_name=CLUSTER_METADATA, partitions=[told])])
     if context.version >= DIRECTORIES_SINCE:
-        voter.replica_directory_id = broker.log_directories.all[0].id
         at = broker.config.controller_listener
-        response.nodes = [r.Node(node_id=controller, listeners=[r.Listener(name=at.name, host=at.host, port=at.port)])]
+        for one, voter in voters.items():
+            voter.replica_directory_id = broker.log_directories.all[0].node_ids[one]
+        listener = r.Listener(name=at.name, host=at.host, port=at.port)
+        response.nodes = [r.Node(node_id=one, listeners=[listener]) for one in voters]
     return response

@@ -125,6 +125,10 @@ def faults(config: Config) -> Iterator[Fault]:
 
 
 def _nodes(config: Config) -> Iterator[Fault]:
+    controller, first, count = config["ottla.controller.node"], config["node.id"], config["ottla.nodes"]
+    if controller >= 0 and not first <= controller < first + count:
+        last = first + count - 1
+        yield "ottla.controller.node", f"ottla.controller.node: there is no node {controller}, only {first} to {last}"
     if config["node.id"] < 0:
         yield "broker.id", "Missing configuration `node.id` which is required; a number of at least 0"
     if "broker.id" in config.given and config["broker.id"] != config["node.id"]:

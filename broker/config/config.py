@@ -67,6 +67,7 @@ OWN_KEYS = {
         ConfigKey("ottla.trace.principal", "STRING", "", None, True, False),
         ConfigKey("ottla.trace.raw", "STRING", "none", "[none, frames, secrets]", True, False),
         ConfigKey("ottla.trace.topic", "STRING", "", None, True, False),
+        ConfigKey("ottla.controller.node", "INT", "-1", "[-1,...]", True, False),
         ConfigKey("ottla.isr.size", "LIST", "", None, True, False),
         ConfigKey("ottla.nodes", "INT", "1", "[1,...,100]", True, False),
         ConfigKey("ottla.nodes.racks", "LIST", "", None, True, False),

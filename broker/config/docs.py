@@ -143,6 +143,8 @@ OWN_DOCS = {
         "`frames`: the trace has the bytes of each frame, in base64, but not of those with secrets; `secrets`: of all."
     ),
     "ottla.trace.topic": "The topics whose requests the trace has, with `*` for any text; all requests by default.",
+    "ottla.controller.node": "The node that is the active controller, which fails with it; with -1 the controller "
+    "is at no node, and never fails.",
     "ottla.isr.size": "How many replicas are said to be in sync, whatever is true: a comma-separated list of sizes, "
     "`1` or `topic:1`. With fewer than `min.insync.replicas`, one broker alone answers NOT_ENOUGH_REPLICAS.",
     "ottla.nodes": "How many nodes the process has: each has an id, listeners and leaders of its own; the ids and the "

@@ -41,6 +41,7 @@ from .commits import Commits
 from .events import EVENT, Events, Handler
 from .metadata_log import DIRECTORY, TOPIC_ID, Voter
 from .metadata_opening import FlushedOffset, Opened, open_metadata
+from .quorum import Quorum
 from .snapshots import Snapshots
 from .watchers import Changed
 
@@ -125,7 +126,8 @@ class MetadataController:
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{DIRECTORY}: {name}", bug)
         self.runtime.on_failed = lambda: turn.fatal("the metadata in memory is not what its log says")
-        self.events = Events(turn, self.runtime, self.controller.state, self)
+        self.quorum = Quorum(turn, config, nodes, self._next_epoch)
+        self.events = Events(turn, self.runtime, self.controller.state, self, self.quorum)
         self.snapshots = Snapshots(turn, self.image, self.partition, self.commits, log_directories, self.voter)
         self.broker_epoch = -1
         self._syncing = False
@@ -222,6 +224,11 @@ class MetadataController:
         self._resume_at_end()
         if fresh or not self.image.features:  # without features: the salvaged log has lost its beginning
             self._write_at_start(lambda: Result(_bootstrap_records()))
+
+    def _next_epoch(self) -> None:
+        """Another node is the active controller: what is written from now on has the next epoch."""
+        self.flush()
+        self.partition.leader_epoch += 1
 
     def _resume_at_end(self) -> None:
         """Updates the runtime after control batches were appended without it."""

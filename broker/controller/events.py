@@ -22,6 +22,7 @@ from .. import bugs
 from ..later import Later, Steps
 from ..steps import paced
 from ..turn import Turn, Writes
+from .quorum import Quorum
 
 R = TypeVar("R")
 EVENT = "controller-event"
@@ -38,13 +39,16 @@ def _settle(later: Later[R], reply: R | None, error: BaseException | None) -> No
 
 
 class Events:
-    """The events that wait, and the one that is handled. `owner` flushes what they write."""
+    """The events that wait, also for an active controller, and the one that is handled. `owner` flushes what they
+    write.
+    """
 
-    def __init__(self, turn: Turn, runtime: Runtime, state: MetadataState, owner: Writes) -> None:
+    def __init__(self, turn: Turn, runtime: Runtime, state: MetadataState, owner: Writes, quorum: Quorum) -> None:
         self._turn = turn
         self._runtime = runtime
         self._state = state
         self._owner = owner
+        self._quorum = quorum
         self._waiting: deque[Callable[[], Steps[None]]] = deque()
         self._is_busy = False
 
@@ -68,6 +72,9 @@ class Events:
     async def _handle_all(self) -> None:
         try:
             while self._waiting:
+                if self._quorum.missing is not None:
+                    await self._quorum.missing
+                    continue
                 await self._waiting.popleft()()
         finally:
             self._is_busy = False

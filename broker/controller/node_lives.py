@@ -158,7 +158,11 @@ class NodeLives:
             raise
         self._gone(node)
         node.was_clean = True
-        await self._fence(node)
+        self.metadata.quorum.lost(node, resigned=True)
+        if self.metadata.quorum.missing is None:
+            await self._fence(node)
+        else:  # no node is left that could be the controller
+            self.turn.background(self._fence(node))
 
     async def drain(self, node: Node) -> None:
         """Lets others lead, as before a stop; the node goes on, and leads nothing. Raises NodeRefused or ApiError."""
@@ -172,6 +176,7 @@ class NodeLives:
         self._expect(node, NodeState.RUNNING, NodeState.PAUSED)
         self._gone(node)
         node.was_clean = False
+        self.metadata.quorum.lost(node)
         self._expire_session(node)
 
     async def pause(self, node: Node) -> None:
@@ -180,6 +185,7 @@ class NodeLives:
         node.state = NodeState.PAUSED
         self.sockets.pause(node)
         self.leaders.stop_following(node.id, is_gone=False)
+        self.metadata.quorum.lost(node)
         self._expire_session(node)
 
     async def resume(self, node: Node) -> None:
@@ -187,6 +193,7 @@ class NodeLives:
         self._expect(node, NodeState.PAUSED)
         node.state = NodeState.RUNNING
         self.sockets.resume(node)
+        self.metadata.quorum.came(node)
         if not node.is_cut:
             node.session += 1
             await self._unfence(node)
@@ -198,6 +205,7 @@ class NodeLives:
         node.state = NodeState.STARTING
         try:
             await self.sockets.open(node)
+            self.metadata.quorum.came(node)
             await self._register(node)
         except BaseException:
             self._gone(node)
@@ -226,6 +234,7 @@ class NodeLives:
         self._expect_reachable(node)
         node.is_cut = True
         self.leaders.cut_off(node.id)
+        self.metadata.quorum.lost(node)
         self._expire_session(node)
 
     async def heal(self, node: Node) -> None:
@@ -236,9 +245,14 @@ class NodeLives:
         if node.state is not NodeState.RUNNING:
             return
         node.session += 1
+        self.metadata.quorum.came(node)
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
         await self.in_sync.extend(self.leaders.reach_again(node.id))
+
+    async def control(self, node: Node) -> None:
+        """Makes a node the active controller. Raises NodeRefused."""
+        self.metadata.quorum.place(node)
 
     async def hold(self, node: Node) -> None:
         """Lets the replicas of a node fall behind: they do not follow their leaders any more."""

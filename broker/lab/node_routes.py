@@ -36,6 +36,12 @@ class NodeView(TypedDict):
 
 
 class NodesView(TypedDict):
+    """Nodes. `controller`: the active controller; -1 while there is none. `controller_at_node`: false while the
+    controller is at no node and never fails.
+    """
+
+    controller: int
+    controller_at_node: bool
     nodes: list[NodeView]
 
 
@@ -46,12 +52,25 @@ class ChangeNode:
     node: Annotated[int, "Its id."]
     do: Annotated[
         Literal[
-            "stop", "kill", "start", "pause", "resume", "drain", "fence", "unfence", "hold", "release", "cut", "heal"
+            "stop",
+            "kill",
+            "start",
+            "pause",
+            "resume",
+            "drain",
+            "fence",
+            "unfence",
+            "hold",
+            "release",
+            "cut",
+            "heal",
+            "control",
         ],
         "`stop`: others lead before it ends. `drain`: others lead, and it goes on until `unfence` or `stop`. "
         "`kill`: it ends at once, and is fenced when its session has expired. "
         "`pause`: its connections stay open and nothing is answered. `fence`: it goes on, and leads nothing. "
-        "`hold`: its replicas fall behind. `cut`: other nodes and the controller do not reach it; its clients do.",
+        "`hold`: its replicas fall behind. `cut`: other nodes and the controller do not reach it; its clients do. "
+        "`control`: it is the active controller, which fails with it from now on.",
     ]
 
 
@@ -105,7 +124,12 @@ def _views(lab: Lab) -> NodesView:
         leads[one.leader] += 1
         replicas.update(one.replicas)
         in_sync.update(one.isr)
-    return {"nodes": [_view(lab, one, leads, replicas, in_sync) for one in lab.broker.nodes]}
+    quorum = lab.broker.metadata.quorum
+    return {
+        "controller": quorum.leader,
+        "controller_at_node": quorum.active is not None,
+        "nodes": [_view(lab, one, leads, replicas, in_sync) for one in lab.broker.nodes],
+    }
 
 
 def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
@@ -148,5 +172,6 @@ def change_node(lab: Lab, asked: ChangeNode) -> Later[NodesView]:
         "release": lives.release,
         "cut": lives.cut,
         "heal": lives.heal,
+        "control": lives.control,
     }
     return _settled(lab, drive(_refusing(lab, happen[asked.do](node))))
