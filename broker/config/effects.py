@@ -30,7 +30,8 @@ _REASONS: dict[str, str] = {
     "moves between log directories are paced evenly, without windows": "alter.log.dirs.replication.quota.*",
     "the broker is its own controller": """
         controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
-        controller.quorum.election.* controller.quorum.request.*
+        controller.quorum.election.* controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
+        controller.quorum.request.*
         controller.quorum.retry.* controller.quorum.bootstrap.servers controller.quorum.voters
         broker.heartbeat.interval.ms initial.broker.registration.timeout.ms server.max.startup.time.ms metadata.max.*
         metadata.log.dir metadata.log.segment.* internal.metadata.*
