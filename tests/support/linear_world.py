@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis import apis
+from ottla.broker.config.checks import IN_MEMORY_PLUGIN
 from ottla.broker.net.api import Api
 from ottla.broker.net.context import Context
 from ottla.broker.net.dispatch import Dispatcher
@@ -16,6 +17,7 @@ from ottla.protocol.config_def import keys
 from ottla.storage.checkpoints import uuid_to_text
 
 from .ask import batch, produce_message
+from .stories.streams import joining, part
 from .work import counting
 from .world import World
 
@@ -130,6 +132,13 @@ def _modern(q: Requests) -> dict[str, Any]:
     return {**who, "member_epoch": found.member_epoch}
 
 
+def _described(q: Requests) -> dict[str, Any]:
+    """A member of a streams group, whose topology is described."""
+    found = q.world.ask("StreamsGroupHeartbeat", 1, joining("described", part("0", WIDE), member="m"))
+    assert found.error_code == 0
+    return {"group_id": "described", "member_id": "m", "topology_epoch": 0}
+
+
 PREPARED: dict[str, Callable[[Requests], dict[str, Any]]] = {
     "Produce": lambda q: {"acks": -1, "timeout_ms": 1000, "transactional_id": None},
     "Fetch": lambda q: {"max_wait_ms": 0, "max_bytes": 1 << 20},
@@ -145,6 +154,7 @@ PREPARED: dict[str, Callable[[Requests], dict[str, Any]]] = {
     "OffsetCommit": lambda q: {"group_id": "plain", "generation_id_or_member_epoch": -1, "member_id": ""},
     "TxnOffsetCommit": _in_transaction,
     "ConsumerGroupHeartbeat": _modern,
+    "StreamsGroupTopologyDescriptionUpdate": _described,
     "ShareGroupHeartbeat": lambda q: {"group_id": "sharing", "member_id": "A" * 22, "member_epoch": 0},
     "ShareFetch": _share_fetch,
     "ShareAcknowledge": _acquired,
@@ -171,6 +181,8 @@ def _config_value(requests: Requests, number: int) -> str:
 
 
 TOPIC, LITERAL, READ, ALLOW, ANY = 2, 3, 3, 3, 1  # of access control entries
+NODES = ("topology_description", "subtopologies", "nodes")
+STORES = ("topology_description", "global_stores")
 VALUES: dict[tuple[str, tuple[str, ...]], Callable[[Requests, int], Any]] = {
     ("CreateTopics", ("topics", "name")): lambda q, n: f"{q.case.naming}.{n if q.case.naming != SAME else 0}",
     ("CreateTopics", ("topics", "num_partitions")): lambda q, n: -1,
@@ -208,6 +220,9 @@ VALUES: dict[tuple[str, tuple[str, ...]], Callable[[Requests, int], Any]] = {
     ("DeleteAcls", ("filters", "pattern_type_filter")): lambda q, n: ANY,
     ("DeleteAcls", ("filters", "operation")): lambda q, n: ANY,
     ("DeleteAcls", ("filters", "permission_type")): lambda q, n: ANY,
+    ("StreamsGroupTopologyDescriptionUpdate", (*NODES, "node_type")): lambda q, n: 1,
+    ("StreamsGroupTopologyDescriptionUpdate", (*STORES, "source", "node_type")): lambda q, n: 1,
+    ("StreamsGroupTopologyDescriptionUpdate", (*STORES, "processor", "node_type")): lambda q, n: 2,
     ("WriteTxnMarkers", ("markers", "producer_id")): lambda q, n: n if q.case.naming != SAME else 0,
     ("WriteShareGroupState", ("topics", "partitions", "state_batches", "delivery_count")): lambda q, n: 1,
     ("WriteShareGroupState", ("topics", "partitions", "state_batches", "first_offset")): lambda q, n: 2 * n,
@@ -227,7 +242,11 @@ def made_world(size: int) -> World:
     ids.
     """
     logs = ("offsets_topic", "transaction_state_log", "share_coordinator_state_topic")
-    world = World(None, 0, group_share_max_delivery_count_limit="25", **{f"{log}_num_partitions": "2" for log in logs})
+    settings = {
+        "group_share_max_delivery_count_limit": "25",
+        "group_streams_topology_description_plugin_class": IN_MEMORY_PLUGIN,
+    }
+    world = World(None, 0, **settings, **{f"{log}_num_partitions": "2" for log in logs})
     world.dispatcher = CountingDispatcher(world.broker, world.dispatcher.apis)
     r = m.CreateTopicsRequest
     wanted = [r.CreatableTopic(name=f"t{n}", num_partitions=1, replication_factor=1) for n in range(size)]
