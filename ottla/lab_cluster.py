@@ -107,7 +107,7 @@ class ClusterPartition:
 
     def elect(self, *, unclean: bool = False) -> Reply:
         """Elects the preferred leader, or any that is alive."""
-        return self.lab.post(f"{self._path}/elect", kind="unclean" if unclean else "preferred")
+        return self.lab.post(f"{self._path}/elect", election="unclean" if unclean else "preferred")
 
     def shrink(self, node: int | None = None) -> Reply:
         """Takes a replica, or all but the leader, out of those in sync."""

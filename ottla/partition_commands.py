@@ -105,7 +105,7 @@ def move(lab: Lab, place: tuple[str, int], node: int | None) -> Shown:
 @PLACE
 def elect(lab: Lab, place: tuple[str, int], unclean: bool) -> Shown:
     """Elect the preferred leader of a partition."""
-    return _shown(lab.post(_path(place, "elect"), kind="unclean" if unclean else "preferred"))
+    return _shown(lab.post(_path(place, "elect"), election="unclean" if unclean else "preferred"))
 
 
 @lab_command("shrink")

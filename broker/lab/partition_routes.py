@@ -130,7 +130,7 @@ class Move(OnePartition):
 class Elect(OnePartition):
     """A partition, and the kind of its election."""
 
-    kind: Annotated[
+    election: Annotated[
         Literal["preferred", "unclean"],
         "`preferred`: the replica that comes first. `unclean`: any that is alive, although records may be lost.",
     ] = "preferred"
@@ -190,7 +190,7 @@ def move_leader(lab: Lab, asked: Move) -> Later[ReplicatedView]:
 @route("POST /v1/partitions/{topic}/{partition}/elect", example=Elect("orders", 0), errors=CHANGES)
 def elect_leader(lab: Lab, asked: Elect) -> Later[ReplicatedView]:
     """Elects the leader of a partition, as ElectLeaders does; answers when it leads."""
-    controller, kind = lab.broker.metadata.controller, Kind[asked.kind.upper()]
+    controller, kind = lab.broker.metadata.controller, Kind[asked.election.upper()]
     asked.find(lab)
     elected = lab.broker.metadata.submit(lambda: brokers.elect(controller, kind, [(asked.topic, asked.partition)]))
     lab.broker.turn.settle_soon()

@@ -70,6 +70,15 @@ def places(partitions: Iterable[Mapping[str, object]]) -> str:
     return "  ".join(f"{one['topic']} {ranges(one['partitions'])}" for one in partitions) or MINUS
 
 
+def nodes(found: Iterable[Mapping[str, object]]) -> str:
+    """Nodes of a cluster: `3 nodes: 1 leads 2, 2 is stopped`; nothing for one node."""
+    each = [
+        f"{one['node']} leads {one['leads']}" if one["state"] == "running" else f"{one['node']} is {one['state']}"
+        for one in found
+    ]
+    return f"{len(each)} nodes: {', '.join(each)}" if len(each) > 1 else ""
+
+
 def ranges(numbers: object) -> str:
     """Whole numbers, neighbours as ranges: `0-3,7`."""
     found: list[list[int]] = []

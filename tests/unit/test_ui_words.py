@@ -116,3 +116,9 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         2,
         "ottla: the page needs the package nicegui: pip install 'ottla[ui]'\n",
     )
+
+
+def test_nodes_are_shown_where_there_are_several() -> None:
+    first, second = {"node": 1, "leads": 2, "state": "running"}, {"node": 2, "leads": 0, "state": "stopped"}
+    assert words.nodes([first, second]) == "2 nodes: 1 leads 2, 2 is stopped"
+    assert words.nodes([first]) == ""

@@ -20,6 +20,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.lab import LabWorld
+from ..support.node_world import cluster
 from ..support.world import World
 
 FULL = """\
@@ -137,7 +138,7 @@ def test_what_comes_before_the_first_wait_is_done_at_once() -> None:
         ("steps:\n  - hold: a\n\n  - hold: '${it.x}'\n", "s.yaml:4: steps[1].hold: no step before has 'as: it'"),
         (
             "steps:\n  - retention:\n    as: it\n  - hold: {topik: '${it.x}'}\n",
-            "s.yaml:4: steps[1].hold.topik: unknown key (known: topic, partition)",
+            "s.yaml:4: steps[1].hold.topik: unknown key (known: topic, partition, node)",
         ),
         ("steps:\n  - expect: {get: state}\n", "s.yaml:2: steps[0].expect: needs a comparison, one of equals"),
         (
@@ -302,3 +303,26 @@ steps:
 """
     )
     assert report["passed"], report
+
+
+NODES = """\
+name: a leader fails and moves
+steps:
+  - change_node: {node: 1, do: stop}
+  - expect: {get: partitions/t/0, path: leader, equals: 2}
+  - move_leader: {topic: t, partition: 0, node: 3}
+    as: moved
+  - expect: {get: partitions/t/0, path: leader, equals: "${moved.leader}"}
+  - change_node: {node: 1, do: stop}
+    refused: 409
+  - change_node: {node: 1, do: start}
+  - elect_leader: {topic: t, partition: 0}
+  - shrink_isr: {topic: t, partition: 0, node: 2}
+  - expect: {get: partitions/t/0, path: isr, length: 2}
+"""
+
+
+def test_a_scenario_lets_nodes_fail_and_leaders_move() -> None:
+    assert not list(validator().iter_errors(yaml.safe_load(NODES)))
+    report = run(NODES, cluster())
+    assert [one["problem"] for one in report["steps"]] == [None] * 9

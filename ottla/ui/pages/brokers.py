@@ -47,6 +47,7 @@ class Card:
             state = await self._link.get("state")
             sums = await self._link.get("topic-sums", limit=1)
             groups = await self._link.get("groups", limit=1000)
+            nodes = words.nodes((await self._link.get("nodes"))["nodes"])
         except (LabUnreachable, LabRefused) as error:
             word = "refused" if isinstance(error, LabRefused) else "gone"
             self._chip.set_text(word)
@@ -59,5 +60,5 @@ class Card:
         self._facts.set_text(
             f"cluster {state['cluster_id']}, node {state['node_id']}\n"
             f"{words.number(sums['total'])} topics, {words.number(len(groups['groups']))}{more} groups, "
-            f"{state['connections']} connections"
+            f"{state['connections']} connections" + (f"\n{nodes}" if nodes else "")
         )
