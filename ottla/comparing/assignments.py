@@ -13,8 +13,10 @@ from ..protocol import schema
 from ..protocol.messages import struct_class
 from ..protocol.structs import Struct
 from .identities import MEMBER, TOPIC, Identities
+from .latest import Latest
 
 Plain = dict[str, object]
+MEMBERS_MAX: Final = 10_000
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ConsumerGroupHeartbeat": ("assignment",),
     "ShareGroupHeartbeat": ("assignment",),
@@ -39,14 +41,14 @@ class Assignments:
 
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
-        self._now: dict[Key, dict[str, Owned]] = {}
-        self._topics: dict[Key, set[bytes]] = {}  # of B
+        self._now: Latest[Key, dict[str, Owned]] = Latest(MEMBERS_MAX)
+        self._topics: Latest[Key, set[bytes]] = Latest(MEMBERS_MAX)  # of B
 
     def take(self, beat: Heartbeat, now: Plain) -> None:
         """Notes what B has told in a reply."""
         fields = FIELDS.get(beat.api, ())
         told = {name: _owned(now[name]) for name in fields if now.get(name) is not None}
-        self._now.setdefault(_key(beat), {}).update(told)
+        self._now[_key(beat)] = {**self._now.get(_key(beat), {}), **told}
         for name in told:
             self._topics[_key(beat)] = _topics(now[name])
 

@@ -7,7 +7,6 @@ offsets that the second broker gave for those of the first.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final, TypeVar
@@ -15,10 +14,17 @@ from typing import Final, TypeVar
 from ..protocol import messages as m
 from ..protocol.structs import Struct
 from .identities import TOPIC, Identities
+from .latest import Latest
 
 Plain = dict[str, object]
 STRICT: Final = 1  # the acquire mode in which a fetch gets no more records than it asks for (KIP-1206)
 OFFSETS_MAX: Final = 1_000_000  # of an acknowledgement that is translated
+MEMBERS_MAX: Final = 10_000
+PLACES_MAX: Final = 10_000
+KEPT_MAX: Final = 20_000
+"""Offsets of a member in a partition: twice as many as a broker lets a group have at once. An older one that is
+acknowledged names the same offset at both brokers.
+"""
 Member = tuple[str, str]
 """Group and member."""
 Batch = TypeVar("Batch", m.ShareFetchRequest.AcknowledgementBatch, m.ShareAcknowledgeRequest.AcknowledgementBatch)
@@ -31,9 +37,9 @@ class Shares:
 
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
-        self._epochs: dict[Member, int] = {}  # of the next request
-        self._offsets: dict[Place, dict[int, int]] = defaultdict(dict)  # of A, those of B
-        self._had: dict[Place, dict[int, int]] = defaultdict(dict)  # given by B, and not by A yet
+        self._epochs: Latest[Member, int] = Latest(MEMBERS_MAX)  # of the next request
+        self._offsets: Latest[Place, Latest[int, int]] = Latest(PLACES_MAX)  # of A, those of B
+        self._had: Latest[Place, Latest[int, int]] = Latest(PLACES_MAX)  # given by B, and not by A yet
 
     def prepare(self, request: Struct, said: Plain | None) -> None:
         """Changes a request, in ids of A, to what B is to get. `said`: A's reply, if it is known."""
@@ -67,7 +73,9 @@ class Shares:
     def take(self, request: Struct, now: Plain) -> None:
         """Notes what B gave in a reply, in plain form."""
         for (topic, partition), offsets in _acquired(now, self._identities).items():
-            self._had[(*_member(request), topic, partition)].update(offsets)
+            had = _at(self._had, (*_member(request), topic, partition))
+            for offset, count in offsets.items():
+                had[offset] = count
 
     def settle(self, request: Struct, said: Plain, now: Plain) -> tuple[Plain, Plain]:
         """Returns both replies with what can be compared: errors, and how often each record was delivered. What B
@@ -76,23 +84,24 @@ class Shares:
         gave: dict[tuple[str, int], dict[int, int]] = {}
         for (topic, partition), offsets in _acquired(said).items():
             place = (*_member(request), topic, partition)
-            had = self._had[place]
+            had, known = _at(self._had, place), _at(self._offsets, place)
             for offset, its in zip(sorted(offsets), sorted(had), strict=False):
                 if its == offset:
-                    self._offsets[place].pop(offset, None)
+                    known.pop(offset, None)
                 else:
-                    self._offsets[place][offset] = its
+                    known[offset] = its
                 gave.setdefault((topic, partition), {})[offset] = had.pop(its)
         return _reduced(said, _acquired(said), None), _reduced(now, gave, self._identities)
 
     def offset(self, request: Struct, topic_id: bytes, partition: int, offset: int) -> int:
         """B's offset for one of A that a member has; the same if B did not give it."""
-        return self._offsets[(*_member(request), topic_id.hex(), partition)].get(offset, offset)
+        known = self._offsets.get((*_member(request), topic_id.hex(), partition))
+        return offset if known is None else known.get(offset, offset)
 
     def _missing(self, request: Struct, said: Plain) -> int:
         """How many records A's reply has, and B has not given yet."""
         return sum(
-            max(0, len(offsets) - len(self._had[(*_member(request), *place)]))
+            max(0, len(offsets) - len(self._had.get((*_member(request), *place), ())))
             for place, offsets in _acquired(said).items()
         )
 
@@ -107,6 +116,12 @@ class Shares:
             for known in (self._offsets, self._had):
                 for place in [one for one in known if one[:2] == member]:
                     del known[place]
+
+
+def _at(of: Latest[Place, Latest[int, int]], place: Place) -> Latest[int, int]:
+    """The offsets of a place, which is the latest now."""
+    of[place] = found = of.get(place) or Latest(KEPT_MAX)
+    return found
 
 
 def _member(request: Struct) -> Member:

@@ -13,6 +13,8 @@ from ottla.coordinator.security.scram import MECHANISMS, ScramIdentity, ScramSer
 from ottla.protocol import messages as m
 from ottla.protocol.errors import MalformedMessage
 
+from ottla.comparing import assignments as assignment
+from ottla.comparing import shares as share_groups
 from ottla.comparing.assignments import Assignments, Heartbeat
 from ottla.comparing.identities import TOPIC, Identities
 from ottla.comparing.login import Credentials
@@ -93,6 +95,29 @@ def test_an_enormous_acknowledgement_stays_as_it_is() -> None:
     following = fetch(1, (0, 2**63 - 1, [1]))
     shares.prepare(following, fetched(MINE))
     assert acks(following) == [(0, 2**63 - 1, [1])]
+
+
+def test_what_is_kept_of_members_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEMBERS_MAX", "PLACES_MAX", "KEPT_MAX"):
+        monkeypatch.setattr(share_groups, name, 2)
+    monkeypatch.setattr(assignment, "MEMBERS_MAX", 2)
+    shares, assignments, first = Shares(ids()), Assignments(ids()), fetched(MINE, (0, 3, 1))
+    for member in ("m", "n", "o"):
+        request = fetch(0)
+        request.member_id = member
+        shares.prepare(request, first)
+        shares.take(request, fetched(ITS, (10, 13, 1)))
+        assert shares.settle(request, first, fetched(ITS))[1]["partitions"], "the last two are kept"
+        one = Heartbeat("ShareGroupHeartbeat", {"member_id": member}, {"assignment": given(MINE, 0)})
+        assignments.take(one, {"assignment": given(ITS, 0)})
+    following = fetch(1, (0, 1, [1]))
+    shares.prepare(following, fetched(MINE))
+    assert (following.share_session_epoch, acks(following)) == (1, [(0, 1, [1])]), "m is forgotten"
+    following.member_id, following.share_session_epoch = "o", 1
+    shares.prepare(following, fetched(MINE))
+    assert acks(following) == [(12, 13, [1])]
+    known = [Heartbeat("ShareGroupHeartbeat", {"member_id": one}, {"assignment": given(MINE, 0)}) for one in "mno"]
+    assert [assignments.is_behind(one) for one in known] == [True, False, False]
 
 
 def beat(api: str, reply: Any) -> Heartbeat:
