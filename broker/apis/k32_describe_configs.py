@@ -32,6 +32,7 @@ from ..error_places import Place, Text, array, codes
 from ..loggers import Loggers
 from ..net.answers import answer_each
 from ..net.context import Context
+from ..replica.throttles import THROTTLE_RATES
 from ..security.authorization import Check, Refusal
 from ._config_changes import node_number
 from ._logger_changes import BROKER_LOGGER
@@ -246,8 +247,19 @@ def _of_listeners(broker: Broker) -> list[Described]:
     return found
 
 
+def _of_throttles(broker: Broker) -> list[Described]:
+    """Returns the rates of replication, which are there once they are set."""
+    found = []
+    for name in THROTTLE_RATES:
+        synonyms = _broker_values(broker, name)
+        if synonyms:
+            key = ConfigKey(name, "LONG", None, None, False, False)
+            found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
+    return found
+
+
 def describe_broker(broker: Broker) -> list[Described]:
-    found = _of_listeners(broker)
+    found = _of_listeners(broker) + _of_throttles(broker)
     for key in sorted({**keys("broker"), **OWN_KEYS}.values(), key=lambda k: k.name):
         if key.internal:
             continue

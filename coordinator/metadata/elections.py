@@ -52,9 +52,15 @@ class Assignment:
         return Assignment(partition.replicas, partition.directories, partition.adding, partition.removing)
 
     def completed(self, isr: Collection[int]) -> Assignment:
-        """Returns the assignment after the reassignment, if its last replicas are in sync; else this one."""
+        """Returns the assignment after the reassignment, if that can end; else this one. All new replicas have to be in
+        sync; if more leave than come, all that stay.
+        """
         left = tuple(one for one in self.replicas if one not in self.removing)
-        if not (self.adding or self.removing) or not left or not set(left).issubset(isr):
+        in_sync = {one for one in isr if one not in self.removing}
+        if not (self.adding or self.removing) or not left or not in_sync:
+            return self
+        needed = (*self.adding, *left) if len(self.adding) < len(self.removing) else self.adding
+        if not in_sync.issuperset(needed):
             return self
         kept = [where for one, where in zip(self.replicas, self.directories, strict=False) if one in left]
         return Assignment(left, tuple(kept))

@@ -4,7 +4,10 @@ the same answers.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from ..support.ask import batch, fetch_message, produce_message
 from ..support.poll import until
 from .cluster import KafkaCluster
 from .cluster_pair import RACK_AWARE, Cluster, Nodes, Pair, ask, create
+from .tools import tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
@@ -26,6 +30,10 @@ SETTINGS: dict[str, object] = {
     "log.retention.ms": "-1",
 }
 RACKS = ("a", "b", "c")
+_LOG_DIRS = re.compile(r'(?<="log_dirs":)\[.*?\]')
+_ISR = re.compile(r"(?<=Isr: )[\d,]+")
+_TOPIC_ID = re.compile(r"(?<=TopicId: )[A-Za-z0-9_-]{22}")
+_LOGGED = re.compile(r"\[?\d{4}-\d\d-\d\d|SLF4J|\s+at | \(org\.apache|\t[a-z0-9.]+ = |$")
 MOVES: dict[str, tuple[list[int], list[int]]] = {
     "grows": ([1], [1, 2, 3]),
     "moves": ([1, 2], [2, 3]),
@@ -267,3 +275,77 @@ def test_a_node_that_is_stopped_is_not_preferred(pair: Pair) -> None:
     for one in pair:
         one.happens("start", 2)
     until(lambda: preferred(pair[0]) == preferred(pair[1]) == 2, "it is chosen again", within=60)
+
+
+def printed(cluster: Cluster, name: str, *words: str) -> tuple[int, list[str]]:
+    """The exit code of a tool, and what it prints."""
+    done = tool(name, "--bootstrap-server", cluster.address(2), *words)
+    said = _LOG_DIRS.sub("[]", _TOPIC_ID.sub("its id", done.stdout + done.stderr))
+    said = _ISR.sub(lambda found: ",".join(sorted(found[0].split(","))), said)
+    return done.returncode, sorted(line for line in said.splitlines() if not _LOGGED.match(line))
+
+
+def planned(folder: Path, name: str, *placed: list[int]) -> str:
+    path = folder / name
+    parts = [{"topic": "tool", "partition": index, "replicas": nodes} for index, nodes in enumerate(placed)]
+    path.write_text(json.dumps({"version": 1, "partitions": parts}))
+    return str(path)
+
+
+REASSIGN, SLOW, FAST = "reassign.ReassignPartitionsCommand", "1000", "500000000"
+DESCRIBED = ("TopicCommand", "--describe", "--topic", "tool")
+RATES = ("kafka.admin.ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1")
+ELECTED = ("LeaderElectionCommand", "--election-type", "preferred", "--topic", "tool", "--partition", "0")
+MORE = ("TopicCommand", "--alter", "--topic", "tool", "--partitions")
+
+
+def same(pair: Pair, *steps: tuple[str, ...]) -> None:
+    """Runs tools on both clusters, which print the same."""
+    for words in steps:
+        answers = [printed(one, *words) for one in pair]
+        assert answers[0] == answers[1], words
+
+
+def test_the_tools_print_the_same(pair: Pair, tmp_path: Path) -> None:
+    """A throttle keeps the reassignments from ending, until it is raised."""
+    for one in pair:
+        create(one, "tool", [2, 3], [3, 2])
+        for index, node in enumerate((2, 3)):
+            large = produce_message("tool", batch(bytes(900_000)), index)
+            for _ in range(20):
+                found = ask(one, node, "Produce", 10, large).responses[0].partition_responses[0]
+                assert found.error_code == 0
+    moved = (REASSIGN, "--reassignment-json-file", planned(tmp_path, "moved", [1, 3], [1, 2]))
+    back = (REASSIGN, "--reassignment-json-file", planned(tmp_path, "back", [2, 3], [1, 2]))
+    wrong = (REASSIGN, "--reassignment-json-file", planned(tmp_path, "wrong", [9], [1, 2]))
+    same(
+        pair,
+        (*wrong, "--execute"),
+        (*moved, "--execute", "--throttle", SLOW),
+        (REASSIGN, "--list"),
+        (*moved, "--verify"),
+        DESCRIBED,
+        (*DESCRIBED, "--under-replicated-partitions"),
+        RATES,
+        (*back, "--execute"),
+        (*back, "--execute", "--additional", "--throttle", SLOW),
+        (REASSIGN, "--list"),
+        (*back, "--cancel", "--preserve-throttles"),
+        (REASSIGN, "--list"),
+        (*back, "--cancel"),
+        DESCRIBED,
+        (*moved, "--execute", "--throttle", SLOW),
+        (*moved, "--execute", "--additional", "--throttle", FAST),
+    )
+    until(lambda: not listed(pair[0]) and not listed(pair[1]), "the reassignments have ended", within=60)
+    same(
+        pair,
+        (*moved, "--verify"),
+        DESCRIBED,
+        RATES,
+        ELECTED,
+        (*MORE, "4", "--replica-assignment", "1:3,1:2,3:1,2:1"),
+        DESCRIBED,
+        (*MORE, "5", "--replica-assignment", "1:3,1:2,3:1,2:1,9:1"),
+        (*MORE, "5", "--replica-assignment", "1:3,1:2,3:1,2:1,2"),
+    )
