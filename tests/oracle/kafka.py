@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import shutil
 import signal
 import subprocess
@@ -14,7 +16,7 @@ from types import TracebackType
 from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.ports import free_port
-from .jars import HERE, classpath, jar_folder
+from .jars import HERE, classpath, home, jar_folder
 
 START_SECONDS_MAX = 120.0
 PROGRAMS = (HERE.parent / "clients" / "java", HERE / "java")
@@ -63,7 +65,24 @@ def program(part: str, name: str, classes: Path) -> list[str]:
 
 
 def _compile(part: str, name: str, classes: Path) -> None:
+    """Copies the classes of a program, which is compiled once until a source of its folder or a jar changes: javac
+    takes as much as many a program.
+    """
     source = next(found for folder in PROGRAMS if (found := folder / f"{name}.java").exists())
+    digest = hashlib.sha256(" ".join(sorted(jar.name for jar in jar_folder(part).glob("*.jar"))).encode())
+    for one in sorted(source.parent.glob("*.java")):
+        digest.update(one.name.encode() + one.read_bytes())
+    kept = home() / "programs" / f"{part}-{name}-{digest.hexdigest()[:16]}"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as fresh:
+            _javac(part, source, Path(fresh, "classes"))
+            with contextlib.suppress(OSError):  # another process was faster
+                Path(fresh, "classes").rename(kept)
+    shutil.copytree(kept, classes, dirs_exist_ok=True)
+
+
+def _javac(part: str, source: Path, classes: Path) -> None:
     subprocess.run(
         [
             "javac",

@@ -4,37 +4,77 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ottla.testing import Broker
 
 from ..support import compared_work
 from ..support.compared import Compared, assert_same, compared
 from ..support.poll import until
+from ..support.wire import Wire
 from .kafka import Kafka, program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
     "group.initial.rebalance.delay.ms": 100,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
 }
 
 
-@pytest.fixture
-def pair() -> Iterator[tuple[str, str]]:
-    """The addresses of ottla and of Kafka, which both are new: programs have fixed names of topics."""
+@pytest.fixture(scope="module", params=[(0, 1), (1, 0)], ids=["ottla first", "Kafka first"])
+def order(request: pytest.FixtureRequest) -> tuple[int, int]:
+    found: tuple[int, int] = request.param
+    return found
+
+
+def coordinate(servers: str) -> None:
+    """Waits until a broker's coordinators are loaded: of two new brokers one is sooner, and says so."""
+    with Wire(servers) as wire:
+
+        def is_found(key_type: int) -> bool:
+            asked = m.FindCoordinatorRequest(coordinator_keys=["first"], key_type=key_type)
+            return bool(wire.ask("FindCoordinator", 4, asked).coordinators[0].error_code == 0)
+
+        def group() -> bool:
+            asked = m.DescribeGroupsRequest(groups=["first"])
+            return wire.ask("DescribeGroups", 5, asked).groups[0].error_code in (0, Errors.GROUP_ID_NOT_FOUND)
+
+        def transaction() -> bool:
+            asked = m.DescribeTransactionsRequest(transactional_ids=["first"])
+            found = wire.ask("DescribeTransactions", 0, asked).transaction_states[0].error_code
+            return bool(found == Errors.TRANSACTIONAL_ID_NOT_FOUND)
+
+        for key_type in (0, 1):
+            until(partial(is_found, key_type), "a coordinator", every=0.02)
+        until(group, "the coordinator of groups is loaded", every=0.02)
+        until(transaction, "the coordinator of transactions is loaded", every=0.02)
+
+
+@pytest.fixture(scope="module")
+def pair(order: tuple[int, int]) -> Iterator[tuple[str, str]]:
+    """The addresses of both, in their order. Both are new, because programs have fixed names of topics: those of one
+    program are not those of another.
+    """
     with Broker({"ottla.group.settle": False, **SETTINGS}, lab=False) as ours, Kafka(SETTINGS) as kafka:
-        yield ours.bootstrap_servers, kafka.bootstrap_servers
+        servers = ours.bootstrap_servers, kafka.bootstrap_servers
+        for one in servers:
+            coordinate(one)
+        yield servers[order[0]], servers[order[1]]
 
 
-@pytest.fixture(params=[(0, 1), (1, 0)], ids=["ottla first", "Kafka first"])
-def proxy(pair: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Compared]:
-    a, b = request.param
-    with compared(pair[a], pair[b]) as found:
+@pytest.fixture
+def proxy(pair: tuple[str, str]) -> Iterator[Compared]:
+    with compared(*pair) as found:
         yield found
 
 
@@ -92,7 +132,7 @@ def test_java(proxy: Compared, tmp_path: Path) -> None:
     assert_same(proxy, "Metadata", "Produce", "Fetch")
 
 
-@pytest.mark.parametrize("proxy", [(0, 1)], ids=["ottla first"], indirect=True)
+@pytest.mark.parametrize("order", [(0, 1)], ids=["ottla first"], indirect=True, scope="module")
 def test_java_in_transactions(proxy: Compared, tmp_path: Path) -> None:
     run_java(proxy, tmp_path, "TransactionClients", "one at a time")
     assert_same(proxy, "InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn", "JoinGroup", "ConsumerGroupHeartbeat")
