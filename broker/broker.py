@@ -26,6 +26,7 @@ from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
 from .controller.cordons import Cordons
 from .controller.in_sync import InSync
+from .controller.node_directories import NodeDirectories
 from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
 from .group.coordinators import GroupCoordinators
@@ -88,6 +89,7 @@ class Broker:
         )
         self.high_watermarks = HighWatermarks(turn, self.replicas.flusher, self.chance)
         self.in_sync = InSync(turn, settings, self.metadata, self.partitions, nodes)
+        self.node_directories = NodeDirectories(self.metadata, self.replicas, nodes)
         self.node_lives = NodeLives(turn, settings, self.metadata, self.replicas.leaders, self.in_sync, nodes)
         self.appender = Appender(
             turn, settings, self.partitions, self.high_watermarks, self.replicas.reopen, self.limits

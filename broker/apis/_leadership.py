@@ -21,7 +21,8 @@ def leadership(broker: Broker, topic: str, state: Partition) -> Leadership:
     local = broker.partitions.by_name.get((topic, state.index))
     is_offline = local is not None and local.offline
     brokers = broker.image.brokers
-    offline = [node for node in state.replicas if is_offline or node not in brokers or brokers[node].fenced]
+    lost = () if local is None else local.offline_nodes
+    offline = [n for n in state.replicas if is_offline or n not in brokers or brokers[n].fenced or n in lost]
     if not offline:
         return Leadership(state.leader, list(state.isr), offline)
     isr = [] if len(offline) == len(state.replicas) else list(state.isr)

@@ -57,7 +57,7 @@ def _directory(
     r, broker = messages.DescribeLogDirsResponse, context.broker
     out = r.DescribeLogDirsResult(log_dir=broker.log_directories.files.absolute(directory.path))
     out.is_cordoned = broker.replicas.homes.is_cordoned(directory, context.node_id)
-    if directory.failed:
+    if directory.has_failed(context.node_id):
         out.error_code = int(Errors.KAFKA_STORAGE_ERROR)
         return out
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}

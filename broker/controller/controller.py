@@ -258,7 +258,7 @@ class MetadataController:
             Endpoint(one.name, one.host, one.port, config.security_protocol(one.name))
             for one in config.advertised.values()
         )
-        directories = tuple(one.node_ids[node.id] for one in self.log_directories.online)
+        directories = tuple(self.log_directories.ids_of(node.id))
         incarnation = self.log_directories.new_id()
         cordoned = self.log_directories.cordoned(self.settings.of_node(config).value("cordoned.log.dirs"), node.id)
         return BrokerState(node.id, epoch, incarnation, endpoints, node.rack, False, False, directories, cordoned)
@@ -323,7 +323,7 @@ class MetadataController:
 
         def write() -> None:
             if not self.turn.stopped and not self.log_directories.all[0].failed:
-                left = {node.id: [one.node_ids[node.id] for one in self.log_directories.online] for node in self.nodes}
+                left = {node.id: self.log_directories.ids_of(node.id) for node in self.nodes}
                 self.submit(lambda: self.controller.directory_failed(left, lost))
 
         self.turn.soon(write)

@@ -89,10 +89,14 @@ class InSync:
             state = self.metadata.image.partitions.get(key)
             if one.replica_set is None or state is None or not self._serves(state):
                 continue
+            joining = one.replica_set.joining(one.end_offset, one.follower.replicated, one.high_watermark)
             more = [
                 node
-                for node in one.replica_set.joining(one.end_offset, one.follower.replicated, one.high_watermark)
-                if (known := brokers_of.get(node)) is not None and not known.fenced and not known.in_controlled_shutdown
+                for node in joining
+                if node not in one.offline_nodes
+                and (known := brokers_of.get(node)) is not None
+                and not known.fenced
+                and not known.in_controlled_shutdown
             ]
             if more:
                 wanted[key] = state, (*state.isr, *more)

@@ -206,6 +206,7 @@ class NodeLives:
         try:
             await self.sockets.open(node)
             self.metadata.quorum.came(node)
+            self.leaders.heal_directories(node.id)
             await self._register(node)
         except BaseException:
             self._gone(node)

@@ -175,3 +175,25 @@ def change_node(lab: Lab, asked: ChangeNode) -> Later[NodesView]:
         "control": lives.control,
     }
     return _settled(lab, drive(_refusing(lab, happen[asked.do](node))))
+
+
+@dataclass(frozen=True)
+class FailDirectory:
+    """A log directory that fails."""
+
+    node: Annotated[int, "The id of the node."]
+    directory: Annotated[str, "The path of the log directory, one of `log.dirs`."]
+
+
+@route(
+    "POST /v1/nodes/{node}/failed-directories",
+    example=FailDirectory(1, "/data/second"),
+    errors={404: "the node or the directory does not exist", 409: "it is the last one of the node, or has failed"},
+)
+def fail_directory(lab: Lab, asked: FailDirectory) -> Later[NodesView]:
+    """Lets a log directory of a node fail, until the node starts again: its replicas there go offline, and others
+    lead. With one node the directory fails for the broker, until it is started again.
+    """
+    directories = lab.broker.node_directories
+    failing = directories.fail(lab.broker.node_lives.find(asked.node), directories.find(asked.directory))
+    return _settled(lab, drive(_refusing(lab, failing)))

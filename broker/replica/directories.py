@@ -69,6 +69,7 @@ class LogDirectory:
     written: dict[str, int] = field(default_factory=dict)  # the job that wrote each checkpoint last
     writing: threading.Lock = field(default_factory=threading.Lock)
     node_ids: dict[int, bytes] = field(default_factory=dict)  # by node: those of a partition's replicas
+    failed_nodes: set[int] = field(default_factory=set)  # the nodes of which the lab lets it fail
 
     @property
     def ids(self) -> frozenset[bytes]:
@@ -77,6 +78,10 @@ class LogDirectory:
     def share_among(self, nodes: Iterable[int], first: int) -> None:
         """Gives each node an id of the directory, which it shares with the others; the first one has the real id."""
         self.node_ids.update({node: self.id if node == first else id_of_node(self.id, node) for node in nodes})
+
+    def has_failed(self, node: int) -> bool:
+        """Whether the replicas of a node in the directory are offline."""
+        return self.failed or node in self.failed_nodes
 
     def has_saved(self, topic: str, index: int) -> bool:
         """Whether the checkpoints may have offsets of a partition."""
@@ -322,6 +327,10 @@ class LogDirectories:
     def online(self) -> list[LogDirectory]:
         """The log directories that have not failed."""
         return [directory for directory in self.all if not directory.failed]
+
+    def ids_of(self, node: int) -> list[bytes]:
+        """Returns the ids of the directories that have not failed, as a node has them."""
+        return [one.node_ids[node] for one in self.all if not one.has_failed(node)]
 
     def cordoned(self, named: Sequence[str], node: int) -> tuple[bytes, ...]:
         """Returns the ids of the directories in which a node places no new replicas (KIP-1066). `named`: their paths,

@@ -66,7 +66,7 @@ class Homes:
         """Returns a directory into which replicas of a node may go, as clients name it. Raises ApiError."""
         for one in self.log_directories.all:
             if self.log_directories.files.absolute(one.path) == path:
-                if one.failed:
+                if one.has_failed(node):
                     raise ApiError(Errors.KAFKA_STORAGE_ERROR)
                 if self.is_cordoned(one, node):
                     raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT)
@@ -128,9 +128,9 @@ class Homes:
         wanted = self._preferred.pop((node, key), None)
         if wanted is not None and not wanted.failed and len(self.nodes) > 1:
             return wanted
-        if not self.is_cordoned(home, node):
+        if not self.is_cordoned(home, node) and not home.has_failed(node):
             return home
-        others = [d for d in self.log_directories.online if not self.is_cordoned(d, node)]
+        others = [d for d in self.log_directories.online if not self.is_cordoned(d, node) and not d.has_failed(node)]
         return min(others, key=lambda d: d.partitions) if others and len(self.nodes) > 1 else home
 
     def check(self, partition: Partition, state: PartitionState) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -173,7 +173,7 @@ class Leaders:
         replicas.stop(node, partition.followers_reach, caught_up_ms)
 
     def _follow_again(self, partition: Partition, node: int) -> bool:
-        if partition.replica_set is None or node not in partition.replicas:
+        if partition.replica_set is None or node not in partition.replicas or node in partition.offline_nodes:
             return False
         partition.replica_set.go_on(node, partition.end_offset, self.turn.schedule.monotonic_ms())
         self.catching_up.go_on(partition)
@@ -190,6 +190,20 @@ class Leaders:
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
                 partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
+
+    def stop_replicas(self, node_id: int, partitions: Iterable[Partition]) -> None:
+        """Some replicas of a node stay where they are."""
+        for partition in partitions:
+            if partition.replica_set is not None and node_id in partition.replicas:
+                self._stop(partition, partition.replica_set, node_id)
+                self.turn.moved(partition)
+
+    def heal_directories(self, node_id: int) -> None:
+        """The log directories that failed for a node are well again."""
+        for directory in self.partitions.log_directories.all:
+            directory.failed_nodes.discard(node_id)
+        for partition in self.partitions.by_name.values():
+            partition.offline_nodes.discard(node_id)
 
     def follow_again(self, node_id: int) -> list[Partition]:
         """The replicas of a node follow their leaders again; returns their partitions."""

@@ -156,6 +156,11 @@ class LogMoves:
         for move in [one for one in self._all.values() if one.partition is partition]:
             self._cancel(move)
 
+    def drop_into(self, directory: LogDirectory, node: int) -> None:
+        """A directory of a node has failed."""
+        for move in [one for one in self._all.values() if one.node == node and directory in (one.source, one.target)]:
+            self._cancel(move)
+
     def resume(self) -> None:
         """Begins again the moves that an earlier process has left, and removes their copies. Raises OSError."""
         node = self.homes.nodes.first.id

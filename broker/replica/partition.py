@@ -57,6 +57,7 @@ class Partition:
         self.log: Log | None = None
         self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
         self.offline = False
+        self.offline_nodes: set[int] = set()  # those whose replicas are in a directory that failed for them alone
         self.high_watermark = 0
         self.hw_position: tuple[Segment, int] | None = None
         self.lso_position: tuple[int, tuple[Segment, int]] | None = None

@@ -145,6 +145,8 @@ class PartitionsOfNode(Partitions):
     def check_read(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
         if self.node_id not in partition.replicas:  # it does not know the epoch either
             raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+        if self.node_id in partition.offline_nodes:
+            raise ApiError(Errors.KAFKA_STORAGE_ERROR)
         partition.check_epoch(current_leader_epoch)
         if partition.leader == self.node_id:
             return None

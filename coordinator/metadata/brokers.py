@@ -57,6 +57,27 @@ def fence(controller: Controller, node: int) -> Decision[None]:
     return Result([*changes, *([] if broker.fenced else [fencing(broker, 1)])])
 
 
+def lose_directory(controller: Controller, node: int, directory: bytes, left: list[bytes]) -> Decision[None]:
+    """Takes a log directory that has failed from a broker, as Kafka's controller does after a heartbeat that names it.
+    `left`: the ids of those that are left.
+    """
+    broker = controller.state.brokers.get(node)
+    if broker is None:
+        return Result([])
+    changes = []
+    for partition in list(controller.state.partitions.values()):
+        yield
+        if node not in partition.isr and node != partition.leader:
+            continue
+        if (node, directory) in zip(partition.replicas, partition.directories, strict=False):
+            isr = [one for one in partition.isr if one != node]
+            change = controller.change(partition, isr, without=node)
+            if change is not None:
+                changes.append(change)
+    record = messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, log_dirs=left)
+    return Result([record, *changes])
+
+
 def unfence(controller: Controller, node: int) -> Decision[None]:
     """Lets a broker lead again, and elects it where no one else can be."""
     broker = controller.state.brokers.get(node)
