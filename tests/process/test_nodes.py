@@ -61,7 +61,7 @@ def test_a_paused_node_answers_when_it_goes_on(cluster: Broker) -> None:
         with pytest.raises(TimeoutError):
             late.recv(1)
         assert node(cluster, "resume", "2")[1]["state"] == "running"
-        late.settimeout(10)
+        late.settimeout(60)
         assert late.recv(8)[4:] == b"\0\0\0\1"
         late.close()
 

@@ -101,11 +101,14 @@ public class StreamsRun implements AutoCloseable {
         return builder.build();
     }
 
+    /** Creates topics, and returns when the broker shows them: Kafka's answers when its controller has them, which a busy machine parts. */
     void topics(Object... namesAndPartitions) throws Exception {
         List<NewTopic> topics = new ArrayList<>();
         for (int at = 0; at < namesAndPartitions.length; at += 2)
             topics.add(new NewTopic(id + namesAndPartitions[at], (int) namesAndPartitions[at + 1], (short) 1));
         admin.createTopics(topics).all().get();
+        List<String> names = topics.stream().map(NewTopic::name).toList();
+        until("the broker to know " + names, () -> admin.listTopics().names().get().containsAll(names));
     }
 
     /** Topics of the word count. */
