@@ -97,3 +97,17 @@ def test_with_one_node_a_directory_fails_for_the_broker(path: str, refused: str 
         site.ask(route, directory=path)
         assert shown(site.world, 1) == {"/a": 0, "/b": Errors.KAFKA_STORAGE_ERROR}
     assert not site.world.fatal
+
+
+def test_replicas_that_follow_again_leave_out_those_of_a_failed_directory() -> None:
+    world = world_of()
+    topic = next(f"x{n}" for n in range(4) if directory(world, f"x{n}") == "/a")
+    fail(world, 3, "/a")
+    produce(world, 1, topic=topic)
+    happens(world, "hold", 3)
+    happens(world, "release", 3)
+    world.pass_ms(1000)
+    replicas = world.broker.partitions.by_name[topic, 0].replica_set
+    assert replicas is not None
+    assert state(world, 0, topic)[2] == [1, 2]
+    assert world.broker.partitions.of_node(3).replica_end(world.broker.partitions.by_name[topic, 0]) == 0
