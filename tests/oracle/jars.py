@@ -22,8 +22,8 @@ def missing() -> str | None:
 
 
 def jar_folder(part: str) -> Path:
-    """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), or `connector`
-    (of Spark).
+    """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), `mirror`
+    (MirrorMaker 2), or `connector` (of Spark).
     """
     folder = home() / part
     if (folder / ".complete").exists():
