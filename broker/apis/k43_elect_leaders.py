@@ -61,5 +61,8 @@ async def handle(context: Context, request: messages.ElectLeadersRequest) -> mes
         result = r.PartitionResult(partition_id=index, error_message=None)
         if error is not None:
             error.put_into(result)
-        topics[name].partition_result.append(result)
+        topic = topics.get(name)
+        if topic is None:  # it was created meanwhile, or is not there any more
+            topic = topics[name] = r.ReplicaElectionResult(topic=name)
+        topic.partition_result.append(result)
     return r(replica_election_results=list(topics.values()))

@@ -234,7 +234,9 @@ class Sim:
             )
         else:
             o = m.OffsetForLeaderEpochRequest
-            asked = o.OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=0)
+            asked = o.OffsetForLeaderPartition(
+                partition=0, current_leader_epoch=epoch, leader_epoch=chance.randint(0, state.leader_epoch)
+            )
             wanted = o(topics=[o.OffsetForLeaderTopic(topic=topic, partitions=[asked])], replica_id=-1)
             call = self.network.send(node, "OffsetForLeaderEpoch", 4, wanted)
         call.reply()

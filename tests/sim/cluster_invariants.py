@@ -73,15 +73,38 @@ class LeadersHaveAllCommittedRecords(Invariant):
         elected = after.leader
         if elected in (before.leader, NO_LEADER) or after.partition_epoch > before.partition_epoch + 1:
             return
-        clean = before.isr or before.elr
+        clean = {*before.isr, *before.elr}
         if elected in clean:
             return
         cluster = self.cluster
-        there = set(clean) & cluster.truth.active()
+        there = clean & cluster.truth.active() & cluster.truth.active_before
         assert not there, f"{elected} is elected for {told.name} with {sorted(there)} there: {before}"
         topic = told.name.rpartition("-")[0]
         is_allowed = topic in cluster.unclean_topics or cluster.asks_unclean or before.last_known_elr == (elected,)
         assert is_allowed, f"nobody allowed the unclean election of {elected} for {told.name}: {before}"
+
+
+class ReplicasThatJoinAreThere(Invariant):
+    def followed(self, told: Told, before: State, after: State) -> None:
+        truth = self.cluster.truth
+        gone = set(after.isr) - set(before.isr) - {after.leader} - truth.active() - truth.active_before
+        assert not gone, f"{sorted(gone)} are in sync for {told.name}, and are fenced: {after}"
+
+
+class TooFewReplicasCommitNothing(Invariant):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._under: dict[str, tuple[int, int, int]] = {}
+
+    def holds(self) -> None:
+        for told, partition in self.cluster.truth.open():
+            if not partition.is_under_min_isr:
+                self._under.pop(told.name, None)
+                continue
+            now = told.state.partition_epoch, partition.min_insync_replicas, partition.high_watermark
+            before = self._under.setdefault(told.name, now)
+            assert before[:2] != now[:2] or before[2] >= now[2], f"{partition} commits with too few replicas in sync"
+            self._under[told.name] = now
 
 
 class TheHighWatermarkNeverGoesBack(Invariant):
@@ -197,6 +220,31 @@ class AClientWithAStaleEpochIsAlwaysTold(Invariant):
         return check
 
 
+class EpochsEndWhereTheNextBegins(Invariant):
+    """OffsetForLeaderEpoch says where, which is how clients find that logs diverge."""
+
+    def delivered(self, node: int, name: str, message: Any) -> Check | None:
+        if name != "OffsetForLeaderEpoch":
+            return None
+        asked = {(topic.topic, part.partition): part for topic in message.topics for part in topic.partitions}
+        ends: dict[tuple[str, int], int] = {}
+        for told, partition in self.cluster.truth.open():
+            part = asked.get((partition.topic, partition.index))
+            if part is not None and not told.is_loss_new:
+                later = [at for at, (epoch, _) in enumerate(told.rows) if epoch > part.leader_epoch]
+                if later:
+                    ends[partition.topic, partition.index] = later[0]
+
+        def check(reply: Any) -> None:
+            for topic in reply.topics:
+                for part in topic.partitions:
+                    end = ends.get((topic.topic, part.partition))
+                    if part.error_code == 0 and end is not None:
+                        assert part.end_offset == end, f"{topic.topic}-{part.partition}: {part}, and it ended at {end}"
+
+        return check
+
+
 class RepliesComeAfterTheCommit(Invariant):
     def delivered(self, node: int, name: str, message: Any) -> Check | None:
         if name != "Produce" or message.acks != -1:
@@ -246,6 +294,9 @@ ALWAYS: tuple[type[Invariant], ...] = (
     OneNodeLeadsInAnEpoch,
     LeadersAreInSync,
     LeadersHaveAllCommittedRecords,
+    ReplicasThatJoinAreThere,
+    TooFewReplicasCommitNothing,
+    EpochsEndWhereTheNextBegins,
     TheHighWatermarkNeverGoesBack,
     ReplicasInSyncHaveWhatIsCommitted,
     AClientWithAStaleEpochIsAlwaysTold,

@@ -46,6 +46,7 @@ class Truth:
         """Follows the broker of a world from now on."""
         self.world = world
         self.image = world.broker.image
+        self.active_before = self.active()  # before the present change
         for key, state in self.image.partitions.items():
             if key in self.partitions:
                 self._follow(key, state)
@@ -83,14 +84,14 @@ class Truth:
         for key in delta.changed_partitions:
             if key in self.image.partitions and key in self.partitions:
                 self._follow(key, self.image.partitions[key])
+        self.active_before = self.active()
 
     def _follow(self, key: Key, after: State) -> None:
         told = self.partitions[key]
         before, told.state = told.state, after
-        if after.leader not in (before.leader, NO_LEADER) and after.leader not in (before.isr or before.elr):
-            if after.leader not in before.elr:
-                told.losses += 1
-                told.is_loss_new = True
+        if after.leader not in (before.leader, NO_LEADER, *before.isr, *before.elr):
+            told.losses += 1
+            told.is_loss_new = True
         try:
             self.followed(told, before, after)
         except AssertionError as error:

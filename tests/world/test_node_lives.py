@@ -270,3 +270,16 @@ def test_an_added_node_is_placed_and_a_removed_one_is_not(w: World) -> None:
     refused = w.ask("CreateTopics", 7, r(topics=[wide], timeout_ms=1000)).topics[0]
     assert Errors(refused.error_code).name == "INVALID_REPLICATION_FACTOR"
     assert w.ask("DescribeCluster", 2, m.DescribeClusterRequest(include_fenced_brokers=True)).brokers[-1].broker_id == 3
+
+
+def test_an_election_of_all_leaders_answers_for_a_topic_that_is_deleted_meanwhile(w: World) -> None:
+    happens(w, "stop", 1)
+    happens(w, "begin", 1)
+    e, d = m.ElectLeadersRequest, m.DeleteTopicsRequest
+    election = e(election_type=0, topic_partitions=None, timeout_ms=1000)
+    deletion = d(topics=[d.DeleteTopicState(name="t")], timeout_ms=1000)
+    answers = w.together(("ElectLeaders", 2, election), ("DeleteTopics", 6, deletion))
+    w.pass_ms(10)
+    assert [one.done for one in answers] == [True, True]
+    elected = {one.topic: one.partition_result for one in answers[0].reply.replica_election_results}
+    assert [one.error_code for one in elected["t"]] == [0]
