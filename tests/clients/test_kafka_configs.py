@@ -83,3 +83,40 @@ def test_it_prints_what_it_prints_of_kafka() -> None:
     together = " ".join(of_ottla[f"--describe {ALICE}"][1])
     assert "are SCRAM-SHA-512=iterations=5000" in together
     assert "are request_percentage=50.5" in together
+
+
+def test_each_entity_of_three_nodes() -> None:
+    """The tool asks the node for its own configuration and loggers, and any node for the rest."""
+    with Broker({"ottla.nodes": 3, "log.cleaner.threads": 1}) as broker:
+        at = ["--bootstrap-server", broker.bootstrap_servers]
+
+        def ran(words: str) -> str:
+            done = tool("kafka.admin.ConfigCommand", *at, *words.split())
+            assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+            return done.stdout
+
+        made = tool("TopicCommand", *at, "--create", "--topic", "t", "--replication-factor", "3")
+        assert made.returncode == 0, made.stdout + made.stderr
+        of_two, logger = "--entity-type brokers --entity-name 2", "--entity-type broker-loggers --entity-name 2"
+        assert "Completed updating config for broker 2" in ran(
+            f"--alter {of_two} --add-config log.cleaner.backoff.ms=100"
+        )
+        assert "log.cleaner.backoff.ms=100" in ran(f"--describe {of_two}")
+        assert "log.cleaner.backoff.ms" not in ran("--describe --entity-type brokers --entity-name 3")
+        ran("--alter --entity-type brokers --entity-default --add-config log.cleaner.backoff.ms=200")
+        found = ran("--describe --entity-type brokers")
+        assert found.count("DYNAMIC_BROKER_CONFIG:log.cleaner.backoff.ms=100") == 1
+        assert found.count("log.cleaner.backoff.ms=200") >= 3
+        assert "Completed" in ran(f"--alter {logger} --add-config kafka.server.KafkaApis=DEBUG")
+        assert "kafka.server.KafkaApis=DEBUG" in ran(f"--describe {logger}")
+        for kind, name, change in (
+            ("topics", "t", "retention.ms=77"),
+            ("groups", "g", "consumer.session.timeout.ms=50000"),
+            ("client-metrics", "m", "interval.ms=5000"),
+            ("users", "alice", "producer_byte_rate=1024"),
+            ("clients", "app", "consumer_byte_rate=1024"),
+            ("ips", "127.0.0.2", "connection_creation_rate=5"),
+        ):
+            ran(f"--alter --entity-type {kind} --entity-name {name} --add-config {change}")
+            value = change.partition("=")[2]
+            assert value in ran(f"--describe --entity-type {kind} --entity-name {name}"), kind
