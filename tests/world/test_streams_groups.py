@@ -12,7 +12,7 @@ from ottla.coordinator.group.streams.group import StreamsGroup
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
-from ..support.group_world import by_kafka, policy, shard, world, written
+from ..support.group_world import by_kafka, own, policy, shard, world, written
 from ..support.stories.streams import R, info, part, tasks, topology
 from ..support.world import Answer, World
 
@@ -221,3 +221,20 @@ def test_a_heartbeat_without_news_costs_the_same_in_a_large_group() -> None:
         return found
 
     assert calls(4) == calls(40)
+
+
+@pytest.mark.parametrize(("of_broker_ms", "own_ms"), [(46_000, None), (46_000, 50_000), (50_000, 46_000)])
+def test_a_silent_member_is_thrown_out_after_the_groups_own_session_timeout(
+    of_broker_ms: int, own_ms: int | None
+) -> None:
+    """The broker's, if the group has none."""
+    w = world(2, group_streams_session_timeout_ms=str(of_broker_ms))
+    if own_ms is not None:
+        request = own("app", streams_session_timeout_ms=own_ms)
+        assert w.ask("IncrementalAlterConfigs", 1, request).responses[0].error_code == 0
+    epoch = beat(w, "m1", 0).reply.member_epoch
+    timeout_ms = own_ms or of_broker_ms
+    w.pass_ms(timeout_ms - 1)
+    assert beat(w, "m1", epoch).reply.error_code == 0
+    w.pass_ms(timeout_ms + 1)
+    assert beat(w, "m1", epoch).reply.error_code in (Errors.UNKNOWN_MEMBER_ID, Errors.GROUP_ID_NOT_FOUND)

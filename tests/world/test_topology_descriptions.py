@@ -8,6 +8,7 @@ import pytest
 from ottla.broker.group import topology_descriptions
 from ottla.broker.group.metrics import groups
 from ottla.broker.group.topology_descriptions import BACKOFF_MAX_MS, BACKOFF_MS, DESCRIPTION_BYTES_MAX
+from ottla.broker.later import drive
 from ottla.broker.limits import TOPOLOGY_DESCRIPTIONS
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -174,6 +175,23 @@ def test_an_unused_group_expires_after_its_description() -> None:
         "set_success": 1,
         "get_success": 1,
     }
+
+
+def test_an_unused_group_does_not_expire_before_its_description() -> None:
+    """What looks for groups that expire may come first."""
+    w = world()
+    beat(w, 0)
+    assert push(w) == 0
+    beat(w, -1)
+    w.broker.turn.event(w.broker.groups.expire)
+    w.pass_ms(1)
+    assert status(w) == STORED
+    descriptions = w.broker.groups.descriptions
+    assert descriptions is not None
+    w.broker.turn.event(lambda: drive(descriptions.clean(w.broker.groups)))
+    w.broker.turn.event(w.broker.groups.expire)
+    w.pass_ms(1)
+    assert status(w) == Errors.GROUP_ID_NOT_FOUND
 
 
 def test_a_group_with_offsets_keeps_its_description() -> None:
