@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ottla.broker.later import Later, drive
 from ottla.coordinator.metadata.state import BROKER, TOPIC
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -257,3 +258,29 @@ def test_a_throttle_that_is_taken_away_throttles_no_more(w: World) -> None:
     configure(w, BROKER, "3", leader_replication_throttled_rate="100000000")
     w.pass_ms(1000)
     assert (ends(w, "slow")[1], replicas(w, "slow")[1]) == (50, [3, 1])
+
+
+def test_partitions_move_to_a_node_that_was_added_and_from_one_that_was_removed(w: World) -> None:
+    lives = w.broker.node_lives
+    assert produce(w, 3, topic="two").error_code == 0
+    added = drive(lives.add())
+    until_done(w, added)
+    assert move(w, [4, 3]) == "NONE"
+    w.pass_ms(1)
+    assert (listed(w), replicas(w)[0], sorted(replicas(w)[1])) == ({}, [4, 3], [3, 4])
+    until_done(w, drive(lives.remove(lives.find(4))))
+    assert replicas(w)[0] == [4, 3]
+    assert move(w, [3, 1]) == "NONE"
+    w.pass_ms(1)
+    assert (listed(w), replicas(w)[:3]) == ({}, ([3, 1], [3, 1], 3))
+    assert records(w, 3, topic="two") == [b"v"]
+
+
+def until_done(w: World, later: Later[Any]) -> None:
+    for _ in range(100):
+        w.broker.turn.settle()
+        if later.done:
+            later.get()
+            return
+        w.pass_ms(1)
+    raise AssertionError("not within 100 ms")
