@@ -154,7 +154,7 @@ def placed(source: Source, nodes: Sequence[NewNode], wanted: Wanted) -> Layout:
     image, ids = source.image, {one.id for one in nodes}
     fits = all(ids.issuperset(one.replicas) for one in image.partitions.values())
     if fits and wanted.replicas is None and len(ids) == len(image.brokers):
-        return Layout(tuple(nodes), {key: one.replicas for key, one in image.partitions.items()}, is_kept=True)
+        return Layout(tuple(nodes), {key: _staying(one) for key, one in image.partitions.items()}, is_kept=True)
     if wanted.replicas is not None and wanted.replicas > len(ids):
         raise HandoverRefused(f"{wanted.replicas} replicas need as many nodes; there are {len(ids)}", EXIT_USAGE)
     registrations = [replace(one.registration(), fenced=False) for one in nodes]
@@ -168,8 +168,13 @@ def placed(source: Source, nodes: Sequence[NewNode], wanted: Wanted) -> Layout:
     return Layout(tuple(nodes), found, is_kept=False)
 
 
+def _staying(partition: Partition) -> tuple[int, ...]:
+    """Returns the replicas without those that a reassignment takes away: its new ones get the log with the others."""
+    return tuple(one for one in partition.replicas if one not in partition.removing)
+
+
 def _replicas(topic: str, partition: Partition, wanted: Wanted, nodes: int) -> int:
-    count = wanted.replicas or len(partition.replicas)
+    count = wanted.replicas or len(_staying(partition))
     if wanted.replicas is None and topic in INTERNAL:
         count = max(count, INTERNAL_REPLICAS)
     return min(count, nodes)

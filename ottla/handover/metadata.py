@@ -50,7 +50,14 @@ def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: b
             replicas = layout.replicas[key]
             directories = tuple(layout.by_id[one].directory_id for one in replicas)
             changed = replace(
-                changed, replicas=replicas, isr=replicas, directories=directories, elr=(), last_known_elr=()
+                changed,
+                replicas=replicas,
+                isr=replicas,
+                directories=directories,
+                elr=(),
+                last_known_elr=(),
+                adding=(),
+                removing=(),
             )
         image.partitions[key] = changed
     for kind, name, key_name in dropped_configs(source, layout.by_id, for_kafka=for_kafka):

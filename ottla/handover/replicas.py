@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from ..broker.replica.directories import id_of_node
+from ..broker.replica.log_opener import RESERVED_DIRECTORY_IDS
 from ..coordinator.metadata.state import Partition
 from ..protocol.records import HEADER_SIZE
 from ..storage import checkpoints, layout
@@ -37,8 +39,7 @@ def choose(source: Source) -> Choice:
         key: Key = image.topic_names[partition.topic_id], partition.index
         held = [one for one in source.directories if key in one.partitions and _is_of(one, key, partition.topic_id)]
         if not held:
-            is_elsewhere = not any(one.nodes.intersection(partition.replicas) for one in source.directories)
-            if is_elsewhere or any(one.committed(key) for one in source.directories):
+            if _is_elsewhere(source, partition) or any(one.committed(key) for one in source.directories):
                 found.missing.append(partition)
             else:
                 found.homes[partition.topic_id, partition.index] = None
@@ -50,6 +51,16 @@ def choose(source: Source) -> Choice:
         best = max(in_sync or held, key=lambda one: (partition.leader in one.nodes, *_reach(one, key)))
         found.homes[partition.topic_id, partition.index] = best
     return found
+
+
+def _is_elsewhere(source: Source, partition: Partition) -> bool:
+    """Whether the replicas are on other nodes, or in log directories that are not named."""
+    if not any(one.nodes.intersection(partition.replicas) for one in source.directories):
+        return True
+    known = {id_of_node(one.id, node) for one in source.directories for node in source.image.brokers}
+    known.update(one.id for one in source.directories)
+    own = [one for one in partition.directories if int.from_bytes(one, "big") >= RESERVED_DIRECTORY_IDS]
+    return bool(own) and known.isdisjoint(own)
 
 
 def _is_of(directory: SourceDirectory, key: Key, topic_id: bytes) -> bool:

@@ -36,8 +36,9 @@ def hand_over(order: Order) -> Report:
         if choice.missing and source.is_ottlas:
             one = choice.missing[0]
             raise HandoverRefused(
-                f"{source.image.topic_names[one.topic_id]}-{one.index} and {len(choice.missing) - 1} others have lost "
-                "their directories; restore them, or let ottla start with ottla.recovery=salvage and stop it",
+                f"{source.image.topic_names[one.topic_id]}-{one.index} and {len(choice.missing) - 1} others have no "
+                "directory; name all of log.dirs, restore what was lost, or let ottla start with "
+                "ottla.recovery=salvage and stop it",
                 EXIT_UNUSABLE,
             )
         planned = layout.placed(source, nodes, order.wanted)

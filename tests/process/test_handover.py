@@ -221,3 +221,16 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
         made = run("handover", broker.data_directory, "--to", tmp_path / "out")
     assert made.returncode == 4
     assert made.stderr == f"ottla: {tmp_path / 'data'} is in use by another process; stop it first\n"
+
+
+def test_all_log_directories_have_to_be_named(tmp_path: Path) -> None:
+    both = tmp_path / "first", tmp_path / "second"
+    with Broker({"log.dirs": ",".join(map(str, both))}) as broker, Wire(broker.bootstrap_servers) as wire:
+        create(wire, "orders", PARTITIONS)
+        for index in range(PARTITIONS):
+            produce(wire, "orders", b"%d" % index, partition=index)
+    assert all(list(one.glob("orders-*")) for one in both)
+    made = run("handover", both[0], "--to", tmp_path / "out")
+    assert (made.returncode, "name all of log.dirs" in made.stderr) == (5, True)
+    assert run("handover", *both, "--to", tmp_path / "out").returncode == 0
+    assert len(list((tmp_path / "out/node-1/data").glob("orders-*"))) == PARTITIONS
