@@ -224,8 +224,8 @@ class Sim:
         chance, topic = self.chance, self.a_topic()
         found = self.world.broker.image.topics[topic]
         state = self.world.broker.image.partitions[found.id, 0]
-        epoch = state.leader_epoch + chance.choice((-1, -1, 0, 1))
-        node = self.any_node().id
+        epoch = state.leader_epoch + chance.choice((-1, 0, 0, 1))
+        node = state.leader if state.leader >= 0 and chance.random() < 0.5 else self.any_node().id
         if chance.random() < 0.5:
             r = m.ListOffsetsRequest
             part = r.ListOffsetsPartition(partition_index=0, timestamp=-1, current_leader_epoch=epoch)

@@ -1,0 +1,42 @@
+"""Deliberate bugs, each one line: the function, what stands there, and what it is replaced by. A test breaks the code
+with each of them, and the simulator of clusters must find it.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.apis.k00_produce import _Appending
+from ottla.broker.replica.followers import Replicas
+from ottla.broker.replica.high_watermarks import HighWatermarks
+from ottla.broker.replica.leaders import Leaders
+from ottla.broker.replica.partition import Partition
+from ottla.broker.replica.partitions import PartitionsOfNode
+from ottla.broker.shards.hosts import ShardHosts
+from ottla.coordinator.metadata import brokers, elections
+from ottla.coordinator.metadata.state import MetadataState
+from ottla.storage.producers import Producers
+
+from ..support.bugs import Bug
+
+BUGS: tuple[Bug, ...] = (
+    (Replicas, "in_sync_end", "found = min(found, self.end_of(node, end, replicated))", "found = end"),
+    (Replicas, "take_over", "self._stay(before, there, followers, now_ms)", "self.isr = state.isr"),
+    (Replicas, "joining", "if self.end_of(node, end, replicated) >= high_watermark:", "if end >= high_watermark:"),
+    (elections, "_elected", "if one in clean and may_lead(one)]", "if may_lead(one)]"),
+    (elections, "_elected", "if terms.kind is Kind.UNCLEAN:", "if terms.kind is not Kind.PREFERRED:"),
+    (brokers, "_left_by", "for one in partition.isr if one != node]", "for one in partition.isr]"),
+    (PartitionsOfNode, "check_read", "partition.check_epoch(current_leader_epoch)", "partition.check_epoch(-1)"),
+    (PartitionsOfNode, "check_read", "if partition.leader == self.node_id:", "if partition.has_leader:"),
+    (Partition, "check_epoch", "older = current_leader_epoch < self.leader_epoch", "older = True"),
+    (
+        Leaders,
+        "follow",
+        "partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))",
+        "partition.advance(partition.end_offset)",
+    ),
+    (HighWatermarks, "_in_sync_end", "if partition.is_under_min_isr:", "if False:"),
+    (HighWatermarks, "move", "partition.advance(min(end, bound))", "partition.advance(bound)"),
+    (_Appending, "one", "if acks == -1:", "if acks == 2:"),
+    (ShardHosts, "_leads", "return self.partitions.leads(partition)", "return True"),
+    (MetadataState, "replay_partition_change", "before.leader_epoch + 1}", "before.leader_epoch}"),
+    (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
+)
