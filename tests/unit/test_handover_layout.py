@@ -9,6 +9,7 @@ from ottla.coordinator.metadata.state import Broker, Endpoint, MetadataState, Pa
 
 from ottla.handover import HandoverRefused
 from ottla.handover.layout import Wanted, kafka_nodes, ottla_nodes, placed
+from ottla.handover.replicas import choose
 from ottla.handover.source import Source, SourceDirectory
 
 TOPIC = b"t" * 16
@@ -81,3 +82,30 @@ def test_ottlas_nodes_follow_each_other_and_share_a_directory() -> None:
     assert len({one.path for one in nodes}) == 1
     assert len({one.directory_id for one in nodes}) == 2
     assert not placed(source, nodes, Wanted(2)).is_kept, "node 9 is none of them"
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "ends", "chosen", "is_doubtful"),
+    [
+        (2, (1, 2, 3), (5, 5, 5), 2, False),
+        (-1, (1, 3), (5, 9, 6), 3, False),
+        (-1, (), (5, 9, 6), 2, True),
+    ],
+    ids=["the leader's", "the longest in sync", "the longest, where none is in sync"],
+)
+def test_one_replica_of_several_counts(
+    leader: int, isr: tuple[int, ...], ends: tuple[int, ...], chosen: int, is_doubtful: bool
+) -> None:
+    state = Partition(TOPIC, 0, (1, 2, 3), isr, leader, 0, 0, ())
+    source = source_of(state, nodes=(1, 2, 3))
+    source.directories = []
+    for node, end in zip((1, 2, 3), ends, strict=True):
+        key = "orders", 0
+        one = SourceDirectory(f"/absent/{node}", bytes([node]) * 16, node, "cluster", True, {key: end}, {}, {}, {})
+        one.partitions, one.nodes = {key: 100}, frozenset((node,))
+        source.directories.append(one)
+    source.image.topic_names[TOPIC] = "orders"
+    choice = choose(source)
+    home = choice.homes[TOPIC, 0]
+    assert home is not None
+    assert (home.node_id, choice.doubtful == [state], choice.missing) == (chosen, is_doubtful, [])
