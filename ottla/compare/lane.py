@@ -43,6 +43,7 @@ class Lane:
         self._reader_of_a: Upstream | None = None  # to read again; clients do not use it
         self._sasl: list[Exchange] = []  # what has authenticated the client, for another connection
         self._silent = Silent(proxy)
+        self._shares = proxy.shares(address_of_a)
 
     async def serve(self, exchange: Exchange) -> None:
         """Sends a request to B and compares the replies; does not raise for what B or A do."""
@@ -171,7 +172,7 @@ class Lane:
             return exchange.for_b(self._proxy.identities)
         exchange.shared = exchange.message()
         said = share_fetches.plain(exchange.reply(exchange.answer or b""))
-        self._proxy.shares.prepare(exchange.shared, said)
+        self._shares.prepare(exchange.shared, said)
         return exchange.frame_of(exchange.shared, self._proxy.identities)
 
     async def _reply(self, upstream: Upstream, exchange: Exchange) -> bytes:
@@ -344,7 +345,7 @@ class Lane:
             return found if isinstance(found, m.ShareFetchResponse) else None
 
         assert exchange.shared is not None
-        return await share_fetches.compare(self._proxy.shares, exchange.shared, a, b, self._proxy.identities, ask)
+        return await share_fetches.compare(self._shares, exchange.shared, a, b, self._proxy.identities, ask)
 
     async def _produced(self, exchange: Exchange, a: m.ProduceResponse, b: m.ProduceResponse) -> m.ProduceResponse:
         """B's reply, once B has taken the partitions that it was not ready for."""

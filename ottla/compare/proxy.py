@@ -58,7 +58,7 @@ class Proxy:
         self.options = options
         self.report = report
         self.identities = identities
-        self.shares = Shares(identities)
+        self._shares: dict[Address, Shares] = {}
         self.assignments = Assignments(identities)
         self.versions_of_b = m.ApiVersionsResponse()
         self.nodes = Nodes(identities)
@@ -72,6 +72,13 @@ class Proxy:
         self._addresses: dict[Address, asyncio.Future[Address]] = {}  # of the proxy, by those of A
         self._joining: dict[Exchange, None] = {}  # JoinGroups that B has not answered
         self._links: set[asyncio.Task[None]] = set()
+
+    def shares(self, address_of_a: Address) -> Shares:
+        """The share sessions with a node of A, and with the one of B that stands for it: each node counts its own."""
+        found = self._shares.get(address_of_a)
+        if found is None:
+            found = self._shares[address_of_a] = Shares(self.identities)
+        return found
 
     async def start(self) -> Address:
         """Asks both brokers for their versions and listens; returns the address for clients. Raises OSError."""
