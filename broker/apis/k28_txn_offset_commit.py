@@ -24,7 +24,14 @@ from ...protocol.errors import ApiError, Errors
 from ..error_places import COORDINATOR, Place, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ..transaction.verification import OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE, Mode, ask_coordinator, mode_of
+from ..transaction.verification import (
+    OFFSETS_ABORTABLE_SINCE,
+    OFFSETS_ADD_SINCE,
+    Mode,
+    ask_coordinator,
+    is_lost,
+    mode_of,
+)
 from . import _offset_commits as offset_commits
 from ._groups import client_of
 from ._offset_commits import Kind, commit
@@ -122,7 +129,6 @@ async def _verified(context: Context, transactional_id: str, producer: Producer,
         key = (partition.topic, partition.index)
         refused = await ask_coordinator(broker.transactions.everywhere, transactional_id, producer, [key], mode)
         if refused:
-            # older clients do not retry the former
-            is_lost = refused[key] == Errors.NETWORK_EXCEPTION
-            raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS if is_lost else refused[key])
+            # older clients do not retry NETWORK_EXCEPTION
+            raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS if is_lost(refused[key]) else refused[key])
     return verification

@@ -37,6 +37,11 @@ def mode_of(version: int, abortable_since: int, adds_since: int) -> Mode:
     return Mode.ABORTABLE if version >= abortable_since else Mode.INVALID
 
 
+def is_lost(code: int) -> bool:
+    """Returns whether the coordinator could not be reached."""
+    return code == Errors.NETWORK_EXCEPTION
+
+
 async def ask_coordinator(
     coordinators: TransactionCoordinators,
     transactional_id: str,

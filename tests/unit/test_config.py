@@ -26,6 +26,7 @@ STRICTER = (
     "authorizer.class.name",  # Kafka looks for these classes later in its start, and refuses them then
     "group.share.dlq.manager.class.name",
     "group.share.persister.class.name",
+    "replica.selector.class",
     "metrics.recording.level",
     "config.providers",  # Kafka has some
 )

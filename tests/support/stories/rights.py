@@ -340,6 +340,7 @@ STORIES = (
     story("RemoveRaftVoter", same(m.RemoveRaftVoterRequest(cluster_id=None, voter_id=-1)), ALTER_C),
     story("UnregisterController", same(m.UnregisterControllerRequest(controller_id=77)), ALTER_C),
     story("UnregisterBroker", same(m.UnregisterBrokerRequest(broker_id=77)), ALTER_C),
+    story("AlterReplicaLogDirs", same(m.AlterReplicaLogDirsRequest(dirs=[])), ALTER_C),
 )
 
 
