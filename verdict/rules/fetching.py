@@ -245,7 +245,7 @@ class OutOfRangeReset(Rule):
     "KIP-320.truncation-found",
     "basic",
     apis=("Metadata", "OffsetForLeaderEpoch", "ListOffsets", "Fetch"),
-    needs=Needs(asks=("Fetch", "ListOffsets"), answers=("Metadata", "OffsetForLeaderEpoch")),
+    needs=Needs(asks=("Fetch", "ListOffsets"), answers=("Metadata", "OffsetForLeaderEpoch", "Fetch")),
     source="KIP-320",
     why="The new leader has other records from there on: who reads on at the old position misses them.",
 )
@@ -257,18 +257,26 @@ class TruncationFound(Rule):
         self._names: Recent[bytes, str] = Recent()
         # where the log ends, by partition, until its next fetch on the same connection
         self._ends: Recent[tuple[str, int], tuple[int, Request, Reply]] = Recent()
+        self._waiting: Recent[int, Request] = Recent()  # the last fetch of a connection that was not answered yet
 
     def answered(self, request: Request, reply: Reply) -> None:
+        if request.api == "Fetch":
+            self._waiting.pop(request.connection, None)
+            return
         named, found = reply.of(m.MetadataResponse), reply.of(m.OffsetForLeaderEpochResponse)
         for described in named.topics if named is not None else ():
             if described.name and any(described.topic_id):
                 self._names[described.topic_id] = described.name
+        if request.connection in self._waiting:  # what that fetch brings moves the position beyond the end
+            return
         for topic in found.topics if found is not None else ():
             for one in topic.partitions:
                 if not one.error_code and one.end_offset >= 0:
                     self._ends[topic.topic, one.partition] = one.end_offset, request, reply
 
     def asked(self, request: Request) -> None:
+        if request.api == "Fetch":
+            self._waiting[request.connection] = request
         if not self._ends:
             return
         found, listed = request.of(m.FetchRequest), request.of(m.ListOffsetsRequest)
@@ -287,3 +295,6 @@ class TruncationFound(Rule):
                 else:
                     words = f"{name}-{part.partition} from offset {part.fetch_offset}, and its epoch ends at {end[0]}"
                     self.fail(words, *end[1:], request)
+        if found is not None and found.session_epoch > 0:  # it reads what it does not name where it was (KIP-227)
+            for key in [key for key, end in self._ends.items() if end[1].connection == request.connection]:
+                del self._ends[key]
