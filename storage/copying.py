@@ -18,6 +18,8 @@ from .layout import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, SNAPSHOT, TIM
 from .log import Log
 from .segment import IndexDamaged, Segment
 
+PIECE_BYTES = 1 << 20
+
 
 class Piece(NamedTuple):
     """A range of a segment's file."""
@@ -155,7 +157,7 @@ class LogCopy:
     def finish(self) -> None:
         """Copies what is left, and makes the copy durable, before it returns. Raises OSError."""
         log = self.log
-        while (piece := self.next_piece(1 << 20)) is not None:
+        while (piece := self.next_piece(PIECE_BYTES)) is not None:
             self.copied(piece, piece.run())
         for base in [base for base in self._copied if base not in log.bases]:  # retention has removed them
             del self._copied[base]

@@ -15,9 +15,9 @@ from ...coordinator.lifecycle import State
 from ...coordinator.metadata import directories as metadata_directories
 from ...coordinator.metadata.controller import Controller, Defaults
 from ...coordinator.metadata.format import CLUSTER_METADATA, MetadataFormat
+from ...coordinator.metadata.registration import Broker as BrokerState
+from ...coordinator.metadata.registration import Endpoint
 from ...coordinator.metadata.staged import Staged
-from ...coordinator.metadata.state import Broker as BrokerState
-from ...coordinator.metadata.state import Endpoint
 from ...coordinator.runtime import Runtime
 from ...coordinator.shard import Result
 from ...coordinator.timeline import Timeline

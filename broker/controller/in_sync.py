@@ -93,10 +93,7 @@ class InSync:
             more = [
                 node
                 for node in joining
-                if node not in one.offline_nodes
-                and (known := brokers_of.get(node)) is not None
-                and not known.fenced
-                and not known.in_controlled_shutdown
+                if node not in one.offline_nodes and (known := brokers_of.get(node)) is not None and known.is_active
             ]
             if more:
                 wanted[key] = state, (*state.isr, *more)

@@ -15,10 +15,9 @@ from .routes import Nothing, Refused, route
 
 class NodeView(TypedDict):
     """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
-    `held`: whether its replicas do not follow their leaders. `cut`: whether neither other
-    nodes nor the controller reach it. `drained`: whether others lead instead of it, as before
-    it stops.
-    `fenced`: whether it may lead nothing. `leads`, `replicas`, `in_sync`: the numbers of its partitions.
+    `held`: whether its replicas do not follow their leaders. `cut`: whether neither other nodes nor the controller
+    reach it. `drained`: whether others lead instead of it, as before it stops. `fenced`: whether it may lead nothing.
+    `leads`, `replicas`, `in_sync`: the numbers of its partitions.
     """
 
     node: int

@@ -324,7 +324,7 @@ def _replica(lab: Lab, partition: Partition, state: PartitionState, node: int) -
 
 def _is_alive(lab: Lab, node: int) -> bool:
     found = lab.broker.image.brokers.get(node)
-    return found is not None and not found.fenced and not found.in_controlled_shutdown
+    return found is not None and found.is_active
 
 
 def _why(lab: Lab, state: PartitionState) -> str:

@@ -21,7 +21,6 @@ from .. import bugs
 from ..config.nodes import Nodes
 from ..turn import Turn
 from .catching_up import CatchingUp
-from .followers import Replicas
 from .partition import Partition
 from .partitions import Partitions
 
@@ -156,21 +155,25 @@ class Leaders:
         for partition in list(self.partitions.by_name.values()):
             if partition.leader == node_id and partition.replica_set is not None:
                 for node in partition.replicas:
-                    self._stop(partition, partition.replica_set, node)
+                    self._stop(partition, node)
 
     def reach_again(self, node_id: int) -> list[Partition]:
         """Ends `cut_off`; returns the partitions with replicas that follow again."""
         found = dict.fromkeys(self.follow_again(node_id) if self.nodes.follows(node_id) else ())
+        led = [one for one in self.partitions.by_name.values() if one.leader == node_id]
         for node in self.nodes.by_id:
             if node != node_id and self.nodes.follows(node):
-                led = [one for one in self.partitions.by_name.values() if one.leader == node_id]
                 found.update(dict.fromkeys(one for one in led if self._follow_again(one, node)))
         return list(found)
 
-    def _stop(self, partition: Partition, replicas: Replicas, node: int) -> None:
+    def _stop(self, partition: Partition, node: int) -> None:
+        """A replica stays where it is, if it is one of several."""
+        if partition.replica_set is None or node not in partition.replicas:
+            return
         since = partition.follower.behind_since_ms
         caught_up_ms = self.turn.schedule.monotonic_ms() if since is None else since
-        replicas.stop(node, partition.followers_reach, caught_up_ms)
+        partition.replica_set.stop(node, partition.followers_reach, caught_up_ms)
+        self.turn.moved(partition)
 
     def _follow_again(self, partition: Partition, node: int) -> bool:
         if partition.replica_set is None or node not in partition.replicas or node in partition.offline_nodes:
@@ -184,9 +187,7 @@ class Leaders:
     def stop_following(self, node_id: int, is_gone: bool) -> None:
         """The replicas of a node stay where they are. `is_gone`: what it leads is not served any more either."""
         for partition in list(self.partitions.by_name.values()):
-            if partition.replica_set is not None and node_id in partition.replicas:
-                self._stop(partition, partition.replica_set, node_id)
-                self.turn.moved(partition)
+            self._stop(partition, node_id)
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
                 partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
@@ -194,9 +195,7 @@ class Leaders:
     def stop_replicas(self, node_id: int, partitions: Iterable[Partition]) -> None:
         """Some replicas of a node stay where they are."""
         for partition in partitions:
-            if partition.replica_set is not None and node_id in partition.replicas:
-                self._stop(partition, partition.replica_set, node_id)
-                self.turn.moved(partition)
+            self._stop(partition, node_id)
 
     def heal_directories(self, node_id: int) -> None:
         """The log directories that failed for a node are well again."""

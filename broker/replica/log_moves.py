@@ -15,10 +15,11 @@ import logging
 from collections.abc import Iterator
 
 from ...protocol.errors import ApiError, Errors
-from ...storage.copying import LogCopy, Piece, offset_at
+from ...storage.copying import PIECE_BYTES, LogCopy, Piece, offset_at
 from ...storage.layout import (
     DIRECTORY_DELETED,
     FILE_NAME_LENGTH_MAX,
+    LOG,
     future_directory,
     parse_future_directory,
     partition_directory,
@@ -38,7 +39,6 @@ from .removal import Removal
 
 logger = logging.getLogger("ottla.kafka.server.ReplicaAlterLogDirsManager")
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
-PIECE_BYTES = 1 << 20
 TAIL_BYTES = 256 << 10  # what is copied at once at the end, while nothing is appended
 RETRY_MS = 1000
 LOOK_AGAIN_MS = 1000  # a change of the throttle takes effect within this time
@@ -137,9 +137,7 @@ class LogMoves:
             self._cancel(before)
         if self.homes.of(partition, node) is target:
             return
-        if len(self.log_directories.online) < len(
-            self.log_directories.all
-        ):  # another copy may be in the one that failed
+        if any(one.failed for one in self.log_directories.all):  # another copy may be in the one that failed
             raise ApiError(Errors.KAFKA_STORAGE_ERROR)
         self._begin(Move(partition, node, self.homes.of(partition, node), target))
 
@@ -285,7 +283,7 @@ class LogMoves:
         try:
             copied: int = await off_loop(self.turn, piece.run)
         except FileNotFoundError:
-            if piece.segment in copy.log.segments and piece.segment.path(".log") == piece.source:
+            if piece.segment in copy.log.segments and piece.segment.path(LOG) == piece.source:
                 raise
             return 0  # retention has taken it
         copy.copied(piece, copied)

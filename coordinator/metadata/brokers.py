@@ -13,7 +13,8 @@ from ...protocol.structs import Struct
 from ..shard import Decision, Result
 from .controller import Controller, fencing
 from .elections import Kind
-from .state import NO_LEADER, Broker, Partition, broker_record
+from .registration import Broker
+from .state import NO_LEADER, Partition
 
 UNFENCED = -1
 Key = tuple[bytes, int]  # the id of a topic, and a partition
@@ -120,7 +121,7 @@ def register(
         changes = yield from _left_by(controller, node, lost=(node,))
     epoch = next_offset() + len(changes)
     registered = replace(request, epoch=epoch, fenced=True, in_controlled_shutdown=False)
-    return Result([*changes, broker_record(registered)])
+    return Result([*changes, registered.record()])
 
 
 def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tuple[int, ...]]]) -> Decision[None]:

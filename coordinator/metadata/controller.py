@@ -22,14 +22,8 @@ from .directories import MIGRATING, is_online, of_new_replica, takes_replicas
 from .elections import Assignment, Kind, Terms, changed, terms_of
 from .new_partitions import NewPartitions
 from .placement import Chance, Placer
-from .state import (
-    NO_LEADER,
-    NO_LEADER_CHANGE,
-    Broker,
-    MetadataState,
-    Partition,
-    broker_record,
-)
+from .registration import Broker
+from .state import NO_LEADER, NO_LEADER_CHANGE, MetadataState, Partition
 
 R = TypeVar("R")
 PRODUCER_ID_BLOCK = 1000
@@ -93,7 +87,7 @@ class Controller:
     def is_active(self, node: int) -> bool:
         """Whether a node is registered and may lead."""
         found = self.state.brokers.get(node)
-        return found is not None and not found.fenced and not found.in_controlled_shutdown
+        return found is not None and found.is_active
 
     def register_brokers(
         self,
@@ -105,7 +99,7 @@ class Controller:
         have none, except for those `offline`, by topic id and index: their log directory cannot be used.
         """
         here = {one.id for one in requests}
-        registered = [broker_record(replace(one, fenced=False, in_controlled_shutdown=False)) for one in requests]
+        registered = [replace(one, fenced=False, in_controlled_shutdown=False).record() for one in requests]
         gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in here and not one.fenced]
         changes: list[Struct | None] = []
         for key, partition in self.state.partitions.items():

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ...protocol import messages
 from ..shard import Decision, Result
-from .state import Broker, MetadataState
+from .registration import Broker
+from .state import MetadataState
 
 MIGRATING, UNASSIGNED = bytes(16), (1).to_bytes(16, "big")
 """Directories of replicas: not known from older versions; not chosen by the broker yet."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from .state import Broker
+from .registration import Broker
 
 T = TypeVar("T")
 Chance = Callable[[int], int]

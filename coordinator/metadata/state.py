@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ...protocol import messages
 from ..security.acls import Acl, acl_of
 from ..timeline import TimelineDict
+from .registration import Broker, Endpoint
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -65,27 +66,6 @@ class ManyRecords(Protocol):
     """Records that were applied to a state over this one."""
 
     staged: Shown
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    name: str
-    host: str
-    port: int
-    security_protocol: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    id: int
-    epoch: int
-    incarnation_id: bytes
-    endpoints: tuple[Endpoint, ...]
-    rack: str | None
-    fenced: bool
-    in_controlled_shutdown: bool
-    log_dirs: tuple[bytes, ...]
-    cordoned: tuple[bytes, ...] = ()  # those of them that take no new replicas (KIP-1066)
 
 
 class Quota(NamedTuple):
@@ -324,7 +304,7 @@ class MetadataState:
         for name, level in sorted(self.features.items(), key=lambda f: (f[0] != "metadata.version", f[0])):
             yield messages.FeatureLevelRecord(name=name, feature_level=level)
         for broker in self.brokers.values():
-            yield broker_record(broker)
+            yield broker.record()
         for topic in self.topics.values():
             yield messages.TopicRecord(name=topic.name, topic_id=topic.id)
             for partition in self.partitions_of(topic.id):
@@ -372,31 +352,6 @@ def partition_record(p: Partition) -> messages.PartitionRecord:
         last_known_elr=list(p.last_known_elr) or None,
         adding_replicas=list(p.adding),
         removing_replicas=list(p.removing),
-    )
-
-
-def broker_record(b: Broker) -> messages.RegisterBrokerRecord:
-    """Returns the registration of a broker, with the features that this version supports."""
-    from ...protocol.features import supported
-
-    r = messages.RegisterBrokerRecord
-    return r(
-        broker_id=b.id,
-        incarnation_id=b.incarnation_id,
-        broker_epoch=b.epoch,
-        end_points=[
-            r.BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
-            for e in b.endpoints
-        ],
-        features=[
-            r.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in supported().items()
-        ],
-        rack=b.rack,
-        fenced=b.fenced,
-        in_controlled_shutdown=b.in_controlled_shutdown,
-        log_dirs=list(b.log_dirs),
-        cordoned_log_dirs=list(b.cordoned) or None,
     )
 
 

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 from ..broker.replica.directories import id_of_node
 from ..coordinator.metadata.placement import Placer
-from ..coordinator.metadata.state import Broker, Endpoint, Partition
+from ..coordinator.metadata.registration import Broker, Endpoint
+from ..coordinator.metadata.state import Partition
 from . import EXIT_USAGE, HandoverRefused
 from .source import Source
 

@@ -36,7 +36,6 @@ class Copied:
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     cleaner_offsets: dict[Key, int] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
-    open_transactions: int = 0
 
 
 class Copier:
@@ -67,7 +66,6 @@ class Copier:
         done.high_watermarks[key] = min(max(committed, log.start_offset), log.end_offset)
         if home is not None and key in home.cleaner_offsets:
             done.cleaner_offsets[key] = min(home.cleaner_offsets[key], log.end_offset)
-        done.open_transactions += len(log.producers.open_transactions)
         self._pool.close_all()
 
     def _open(self, key: Key, target: str, home: SourceDirectory, now: int) -> Log:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..broker.config.config import AUTHORIZER_KEYS
-from ..coordinator.metadata.state import Endpoint
+from ..coordinator.metadata.registration import Endpoint
 from ..protocol.config_def import keys
 from .layout import INTERNAL_REPLICAS, NewNode
 

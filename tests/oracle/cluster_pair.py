@@ -15,6 +15,12 @@ from ..support.wire import Wire
 from .cluster import KafkaCluster
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+SETTINGS: dict[str, object] = {
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "auto.leader.rebalance.enable": "false",
+    "offsets.topic.num.partitions": 3,
+}
 
 
 class Nodes:

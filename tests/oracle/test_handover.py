@@ -27,7 +27,7 @@ from ..support.acls import creations
 from ..support.ask import create, fetch, produce
 from ..support.poll import until
 from ..support.ports import free_run
-from ..support.scram import ScramClient
+from ..support.scram import ScramClient, log_in
 from ..support.secured import SETTINGS as SECURED
 from ..support.share_session import ShareSession
 from ..support.stories.streams import info, joining, part
@@ -150,17 +150,6 @@ def transactional(servers: str, name: str, timeout_ms: int) -> Producer:
     producer.produce("ledger", name, partition=0)
     assert producer.flush(60) == 0
     return producer
-
-
-def log_in(wire: Wire, client: ScramClient, mechanism: str) -> bool:
-    wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=mechanism))
-    said = client.first()
-    for step in (client.final, client.verify):
-        reply = wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=said))
-        if reply.error_code:
-            return False
-        said = step(reply.auth_bytes) or b""
-    return True
 
 
 def made_secure(servers: str, sasl_servers: str) -> Any:

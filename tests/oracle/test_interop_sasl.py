@@ -11,7 +11,7 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.poll import until
-from ..support.scram import ScramClient
+from ..support.scram import ScramClient, log_in
 from ..support.secured import SETTINGS, SecuredKafka
 from ..support.wire import Wire
 
@@ -23,14 +23,7 @@ def lets_in(servers: str, mechanism: str, name: str, password: str) -> bool:
     """Whether the broker takes the password, in which case it also shows that it knows it."""
     client = ScramClient(mechanism, name, password)
     with Wire(servers) as wire:
-        wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=mechanism))
-        token = client.first()
-        for step in (client.final, client.verify):
-            reply = wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
-            if reply.error_code:
-                return False
-            token = step(reply.auth_bytes) or b""
-    return True
+        return log_in(wire, client, mechanism)
 
 
 def put(servers: str, name: str, password: str) -> None:

@@ -17,7 +17,7 @@ from ottla.testing import Broker
 
 from ..support.acls import creations
 from ..support.poll import until
-from ..support.scram import ScramClient
+from ..support.scram import ScramClient, log_in
 from ..support.secured import SETTINGS, SecuredKafka
 from ..support.wire import Wire
 
@@ -117,14 +117,7 @@ class Admin:
     def lets_in(self, name: str, password: str, extensions: str = "") -> bool:
         client = ScramClient(MECHANISM, name, password, extensions=extensions)
         with Wire(self.servers) as wire:
-            wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=MECHANISM))
-            said = client.first()
-            for step in (client.final, client.verify):
-                reply = wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=said))
-                if reply.error_code:
-                    return False
-                said = step(reply.auth_bytes) or b""
-        return True
+            return log_in(wire, client, MECHANISM)
 
     def lets_in_with(self, token: Any) -> bool:
         return self.lets_in(token.token_id, b64encode(token.hmac).decode(), ",tokenauth=true")

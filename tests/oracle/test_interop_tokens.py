@@ -13,6 +13,7 @@ from ottla.testing import Broker
 
 from ..support.poll import until
 from ..support.scram import ScramClient
+from ..support.scram import log_in as scram_log_in
 from ..support.secured import SETTINGS, SecuredKafka
 from ..support.wire import Wire
 
@@ -40,14 +41,7 @@ def log_in(wire: Wire, name: str) -> None:
 def lets_in(servers: str, token: Any, mechanism: str) -> bool:
     client = ScramClient(mechanism, token.token_id, b64encode(token.hmac).decode(), extensions=",tokenauth=true")
     with Wire(servers) as wire:
-        wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=mechanism))
-        said = client.first()
-        for step in (client.final, client.verify):
-            reply = wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=said))
-            if reply.error_code:
-                return False
-            said = step(reply.auth_bytes) or b""
-    return True
+        return scram_log_in(wire, client, mechanism)
 
 
 def check(servers: str, *tokens: Any) -> None:

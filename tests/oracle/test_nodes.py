@@ -13,15 +13,9 @@ from ottla.protocol.errors import Errors
 from ..support.ask import batch, produce_message
 from ..support.poll import until
 from .cluster import KafkaCluster
-from .cluster_pair import Cluster, Nodes, Pair, ask, create
+from .cluster_pair import SETTINGS, Cluster, Nodes, Pair, ask, create
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-SETTINGS: dict[str, object] = {
-    "broker.session.timeout.ms": 3000,
-    "broker.heartbeat.interval.ms": 500,
-    "auto.leader.rebalance.enable": "false",
-    "offsets.topic.num.partitions": 3,
-}
 TOPICS: dict[str, tuple[list[int], ...]] = {
     "t": ([1, 2, 3], [2, 3, 1], [3, 1, 2]),
     "safe": ([1, 2, 3],),

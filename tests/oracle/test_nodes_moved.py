@@ -17,18 +17,11 @@ from ottla.protocol.errors import Errors
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.poll import until
 from .cluster import KafkaCluster
-from .cluster_pair import RACK_AWARE, Cluster, Nodes, Pair, ask, create
+from .cluster_pair import RACK_AWARE, SETTINGS, Cluster, Nodes, Pair, ask, create
 from .tools import tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-SETTINGS: dict[str, object] = {
-    "broker.session.timeout.ms": 3000,
-    "broker.heartbeat.interval.ms": 500,
-    "auto.leader.rebalance.enable": "false",
-    "offsets.topic.num.partitions": 3,
-    "replica.selector.class": RACK_AWARE,
-    "log.retention.ms": "-1",
-}
+RACKED: dict[str, object] = {**SETTINGS, "replica.selector.class": RACK_AWARE, "log.retention.ms": "-1"}
 RACKS = ("a", "b", "c")
 _LOG_DIRS = re.compile(r'(?<="log_dirs":)\[.*?\]')
 _ISR = re.compile(r"(?<=Isr: )[\d,]+")
@@ -50,7 +43,7 @@ a, ls = m.AlterPartitionReassignmentsRequest, m.ListPartitionReassignmentsReques
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with Nodes(SETTINGS, RACKS) as ours, KafkaCluster(SETTINGS, racks=RACKS) as kafka:
+    with Nodes(RACKED, RACKS) as ours, KafkaCluster(RACKED, racks=RACKS) as kafka:
         yield ours, kafka
 
 

@@ -6,6 +6,10 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 
+from ottla.protocol import messages as m
+
+from .wire import Wire
+
 
 class ScramClient:
     """One exchange. `extensions`: as text that begins with a comma. The salted password may be given, which saves the
@@ -49,3 +53,15 @@ class ScramClient:
         assert self.salted is not None
         key = hmac.digest(self.salted, b"Server Key", self.digest)
         assert reply == b"v=" + b64encode(hmac.digest(key, self.signed.encode(), self.digest))
+
+
+def log_in(wire: Wire, client: ScramClient, mechanism: str) -> bool:
+    """Whether the broker takes the client's password, in which case it also shows that it knows it."""
+    wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=mechanism))
+    said = client.first()
+    for step in (client.final, client.verify):
+        reply = wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=said))
+        if reply.error_code:
+            return False
+        said = step(reply.auth_bytes) or b""
+    return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from ottla.coordinator.metadata.state import Broker, Endpoint, MetadataState, Partition, Topic
+from ottla.coordinator.metadata.registration import Broker, Endpoint
+from ottla.coordinator.metadata.state import MetadataState, Partition, Topic
 
 from ottla.handover import HandoverRefused
 from ottla.handover.layout import Wanted, kafka_nodes, ottla_nodes, placed

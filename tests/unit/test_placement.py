@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from ottla.coordinator.metadata.placement import Placer
-from ottla.coordinator.metadata.state import Broker
+from ottla.coordinator.metadata.registration import Broker
 
 
 def broker(number: int, rack: str | None = None, fenced: bool = False) -> Broker:
