@@ -132,6 +132,14 @@ def test_librdkafka_loses_and_repeats_nothing_while_nodes_restart(cluster: Broke
     assert sorted(found) == list(range(acknowledged[0]))
 
 
+async def stop(consumer: AIOKafkaConsumer) -> None:
+    """Stops one whose last fetch failed, too: aiokafka 0.14 raises what it cancels then, and leaves sockets open."""
+    try:
+        await consumer.stop()
+    except asyncio.CancelledError:
+        await consumer._client.close()
+
+
 def test_aiokafka_consumes_in_a_group_while_nodes_restart(cluster: Broker) -> None:
     create(cluster, "followed")
     consumed: list[int] = []
@@ -157,13 +165,14 @@ def test_aiokafka_consumes_in_a_group_while_nodes_restart(cluster: Broker) -> No
                 consumed.extend(int(one.value or b"") for one in records)
         await restarts
         while len(set(consumed)) < sent:
-            for records in (await asyncio.wait_for(consumer.getmany(timeout_ms=1000), 20)).values():
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
                 consumed.extend(int(one.value or b"") for one in records)
         await producer.stop()
-        await consumer.stop()
+        await consumer.commit()  # the coordinator is found again; aiokafka's stop() would wait for it for ever
+        await stop(consumer)
         assert sorted(set(consumed)) == list(range(sent))
 
-    asyncio.run(work())
+    asyncio.run(asyncio.wait_for(work(), 120))
 
 
 def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
@@ -195,9 +204,9 @@ def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
         await consumer.start()
         found = Counter[bytes | None]()
         while sum(found.values()) < 5 * committed[0]:
-            for records in (await asyncio.wait_for(consumer.getmany(timeout_ms=5000), 20)).values():
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
                 found.update(one.value for one in records)
-        await consumer.stop()
+        await stop(consumer)
         assert found == {b"%d" % number: 5 for number in range(committed[0])}
 
-    asyncio.run(work())
+    asyncio.run(asyncio.wait_for(work(), 120))

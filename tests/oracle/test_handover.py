@@ -67,7 +67,8 @@ class Aio:
 
     def __init__(self, servers: str) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
         self.consumer, self.producer = self.run(self._start(servers))
 
     async def _start(self, servers: str) -> tuple[AIOKafkaConsumer, AIOKafkaProducer]:
@@ -96,6 +97,8 @@ class Aio:
         self.run(self.consumer.stop())
         self.run(self.producer.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 def consumer_of(servers: str, group: str, **more: object) -> Consumer:

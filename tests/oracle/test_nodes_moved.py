@@ -285,6 +285,14 @@ def planned(folder: Path, name: str, *placed: list[int]) -> str:
     return str(path)
 
 
+def is_known(cluster: Cluster, topic: str, *placed: list[int]) -> bool:
+    """Whether each node knows where the partitions are: a tool asks any."""
+    r = m.DescribeTopicPartitionsRequest
+    request = r(topics=[r.TopicRequest(name=topic)])
+    found = [ask(cluster, node, "DescribeTopicPartitions", 0, request).topics[0] for node in (1, 2, 3)]
+    return all([one.replica_nodes for one in topic.partitions] == list(placed) for topic in found)
+
+
 REASSIGN, SLOW, FAST = "reassign.ReassignPartitionsCommand", "1000", "500000000"
 DESCRIBED = ("TopicCommand", "--describe", "--topic", "tool")
 RATES = ("kafka.admin.ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1")
@@ -331,6 +339,7 @@ def test_the_tools_print_the_same(pair: Pair, tmp_path: Path) -> None:
         (*moved, "--execute", "--additional", "--throttle", FAST),
     )
     until(lambda: not listed(pair[0]) and not listed(pair[1]), "the reassignments have ended", within=60)
+    until(lambda: all(is_known(one, "tool", [1, 3], [1, 2]) for one in pair), "each node knows it")
     same(
         pair,
         (*moved, "--verify"),

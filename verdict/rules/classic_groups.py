@@ -219,7 +219,7 @@ class GenerationSent(Rule):
     apis=("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
     needs=Needs(
         asks=("JoinGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"),
-        answers=("SyncGroup", "Heartbeat", "OffsetCommit"),
+        answers=("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"),
     ),
     source="KIP-62",
     why="Until the session ends no member reads its partitions.",
@@ -238,7 +238,10 @@ class LeavesAtClose(Rule):
         if asked is not None and found is not None and not found.error_code and asked.group_instance_id is None:
             self._members[asked.group_id, asked.member_id] = _Stay(request, can_leave=True)
         beat = request.message
-        if not isinstance(beat, m.HeartbeatRequest | m.OffsetCommitRequest) or reply.message is None:
+        if (
+            not isinstance(beat, m.JoinGroupRequest | m.HeartbeatRequest | m.OffsetCommitRequest)
+            or reply.message is None
+        ):
             return
         stay = self._members.get((beat.group_id, beat.member_id))
         if stay is not None and stay.last is request:
@@ -254,8 +257,7 @@ class LeavesAtClose(Rule):
             at = found.group_id, found.member_id
             self._gone.pop(at, None)
             if at in self._members:
-                waits_long = isinstance(found, m.JoinGroupRequest)  # for other members: its reply is not lost
-                self._members[at] = _Stay(request, can_leave=waits_long)
+                self._members[at] = _Stay(request, can_leave=False)
 
     def closed(self, closed: Closed) -> None:
         for at, stay in list(self._members.items()):
@@ -271,8 +273,9 @@ class LeavesAtClose(Rule):
 @dataclass
 class _Stay:
     """`last`: what the member asked last. `can_leave`: not while the reply is awaited, which can be lost with the
-    connection, and not after an error that says that the coordinator or the membership is another one. LeaveGroup is a
-    best effort: a client that knows no coordinator, or that is no member by what it was told, sends none.
+    connection (nor does a broker read what follows a JoinGroup that waits for other members), and not after an error
+    that says that the coordinator or the membership is another one. LeaveGroup is a best effort: a client that knows no
+    coordinator, or that is no member by what it was told, sends none.
     """
 
     last: Request
