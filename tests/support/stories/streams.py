@@ -10,7 +10,9 @@ from ottla.protocol import messages as m
 from ottla.protocol import records
 
 from ..differential import Pair
+from ..poll import until
 from ..transcripts import Asks
+from ..wire import Wire
 from .topics import topic, topic_ids
 
 SETTINGS: dict[str, object] = {
@@ -155,17 +157,37 @@ def listed(pair: Pair, group: str, states_filter: list[str], types_filter: list[
 
 
 def configure(pair: Pair, group: str, **values: str | None) -> None:
+    """Alters configs of a group, until both brokers use them."""
+    pair.ask("IncrementalAlterConfigs", 1, _altered(group, values))
+    pair.until("DescribeConfigs", 4, _configs_of(group), lambda reply: _has(reply, values))
+    if not pair.transcript.playing:
+        _publish_another(pair.addresses[1])
+
+
+def _publish_another(bootstrap_servers: str) -> None:
+    """Waits until Kafka shows a further change, of a group that nobody has: it shows a change before it tells its
+    coordinators of it, and tells them before it goes on to the next.
+    """
+    with Wire(bootstrap_servers) as kafka:
+        described = kafka.ask("DescribeConfigs", 4, _configs_of("nobodys"))
+        before = next(one.value for one in described.results[0].configs if one.name == "streams.num.standby.replicas")
+        values: dict[str, str | None] = {"streams_num_standby_replicas": "1" if before == "0" else "0"}
+        kafka.ask("IncrementalAlterConfigs", 1, _altered("nobodys", values))
+        until(lambda: _has(kafka.ask("DescribeConfigs", 4, _configs_of("nobodys")), values), "a further change")
+
+
+def _altered(group: str, values: dict[str, str | None]) -> m.IncrementalAlterConfigsRequest:
     r = m.IncrementalAlterConfigsRequest
     configs = [
         r.AlterableConfig(name=key.replace("_", "."), config_operation=0 if value is not None else 1, value=value)
         for key, value in values.items()
     ]
-    resource = r.AlterConfigsResource(resource_type=32, resource_name=group, configs=configs)
-    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
-    described = m.DescribeConfigsRequest(
-        resources=[m.DescribeConfigsRequest.DescribeConfigsResource(resource_type=32, resource_name=group)]
-    )
-    pair.until("DescribeConfigs", 4, described, lambda reply: _has(reply, values))
+    return r(resources=[r.AlterConfigsResource(resource_type=32, resource_name=group, configs=configs)])
+
+
+def _configs_of(group: str) -> m.DescribeConfigsRequest:
+    r = m.DescribeConfigsRequest
+    return r(resources=[r.DescribeConfigsResource(resource_type=32, resource_name=group)])
 
 
 def _has(reply: Any, values: dict[str, str | None]) -> bool:
