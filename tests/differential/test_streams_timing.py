@@ -5,21 +5,22 @@ A session and the time for giving up tasks are short here; what they lead to is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.protocol import messages as m
 
 from ..support.differential import Pair, own_brokers
-from ..support.poll import until
 from ..support.stories.streams import (
     SETTINGS,
     R,
     beat,
+    beats_until,
+    becomes,
     configure,
     describe,
+    given,
     info,
+    is_gone,
     join,
     part,
     same_records,
@@ -37,45 +38,6 @@ SHORT: dict[str, object] = {
 kafka, ours, coordinators = own_brokers({**SETTINGS, **SHORT})
 
 SESSION_MS = "2500"
-
-
-def awaited(pair: Pair, name: str, request: Any, done: Callable[[Any], bool]) -> Any:
-    """Asks both the same until each has answered what it should; returns what ours did.
-
-    Each in turn, because a member that does not send heartbeats is thrown out.
-    """
-    found: dict[int, Any] = {}
-
-    def all_answered() -> bool:
-        for side, wire in enumerate(pair.wires):
-            if side not in found:
-                reply = wire.ask(name, 1, request)
-                if done(reply):
-                    found[side] = reply
-        return len(found) == 2
-
-    until(all_answered, f"the answer to {request}", every=0.04)  # a transcript has every answer
-    return found[0]
-
-
-def beats_until(pair: Pair, group: str, epoch: int, done: Callable[[Any], bool], member: str = "m1", **has: Any) -> Any:
-    return awaited(pair, "StreamsGroupHeartbeat", R(group_id=group, member_id=member, member_epoch=epoch, **has), done)
-
-
-def given(reply: Any) -> bool:
-    assert reply.error_code == 0, reply
-    return bool(reply.active_tasks)
-
-
-def is_gone(reply: Any) -> bool:
-    return bool(reply.error_code)
-
-
-def becomes(pair: Pair, group: str, state: str) -> None:
-    """Waits until both groups are in a state; shows them."""
-    request = m.StreamsGroupDescribeRequest(group_ids=[group])
-    awaited(pair, "StreamsGroupDescribe", request, lambda reply: bool(reply.groups[0].group_state == state))
-    describe(pair, group)
 
 
 def two_members(pair: Pair, name: str, **more: Any) -> None:

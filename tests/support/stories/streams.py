@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ottla.coordinator.group.format import GroupFormat
@@ -122,6 +123,45 @@ class Application:
                 [R.TaskIds(subtopology_id=one.subtopology_id, partitions=one.partitions) for one in of] for of in given
             )
             self._has[member] = active, standby
+
+
+def awaited(pair: Pair, name: str, request: Any, done: Callable[[Any], bool]) -> Any:
+    """Asks both the same until each has answered what it should; returns what ours did.
+
+    Each in turn, because a member that does not send heartbeats is thrown out.
+    """
+    found: dict[int, Any] = {}
+
+    def all_answered() -> bool:
+        for side, wire in enumerate(pair.wires):
+            if side not in found:
+                reply = wire.ask(name, 1, request)
+                if done(reply):
+                    found[side] = reply
+        return len(found) == 2
+
+    until(all_answered, f"the answer to {request}", every=0.04)  # a transcript has every answer
+    return found[0]
+
+
+def beats_until(pair: Pair, group: str, epoch: int, done: Callable[[Any], bool], member: str = "m1", **has: Any) -> Any:
+    return awaited(pair, "StreamsGroupHeartbeat", R(group_id=group, member_id=member, member_epoch=epoch, **has), done)
+
+
+def given(reply: Any) -> bool:
+    assert reply.error_code == 0, reply
+    return bool(reply.active_tasks)
+
+
+def is_gone(reply: Any) -> bool:
+    return bool(reply.error_code)
+
+
+def becomes(pair: Pair, group: str, state: str) -> None:
+    """Waits until both groups are in a state; shows them."""
+    request = m.StreamsGroupDescribeRequest(group_ids=[group])
+    awaited(pair, "StreamsGroupDescribe", request, lambda reply: bool(reply.groups[0].group_state == state))
+    describe(pair, group)
 
 
 def source(pair: Pair, name: str, partitions: int = 1) -> None:
