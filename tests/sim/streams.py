@@ -23,13 +23,15 @@ from ottla.coordinator.group.streams.member import StreamsMember
 from ottla.protocol import messages as m
 
 from ..support.world import Answer, World, told_with
+from .streams_descriptions import PLUGIN, Descriptions
 from .streams_invariants import Epochs, check_endpoints, check_group, check_replay, check_reply
 from .streams_threads import APPLICATION, INPUTS, INTERNAL, PROCESSES, SOURCES, STATEFUL, Owned, Task, Thread
 
 THREADS = 6
 PATIENCE = 20  # seconds
+ROUND_MS = 660_000  # in which a group without members and offsets loses its description, and expires
 REST_MS = 90_000  # after an application was told to stop: no thread comes until all members are gone
-FIXED = {"offsets_topic_num_partitions": "1"}
+FIXED = {"offsets_topic_num_partitions": "1", "group_streams_topology_description_plugin_class": PLUGIN}
 _created: list[Any] = []  # files with the topics, of which every history begins with a copy
 
 
@@ -54,6 +56,7 @@ class Sim:
         self.replies: list[tuple[Thread, Any]] = []  # that no check has seen
         self.unheard: dict[str, StreamsMember] = {}  # whose threads have other tasks
         self.epochs = Epochs()
+        self.descriptions = Descriptions(self)
         self.commits: list[tuple[Answer, Task, int]] = []
         self.acknowledged: dict[Task, int] = {}
 
@@ -78,6 +81,10 @@ class Sim:
 
     def heard(self, thread: Thread, reply: Any) -> None:
         self.replies.append((thread, reply))
+
+    def describe(self, thread: Thread) -> None:
+        if not self.trouble or self.chance.random() < 0.8:
+            self.descriptions.push(thread.id)
 
     # what happens
 
@@ -135,11 +142,36 @@ class Sim:
             self.add_partition()
         elif dice < 0.50:
             self.set_standbys(self.chance.choice((0, 1, 2)))
+        elif dice < 0.52 and self.threads:
+            self.descriptions.push(self.chance.choice(self.threads).id)
+        elif dice < 0.54:
+            self.descriptions.delete_group()
+        elif dice < 0.55:
+            self.stop_all()
 
     def begin_thread(self) -> None:
         if len(self.threads) < THREADS and self.now_ms >= self.rests_until_ms:
             self.count += 1
             self.threads.append(Thread(self, self.count, self.chance.choice(PROCESSES)))
+
+    def stop_all(self) -> None:
+        """All threads leave or are lost; the group is deleted or expires, or is there when others come."""
+        for one in self.threads if self.chance.random() < 0.7 else ():
+            one.leave()
+        self.threads.clear()
+        if self.chance.random() < 0.7:
+            self.world.pass_ms(self.chance.choice((0, 1000)))
+            self.descriptions.delete_group()
+        else:
+            self.world.pass_ms(ROUND_MS)
+            if self.group is None:
+                self.forget_group()
+
+    def forget_group(self) -> None:
+        """The group was deleted or expired, with what it had committed."""
+        self.epochs = Epochs()
+        self.commits.clear()
+        self.acknowledged.clear()
 
     def _policy(self, text: str) -> None:
         self.held_until_ms = 0
@@ -152,6 +184,7 @@ class Sim:
             one.missed |= one.waiting is not None
             one.waiting = None
         self.commits.clear()
+        self.descriptions.forget()
         self.held_until_ms = self.failing_until_ms = 0
         self.world = self._world(self.world.files, self.now_ms)
         self.world.pass_ms(200)
@@ -194,6 +227,7 @@ class Sim:
 
     def check(self) -> None:
         replies, self.replies = self.replies, []
+        self.descriptions.hear()
         runtime, group = self.host.runtime, self.group
         if runtime.state.value == "active":
             for thread, reply in replies:
@@ -206,6 +240,7 @@ class Sim:
         if runtime.state.value == "active":
             self.check_threads(group)
             self.check_commits()
+            self.descriptions.check()
             if self.chance.random() < 0.05 and runtime.describe(0)["uncommitted_records"] == 0:
                 check_replay(self.host)
         assert runtime.bugs.count == 0, "a handler failed"
@@ -235,8 +270,8 @@ class Sim:
         self.commits = waiting
         runtime = self.host.runtime
         for (name, number), offset in self.acknowledged.items():
-            if self.topics_went:
-                return  # the offsets of a topic go with the topic
+            if self.topics_went or self.descriptions.deletion is not None:
+                return  # the offsets go with their topic, and with the group
             found = self.host.shard.offsets.of(APPLICATION).get((INPUTS[name], number), None, runtime.committed_offset)
             assert found is not None, f"the commit {offset} of {name}_{number} is not committed"
             assert found[1] >= offset, f"the commit {offset} of {name}_{number} is not committed, {found[1]} is"
@@ -257,6 +292,7 @@ class Sim:
                 break
         else:
             raise AssertionError(f"does not settle: {self._situation()}")
+        self.descriptions.settle()
         check_replay(self.host)
 
     def restart_idle_threads(self) -> None:

@@ -5,8 +5,17 @@ with each of them, and the simulator of streams groups must find it.
 from __future__ import annotations
 
 from ottla.broker.group.streams_topics import StreamsTopics
+from ottla.broker.group.topology_descriptions import TopologyDescriptions
 from ottla.coordinator.group import target_assignment
-from ottla.coordinator.group.streams import endpoints, heartbeat, leaving, membership, records, replies
+from ottla.coordinator.group.streams import (
+    endpoints,
+    heartbeat,
+    leaving,
+    membership,
+    records,
+    replies,
+    stored_descriptions,
+)
 from ottla.coordinator.group.streams.group import StreamsGroup
 from ottla.coordinator.group.streams.reconciliation import Reconciliation
 from ottla.coordinator.group.streams.sticky import _Assignment
@@ -36,6 +45,12 @@ BUGS: tuple[Bug, ...] = (
     (endpoints, "partitions_by_endpoint", "gone = {member.id, ", "gone = {"),
     (records, "replay_current", "revoking=revoking", "revoking=NOTHING_HELD"),
     (StreamsTopics, "_created", "self._creating.difference_update(names)", "self._creating.update(names)"),
+    (TopologyDescriptions, "_was_asked", "self._turn.now_ms() < asked.again_at_ms", "asked.again_at_ms > 0"),
+    (TopologyDescriptions, "ask", "not self._was_asked(group_id, epoch)", "not group.described_epoch()"),
+    (TopologyDescriptions, "update", "if not await groups.write_at(", "if groups.write_at("),
+    (TopologyDescriptions, "_put", "self._stored[group_id] = ", "self._stored.setdefault(group_id, before) or "),
+    (stored_descriptions, "mark_uncertain", "not group.is_empty or stored == NONE", "stored == NONE"),
+    (stored_descriptions, "mark_uncertain", "if stored != UNCERTAIN:", "if stored == NONE:"),
     (Runtime, "_revert_batch", "self.timeline.revert(self.last_written_offset)", "self.timeline.offsets"),
     (Runtime, "_appended", "self._parked.park(parked, end)", "[self._parked.finish(one, None) for one in parked]"),
 )

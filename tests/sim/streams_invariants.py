@@ -15,6 +15,15 @@ from ottla.coordinator.timers import Timers
 from ..support.world import replayed
 
 Task = tuple[str, int]
+SCALARS = (
+    "epoch",
+    "assignment_epoch",
+    "metadata_hash",
+    "validated_epoch",
+    "topology",
+    "assignment_configs",
+    "description_epochs",
+)
 
 
 def check_group(group: StreamsGroup) -> None:
@@ -118,7 +127,7 @@ def check_replay(host: ShardHost[GroupShard]) -> None:
         for name in ("members", "static_members", "targets", "active", "standby", "warmup"):
             mine, theirs = dict(getattr(group, name).items()), dict(getattr(other, name).items())
             assert mine == theirs, f"{name}: {mine} lives, the log has {theirs}"
-        for name in ("epoch", "assignment_epoch", "metadata_hash", "validated_epoch", "topology", "assignment_configs"):
+        for name in SCALARS:
             one, of_log = getattr(group, name), getattr(other, name)
             assert one == of_log, f"{name}: {one} lives, the log has {of_log}"
     for group_id, committed in host.shard.offsets.by_group.items():

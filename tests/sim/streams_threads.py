@@ -67,6 +67,7 @@ class History(Protocol):
     def now_ms(self) -> int: ...
 
     def heard(self, thread: Thread, reply: Any) -> None: ...
+    def describe(self, thread: Thread) -> None: ...
 
 
 class Thread:
@@ -201,6 +202,8 @@ class Thread:
         self.epoch, self.reported = reply.member_epoch, self.asked
         self.endpoint_epoch = reply.endpoint_information_epoch
         self.statuses = {one.status_code for one in reply.status or ()}
+        if reply.topology_description_required:
+            self.sim.describe(self)
         if reply.active_tasks is not None:
             self.target = Owned(_flat(reply.active_tasks), _flat(reply.standby_tasks))
             self.missed = self.doubled
