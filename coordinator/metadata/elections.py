@@ -28,7 +28,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an election of one partition depends on. `may_lead`: whether a broker is alive."""
+    """What an election of one partition depends on. `may_lead`: whether a broker is alive; `min_isr`: how many replicas
+    have to be in sync, or no replica is eligible beside them.
+    """
 
     may_lead: Callable[[int], bool]
     min_isr: int
@@ -74,7 +76,9 @@ def terms_of(state: MetadataState, partition: Partition, may_lead: Callable[[int
     unclean = own.get("unclean.leader.election.enable", everywhere.get("unclean.leader.election.enable"))
     kind = default.kind if unclean is None else Kind.UNCLEAN if unclean == "true" else Kind.ONLINE
     has_elr = state.features.get(ELIGIBLE_REPLICAS, 0) > 0
-    return Terms(may_lead, default.min_isr if min_isr is None else int(min_isr), has_elr, kind)
+    wanted = default.min_isr if min_isr is None else int(min_isr)
+    # for all partitions of the topic, the first one says how many replicas there are, as in Kafka
+    return Terms(may_lead, min(wanted, len(state.partitions[partition.topic_id, 0].replicas)), has_elr, kind)
 
 
 def changed(
@@ -131,7 +135,7 @@ def _if_new(value: tuple[T, ...], before: tuple[T, ...]) -> list[T] | None:
 
 def _eligible(partition: Partition, isr: Collection[int], terms: Terms, lost: Collection[int]) -> tuple[int, ...]:
     """Returns the eligible replicas, which have all committed records."""
-    if len(isr) >= min(terms.min_isr, len(partition.replicas)):
+    if len(isr) >= terms.min_isr:
         return ()
     left = {*partition.elr, *partition.isr}
     return tuple(one for one in sorted(left) if one not in isr and one not in lost)

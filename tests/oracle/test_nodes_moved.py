@@ -114,6 +114,39 @@ def test_replicas_move_by_the_same_steps(pair: Pair) -> None:
     assert both(pair, "the same answer to a producer", lambda one: produced(one, 1, "leader-goes")) != "NONE"
 
 
+def test_replicas_that_left_stay_eligible_and_keep_the_last_one_from_leading(pair: Pair) -> None:
+    """Kafka's controller names brokers as eligible that are no replicas any more. After a crash of the last replica,
+    only an unclean election gives the partition a leader.
+    """
+    e = m.ElectLeadersRequest
+    for one in pair:
+        create(one, "left", [1, 2], configs={"min.insync.replicas": "2"})
+        create(one, "uneven", [1, 2], [1, 3], configs={"min.insync.replicas": "2"})
+        assert move(one, "left", [3]) == move(one, "uneven", [1]) == ("NONE", None)
+    until(lambda: not listed(pair[0]) and not listed(pair[1]), "the reassignments have ended", within=30)
+    left = both(pair, "the same replicas", lambda one: replicas(one, ["left"])["left"])
+    assert (left[0], left[1], left[4]) == ([3], [3], [1, 2])
+    for one in pair:
+        one.happens("kill", 3)
+    for one in pair:
+        until(lambda one=one: replicas(one, ["left"])["left"][2] == -1, "no leader", within=30)  # type: ignore[misc]
+    both(pair, "the same eligible replicas beside few", lambda one: replicas(one, ["uneven"]))
+    for one in pair:
+        one.happens("start", 3)
+    both(pair, "the same replicas", lambda one: replicas(one, ["left"])["left"][1:])
+    wanted = e(election_type=1, topic_partitions=[e.TopicPartitions(topic="left", partitions=[0])], timeout_ms=10_000)
+
+    def elects(cluster: Cluster) -> bool:
+        found = ask(cluster, 1, "ElectLeaders", 2, wanted).replica_election_results
+        return bool(found[0].partition_result[0].error_code in (0, Errors.ELECTION_NOT_NEEDED))
+
+    assert replicas(pair[1], ["left"])["left"][2] == -1
+    for one in pair:
+        until(lambda one=one: elects(one), "an unclean election", within=30)  # type: ignore[misc]
+    both(pair, "the same replicas", lambda one: replicas(one, ["left"])["left"][:3])
+    assert replicas(pair[1], ["left"])["left"][2] == 3
+
+
 REFUSED: list[tuple[str, list[int] | None, dict[str, Any]]] = [
     ("refused", None, {}),
     ("refused", [], {}),

@@ -1,5 +1,5 @@
 """A cluster under trouble: nodes that stop, crash, pause, fall behind and are fenced, elections of all kinds, topics
-that come and go, slow followers, and clients that find their way.
+that come and go, replicas that move, slow followers, and clients that find their way.
 
     python -m tests.sim cluster [seeds=20000] [seed=N]
 
@@ -25,6 +25,7 @@ from ottla.protocol.errors import ApiError
 from ..support.world import World, told_with
 from .cluster_clients import Client, Committer, Consumer, OfPartition, Producer
 from .cluster_invariants import ALWAYS, SOMETIMES, Invariant
+from .cluster_moves import MOVES, mend, reassign
 from .cluster_network import Check, Network
 from .cluster_truth import Told, Truth
 
@@ -59,7 +60,7 @@ class Sim:
         self.changes: list[Later[None]] = []
         self.truth = Truth(self.world)
         self.truth.followed = self._followed
-        self.always: list[Invariant] = [one(self) for one in ALWAYS]
+        self.always: list[Invariant] = [one(self) for one in (*ALWAYS, *MOVES)]
         self.sometimes: list[Invariant] = [one(self) for one in SOMETIMES]
         self.network = Network(self.world, self._delivered)
         self.bugs = bugs.count()
@@ -128,10 +129,10 @@ class Sim:
         return self.chance.choice([name for name in self.world.broker.image.topics if not name.startswith("__")])
 
     def admin(self, name: str, version: int, message: Any) -> None:
-        """A request whose reply nobody waits for."""
+        """A request whose reply nobody waits for; if it is there at once, it is judged."""
         up = self.network.up()
         if up:
-            self.network.send(self.chance.choice(up), name, version, message)
+            self.network.send(self.chance.choice(up), name, version, message).reply()
 
     def client(self) -> None:
         if len(self.clients) > 6:
@@ -251,9 +252,10 @@ class Sim:
         for one in self.clients:
             if isinstance(one, Producer):
                 one.is_finishing = True
-        for _ in range(HEAL_MS // 500):
+        for healing_ms in range(0, HEAL_MS, 500):
             for node in self.world.broker.nodes:
                 self._mend(node)
+            mend(self, healing_ms)
             self._pass(500)
             if self._is_healed():
                 break
@@ -275,7 +277,7 @@ class Sim:
 
     def _is_healed(self) -> bool:
         for state in self.world.broker.image.partitions.values():
-            if state.leader < 0 or set(state.isr) != set(state.replicas):
+            if state.leader < 0 or set(state.isr) != set(state.replicas) or state.is_reassigned:
                 return False
         for told, partition in self.truth.open():
             if partition.high_watermark < partition.end_offset or len(told.rows) < partition.end_offset:
@@ -292,7 +294,9 @@ class Sim:
 
     def _situation(self) -> str:
         states = [
-            told.state for told in self.truth.partitions.values() if len(told.state.isr) < len(told.state.replicas)
+            told.state
+            for told in self.truth.partitions.values()
+            if len(told.state.isr) < len(told.state.replicas) or told.state.is_reassigned
         ]
         waiting = [vars(one) for one in self.clients if isinstance(one, OfPartition) and not self._is_settled(one)]
         return f"{states}; {waiting}"
@@ -312,6 +316,7 @@ ACTIONS: dict[str, Callable[[Sim], None]] = {
         Sim.delete,
         Sim.add_partitions,
         Sim.stale,
+        reassign,
     )
 }
 

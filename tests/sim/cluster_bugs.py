@@ -11,7 +11,7 @@ from ottla.broker.replica.leaders import Leaders
 from ottla.broker.replica.partition import Partition
 from ottla.broker.replica.partitions import PartitionsOfNode
 from ottla.broker.shards.hosts import ShardHosts
-from ottla.coordinator.metadata import brokers, elections
+from ottla.coordinator.metadata import brokers, elections, reassignments
 from ottla.coordinator.metadata.state import MetadataState
 from ottla.storage.producers import Producers
 
@@ -38,5 +38,21 @@ BUGS: tuple[Bug, ...] = (
     (_Appending, "one", "if acks == -1:", "if acks == 2:"),
     (ShardHosts, "_leads", "return self.partitions.leads(partition)", "return True"),
     (MetadataState, "replay_partition_change", "before.leader_epoch + 1}", "before.leader_epoch}"),
+    (elections.Assignment, "completed", "if not in_sync.issuperset(needed):", "if False:"),
+    (elections.Assignment, "completed", "if one in left]", "]"),
+    (elections, "changed", "if one in assigned.replicas)", ")"),
+    (
+        elections,
+        "changed",
+        "or not set(partition.replicas).issubset(assigned.replicas)",
+        "",
+    ),
+    (
+        reassignments,
+        "_cancelled",
+        "isr = tuple(one for one in partition.isr if one not in partition.adding)",
+        "isr = partition.isr",
+    ),
+    (reassignments, "_begun", "(*replicas, *removing),", "tuple(replicas),"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
 )

@@ -13,7 +13,7 @@ from ottla.protocol.errors import Errors
 from ..support.world import World
 from .cluster_clients import Producer
 from .cluster_network import Check
-from .cluster_truth import Told, Truth, agreed, rows_of
+from .cluster_truth import Told, Truth, agreed, ends_reassignment, rows_of
 
 STALE = {int(Errors.FENCED_LEADER_EPOCH), int(Errors.UNKNOWN_LEADER_EPOCH), int(Errors.NOT_LEADER_OR_FOLLOWER)}
 ABSENT = {int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.UNKNOWN_TOPIC_ID)}
@@ -74,7 +74,7 @@ class LeadersHaveAllCommittedRecords(Invariant):
         if elected in (before.leader, NO_LEADER) or after.partition_epoch > before.partition_epoch + 1:
             return
         clean = {*before.isr, *before.elr}
-        if elected in clean:
+        if elected in clean or ends_reassignment(before, after):
             return
         cluster = self.cluster
         there = clean & cluster.truth.active() & cluster.truth.active_before

@@ -89,7 +89,8 @@ class Truth:
     def _follow(self, key: Key, after: State) -> None:
         told = self.partitions[key]
         before, told.state = told.state, after
-        if after.leader not in (before.leader, NO_LEADER, *before.isr, *before.elr):
+        clean = (before.leader, NO_LEADER, *before.isr, *before.elr)
+        if after.leader not in clean and not ends_reassignment(before, after):
             told.losses += 1
             told.is_loss_new = True
         try:
@@ -109,6 +110,12 @@ class Truth:
                 told.high_watermark = 0
             if end > len(told.rows):
                 told.rows += rows_of(partition, len(told.rows))
+
+
+def ends_reassignment(before: State, after: State) -> bool:
+    """Whether a replica leads because the last one came into sync that a reassignment waited for (maybe itself)."""
+    stay = tuple(one for one in before.replicas if one not in before.removing)
+    return before.leader in before.removing and after.replicas == stay and after.leader in after.isr
 
 
 def agreed(some: list[Row], others: list[Row]) -> int:

@@ -284,3 +284,31 @@ def until_done(w: World, later: Later[Any]) -> None:
             return
         w.pass_ms(1)
     raise AssertionError("not within 100 ms")
+
+
+def test_replicas_that_left_stay_eligible_as_in_kafka(w: World) -> None:
+    """So the one that is left cannot lead after a crash, until somebody asks for an unclean election."""
+    create(w, "safe", [1, 2], min_insync_replicas="2")
+    assert move(w, [3], "safe") == "NONE"
+    w.pass_ms(1000)
+    assert (replicas(w, "safe")[:3], state(w, 0, "safe")[3]) == (([3], [3], 3), [1, 2])
+    happens(w, "kill", 3)
+    w.pass_ms(60_000)
+    happens(w, "begin", 3)
+    assert (state(w, 0, "safe")[0], state(w, 0, "safe")[2:4]) == (-1, ([], [1, 2]))
+    e = m.ElectLeadersRequest
+    wanted = [e.TopicPartitions(topic="safe", partitions=[0])]
+    elected = w.ask("ElectLeaders", 2, e(election_type=1, topic_partitions=wanted, timeout_ms=1000))
+    assert elected.replica_election_results[0].partition_result[0].error_code == 0
+    assert (state(w, 0, "safe")[0], state(w, 0, "safe")[2:4]) == (3, ([3], []))
+
+
+def test_the_replicas_of_the_first_partition_bound_how_many_must_be_in_sync(w: World) -> None:
+    """As in Kafka: the other partitions of the topic have eligible replicas by it."""
+    for name in ("uneven", "even"):
+        create(w, name, [1, 2], [1, 2], min_insync_replicas="2")
+    assert move(w, [1], "uneven") == "NONE"
+    w.pass_ms(1000)
+    happens(w, "stop", 2)
+    assert state(w, 1, "uneven")[2:4] == ([1], [])
+    assert state(w, 1, "even")[2:4] == ([1], [2])
