@@ -107,10 +107,11 @@ class Nodes:
         node = self.by_id.get(node_id)
         return node is not None and node.is_serving
 
-    def follows(self, node_id: int) -> bool:
-        """Whether the replicas of a node follow their leaders."""
+    def follows(self, node_id: int, leader: int | None = None) -> bool:
+        """Whether the replicas of a node follow their leaders. `leader`: their leader; None for one that they reach."""
         node = self.by_id.get(node_id)
-        return node is not None and node.is_serving and not node.is_held and not node.is_cut
+        is_fit = node is not None and node.is_serving and not node.is_held and not node.is_cut
+        return is_fit and not self.is_cut(leader)
 
     def reaches(self, one: int | None, other: int | None) -> bool:
         """Whether two nodes run, answer, and can speak with each other. None: not known, which is everywhere."""

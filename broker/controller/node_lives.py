@@ -302,5 +302,5 @@ class NodeLives:
     async def _unfence(self, node: Node) -> None:
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
-        if self.nodes.follows(node.id):
-            await self.in_sync.extend(self.leaders.follow_again(node.id))
+        if self.nodes.follows(node.id):  # also those that follow it: it may have been cut off, and healed while paused
+            await self.in_sync.extend(self.leaders.reach_again(node.id))

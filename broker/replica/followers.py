@@ -15,6 +15,8 @@ from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
 from ..watermark_policies import Policy
 
+Follows = Callable[[int, int], bool]  # a node, and the leader of its replica
+
 
 class Follower:
     """The state of a policy: appends on their way to simulated followers."""
@@ -87,11 +89,11 @@ class Replica:
 
 
 class Replicas:
-    """The replicas of a partition with several. `follows`: whether the replicas of a node follow their leaders."""
+    """The replicas of a partition with several. `follows`: whether the replicas of a node follow a leader."""
 
     __slots__ = ("_by_node", "_follows", "asked", "isr", "leader")
 
-    def __init__(self, follows: Callable[[int], bool]) -> None:
+    def __init__(self, follows: Follows) -> None:
         self._by_node: dict[int, Replica] = {}
         self._follows = follows
         self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
@@ -107,7 +109,8 @@ class Replicas:
         new_end = end
         if elected in self._by_node:
             new_end = min(end, self.end_of(elected, end, followers.end))
-        if self.leader in self._by_node and state.leader != self.leader and not self._follows(self.leader):
+        has_moved = state.leader != self.leader
+        if has_moved and self.leader in self._by_node and not self._follows(self.leader, state.leader):
             self._by_node[self.leader].stopped_at = Stopped(there, now_ms)
         kept = {
             node: self._by_node.get(node) or self._new(node, state, there, now_ms, lag_ms) for node in state.replicas
@@ -126,9 +129,12 @@ class Replicas:
                 kept[node].behind = None
         if elected is not None:
             kept[elected].stopped_at = None
-            for node in filter(self._follows, kept):
-                self.go_on(node, new_end, now_ms)
-        elif before != self.leader:
+            for node in kept:
+                if self._follows(node, elected):
+                    self.go_on(node, new_end, now_ms)
+                else:  # the controller elects one that is cut off, until its session expires
+                    self.stop(node, followers.cut(new_end), now_ms)
+        elif has_moved:
             self._stay(before, there, followers, now_ms)
         return new_end
 
@@ -142,7 +148,7 @@ class Replicas:
 
     def _new(self, node: int, state: PartitionState, there: Reach, now_ms: int, lag_ms: int) -> Replica:
         found = Replica()
-        if not self._follows(node):
+        if not self._follows(node, state.leader):
             found.stopped_at = Stopped(there.cut(0) if node in state.adding else there, now_ms)
         elif node in state.adding and node not in state.isr:
             found.behind = Behind(0, now_ms + lag_ms)

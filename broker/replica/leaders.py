@@ -81,8 +81,6 @@ class Leaders:
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             return
-        if partition.leader != before and self.nodes.is_cut(before):
-            self._go_on_without(partition)
         if not has_moved:
             if partition.isr_size > isr_size:
                 partition.disturb()  # clients in its rack are sent to the new one in sync
@@ -141,13 +139,6 @@ class Leaders:
         return loss
 
     # nodes
-
-    def _go_on_without(self, partition: Partition) -> None:
-        """The leader was cut off, and there is another one: the replicas that reach it follow."""
-        now_ms = self.turn.schedule.monotonic_ms()
-        for node in partition.replicas:
-            if partition.replica_set is not None and self.nodes.follows(node):
-                partition.replica_set.go_on(node, partition.end_offset, now_ms)
 
     def cut_off(self, node_id: int) -> None:
         """The replicas of a node do not follow any more, nor do those that follow it."""

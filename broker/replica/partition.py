@@ -22,7 +22,7 @@ from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
 from ..watermark_policies import IMMEDIATE
-from .followers import Follower, Reach, Replicas
+from .followers import Follower, Follows, Reach, Replicas
 
 READ_COMMITTED = 1
 MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
@@ -72,9 +72,9 @@ class Partition:
         self.on_committed: Callable[[int], None] | None = None  # the coordinator on this partition
         self.told_to = 0  # the last high watermark that `on_committed` got
 
-    def follow(self, state: PartitionState, follows: Callable[[int], bool], now_ms: int) -> tuple[bool, int]:
+    def follow(self, state: PartitionState, follows: Follows, now_ms: int) -> tuple[bool, int]:
         """Takes over who leads and what is in sync, from the metadata. Returns whether the leader's epoch has changed,
-        and the end of the leader's log. `follows`: whether the replicas of a node follow their leaders.
+        and the end of the leader's log. `follows`: whether the replicas of a node follow a leader.
         """
         has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
         if len(state.replicas) > 1 or self.replica_set is not None or self.isr_by_hand is not None:

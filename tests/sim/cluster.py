@@ -1,5 +1,5 @@
-"""A cluster under trouble: nodes that stop, crash, pause, fall behind and are fenced, elections of all kinds, topics
-that come and go, replicas that move, slow followers, and clients that find their way.
+"""A cluster under trouble: nodes that stop, crash, pause, fall behind, are drained, fenced and cut off, elections of
+all kinds, topics that come and go, replicas that move, slow followers, and clients that find their way.
 
     python -m tests.sim cluster [seeds=20000] [seed=N]
 
@@ -27,6 +27,7 @@ from .cluster_clients import Client, Committer, Consumer, OfPartition, Producer
 from .cluster_invariants import ALWAYS, SOMETIMES, Invariant
 from .cluster_moves import MOVES, mend, reassign
 from .cluster_network import Check, Network
+from .cluster_nodes import NODES
 from .cluster_truth import Told, Truth
 
 SETTINGS = {
@@ -60,7 +61,7 @@ class Sim:
         self.changes: list[Later[None]] = []
         self.truth = Truth(self.world)
         self.truth.followed = self._followed
-        self.always: list[Invariant] = [one(self) for one in (*ALWAYS, *MOVES)]
+        self.always: list[Invariant] = [one(self) for one in (*ALWAYS, *MOVES, *NODES)]
         self.sometimes: list[Invariant] = [one(self) for one in SOMETIMES]
         self.network = Network(self.world, self._delivered)
         self.bugs = bugs.count()
@@ -154,17 +155,19 @@ class Sim:
         """Something happens to a node that can happen to it now."""
         node = self.any_node()
         may = {
-            NodeState.RUNNING: ("stop", "kill", "pause", "hold", "release", "fence", "unfence"),
+            NodeState.RUNNING: ("stop", "kill", "pause", "hold", "release", "fence", "unfence", "drain"),
             NodeState.STOPPED: ("begin", "begin", "hold", "release"),
             NodeState.PAUSED: ("resume", "resume", "kill"),
         }
         self.happens(self.chance.choice(may.get(node.state, ("hold", "release"))), node)
 
-    def revive(self) -> None:
+    def cut(self) -> None:
+        """A node is cut off, or healed."""
         node = self.any_node()
-        what = {NodeState.STOPPED: "begin", NodeState.PAUSED: "resume", NodeState.RUNNING: "unfence"}.get(node.state)
-        if what is not None:
-            self.happens(what, node)
+        self.happens("heal" if node.is_cut else "cut", node)
+
+    def revive(self) -> None:
+        self._mend(self.any_node())
 
     def slow(self) -> None:
         self._policy(self.a_topic(), self.chance.choice(POLICIES))
@@ -265,6 +268,9 @@ class Sim:
             invariant.holds()
 
     def _mend(self, node: Node) -> None:
+        lives = self.world.broker.node_lives
+        if node.is_cut:
+            self.happens("heal", node)
         if node.state is NodeState.STOPPED:
             self.happens("begin", node)
         elif node.state is NodeState.PAUSED:
@@ -272,7 +278,7 @@ class Sim:
         elif node.state is NodeState.RUNNING:
             if node.is_held:
                 self.happens("release", node)
-            if self.world.broker.node_lives.is_fenced(node):
+            if lives.is_fenced(node) or lives.is_drained(node):
                 self.happens("unfence", node)
 
     def _is_healed(self) -> bool:
@@ -307,6 +313,7 @@ ACTIONS: dict[str, Callable[[Sim], None]] = {
     for one in (
         Sim.client,
         Sim.live,
+        Sim.cut,
         Sim.revive,
         Sim.slow,
         Sim.slow_coordinators,

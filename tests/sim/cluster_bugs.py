@@ -5,6 +5,8 @@ with each of them, and the simulator of clusters must find it.
 from __future__ import annotations
 
 from ottla.broker.apis.k00_produce import _Appending
+from ottla.broker.config.nodes import Nodes
+from ottla.broker.controller.node_lives import NodeLives
 from ottla.broker.replica.followers import Replicas
 from ottla.broker.replica.high_watermarks import HighWatermarks
 from ottla.broker.replica.leaders import Leaders
@@ -12,6 +14,7 @@ from ottla.broker.replica.partition import Partition
 from ottla.broker.replica.partitions import PartitionsOfNode
 from ottla.broker.shards.hosts import ShardHosts
 from ottla.coordinator.metadata import brokers, elections, reassignments
+from ottla.coordinator.metadata.controller import Controller
 from ottla.coordinator.metadata.state import MetadataState
 from ottla.storage.producers import Producers
 
@@ -54,5 +57,12 @@ BUGS: tuple[Bug, ...] = (
         "isr = partition.isr",
     ),
     (reassignments, "_begun", "(*replicas, *removing),", "tuple(replicas),"),
+    (Leaders, "cut_off", "if partition.leader == node_id and partition.replica_set is not None:", "if False:"),
+    (Replicas, "take_over", "self.stop(node, followers.cut(new_end), now_ms)", "pass"),
+    (NodeLives, "_unfence", "self.leaders.reach_again(node.id)", "self.leaders.follow_again(node.id)"),
+    (Nodes, "follows", "and not node.is_cut", ""),
+    (NodeLives, "cut", "self._expire_session(node)", "pass"),
+    (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
+    (Controller, "is_active", "found.is_active", "not found.fenced"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
 )

@@ -77,7 +77,7 @@ class LeadersHaveAllCommittedRecords(Invariant):
         if elected in clean or ends_reassignment(before, after):
             return
         cluster = self.cluster
-        there = clean & cluster.truth.active() & cluster.truth.active_before
+        there = clean & set(after.replicas) & cluster.truth.active() & cluster.truth.active_before
         assert not there, f"{elected} is elected for {told.name} with {sorted(there)} there: {before}"
         topic = told.name.rpartition("-")[0]
         is_allowed = topic in cluster.unclean_topics or cluster.asks_unclean or before.last_known_elr == (elected,)

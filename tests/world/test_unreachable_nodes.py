@@ -129,6 +129,31 @@ def test_a_node_that_is_cut_off_and_killed_starts_when_it_is_healed(w: World) ->
     assert state(w) == (2, 1, [2, 3, 1], [], [])
 
 
+def test_a_node_that_is_elected_while_it_is_cut_off_has_no_followers(w: World) -> None:
+    """The controller does not know yet that it cannot be reached."""
+    happens(w, "cut", 2)
+    happens(w, "stop", 1)
+    assert state(w)[:3] == (2, 1, [2, 3])
+    late = waiting(w, 2)
+    w.pass_ms(5_000)
+    assert not late.done, "nothing is committed without followers"
+    assert records(w, 2) == []
+    w.pass_ms(SESSION_MS)
+    assert (state(w)[0], code(late)) == (3, "NOT_LEADER_OR_FOLLOWER")
+    assert produce(w, 3, value=b"w").error_code == 0
+    assert records(w, 3) == [b"w"], "what it took is lost"
+
+
+def test_a_node_that_is_healed_while_it_is_paused_is_followed_again(w: World) -> None:
+    happens(w, "cut", 1)
+    happens(w, "pause", 1)
+    happens(w, "heal", 1)
+    happens(w, "resume", 1)
+    assert produce(w, 1).error_code == 0
+    w.pass_ms(2 * SESSION_MS)
+    assert state(w)[:3] == (1, 0, [1, 2, 3])
+
+
 # transactions
 
 

@@ -1,0 +1,83 @@
+"""Nodes of a simulated cluster that are cut off and healed, drained, added and removed: what holds then."""
+
+from __future__ import annotations
+
+from ottla.coordinator.metadata.state import NO_LEADER
+from ottla.coordinator.metadata.state import Partition as State
+
+from .cluster_invariants import Cluster, Invariant
+from .cluster_truth import Told
+
+GRACE_MS = 500  # for the controller to write what it knows
+
+
+class ElectedLeadersAreThere(Invariant):
+    """Neither fenced nor drained."""
+
+    def followed(self, told: Told, before: State, after: State) -> None:
+        truth = self.cluster.truth
+        if after.leader not in (before.leader, NO_LEADER):
+            assert after.leader in truth.active() | truth.active_before, (
+                f"{after.leader} is elected for {told.name}, and may not lead: {after}"
+            )
+
+
+class NodesThatAreDrainedLeadNothing(Invariant):
+    def holds(self) -> None:
+        brokers = self.cluster.world.broker.image.brokers
+        drained = {one.id for one in brokers.values() if one.in_controlled_shutdown}
+        for told in self.cluster.truth.partitions.values():
+            assert told.state.leader not in drained, f"node {told.state.leader} is drained, and leads {told.name}"
+
+
+class NodesThatAreCutOffAreFenced(Invariant):
+    """When their session with the controller has expired; and not before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._since: dict[tuple[int, int], int] = {}  # when a node was seen cut off in a session
+
+    def holds(self) -> None:
+        broker, now_ms = self.cluster.world.broker, self.cluster.world.schedule.monotonic_ms()
+        session_ms = broker.config["broker.session.timeout.ms"]
+        seen: dict[tuple[int, int], int] = {}
+        for node in broker.nodes:
+            if node.is_cut and not broker.node_lives.is_fenced(node):
+                key = node.id, node.session
+                since = seen[key] = self._since.get(key, now_ms)
+                assert now_ms <= since + session_ms + GRACE_MS, f"{node} is cut off since {since}, and not fenced"
+        self._since = seen
+
+
+class ReplicasFollowLeadersThatTheyReach(Invariant):
+    """One that is away, held or cut off, and all those of a leader that is cut off, stay where they are."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._stay: dict[tuple[str, int], tuple[int, int, int]] = {}
+
+    def holds(self) -> None:
+        nodes, stay = self.cluster.world.broker.nodes, {}
+        for told, partition in self.cluster.truth.open():
+            replicas, leader = partition.replica_set, partition.leader
+            if replicas is None or leader is None:
+                continue
+            for node in partition.replicas:
+                if node == leader or nodes.follows(node, leader):
+                    continue
+                end = replicas.end_of(node, partition.end_offset, partition.follower.replicated)
+                key, now = (told.name, node), (told.state.partition_epoch, leader, end)
+                before = self._stay.get(key)
+                assert before is None or before[:2] != now[:2] or before[2] >= end, (
+                    f"the replica of {told.name} on {node} goes on from {before} to {now}, and reaches no leader"
+                )
+                stay[key] = now
+        self._stay = stay
+
+
+NODES: tuple[type[Invariant], ...] = (
+    ElectedLeadersAreThere,
+    NodesThatAreDrainedLeadNothing,
+    NodesThatAreCutOffAreFenced,
+    ReplicasFollowLeadersThatTheyReach,
+)
