@@ -80,9 +80,11 @@ def lose_directory(controller: Controller, node: int, directory: bytes, left: li
 
 
 def unfence(controller: Controller, node: int) -> Decision[None]:
-    """Lets a broker lead again, and elects it where no one else can be."""
+    """Lets a broker lead again, and elects it where no one else can be. One in controlled shutdown stays fenced until
+    it registers again.
+    """
     broker = controller.state.brokers.get(node)
-    if broker is None or not broker.fenced:
+    if broker is None or not broker.fenced or broker.in_controlled_shutdown:
         return Result([])
     changes = yield from _bring_leaders(controller, node)
     return Result([fencing(broker, UNFENCED), *changes])

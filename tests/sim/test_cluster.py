@@ -9,6 +9,8 @@ from ..support.seeds import spans
 from . import cluster
 from .cluster_bugs import BUGS
 
+FOUND = (950, 10033, 10187)  # a drained node that had been cut off was elected
+
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
@@ -16,6 +18,11 @@ pytestmark = pytest.mark.usefixtures("quiet")
 def test_a_thousand_histories_hold(of: range) -> None:
     for seed in of:
         cluster.run(seed)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_history_that_found_a_bug_holds(seed: int) -> None:
+    cluster.run(seed)
 
 
 @pytest.mark.slow

@@ -266,3 +266,17 @@ def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
     happens(w, "resume", node)
     w.pass_ms(5_000)
     assert late.reply.responses[0].partitions[0].error_code == 0
+
+
+@pytest.mark.parametrize(("away", "back"), [("cut", "heal"), ("pause", "resume")])
+def test_a_drained_node_that_was_away_is_fenced_until_it_registers_again(w: World, away: str, back: str) -> None:
+    """As in Kafka, where a fenced broker in controlled shutdown is told to end."""
+    create(w, "alone", [1])
+    happens(w, "drain", 1)
+    happens(w, away, 1)
+    w.pass_ms(SESSION_MS + 100)
+    happens(w, back, 1)
+    w.pass_ms(100)
+    assert (state(w, 0, "alone")[0], [one.id for one in w.broker.alive()]) == (-1, [2, 3])
+    happens(w, "unfence", 1)
+    assert (state(w, 0, "alone")[0], [one.id for one in w.broker.alive()]) == (1, [1, 2, 3])
