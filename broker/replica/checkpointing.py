@@ -11,6 +11,7 @@ from ..steps import in_steps, off_loop
 from ..turn import Turn
 from . import directories
 from .directories import LogDirectories, LogDirectory
+from .partition import Partition
 from .partitions import Partitions
 
 ROUND_STEP = 1024  # logs whose offsets are collected per turn of the loop
@@ -62,7 +63,7 @@ class Checkpoints:
                 self.log_directories.io_failed(directory, error)
 
     def _collect(self, directory: LogDirectory) -> Iterator[None]:
-        """Notes recovery point, log start offset and high watermark of each log in the directory."""
+        """Notes recovery point, log start offset, high watermark and replicas of each log in the directory."""
         for partition, log in self.partitions.open_logs():
             if self.partitions.directory_of.get(partition) is directory:
                 key = (partition.topic, partition.index)
@@ -71,6 +72,7 @@ class Checkpoints:
                 directory.high_watermarks[key] = partition.high_watermark
                 if log.settings.is_compacted:
                     directory.cleaner_offsets[key] = log.first_dirty_offset
+                self._note_ends(directory, partition)
             yield
         present = self.partitions.by_name
         for offsets in (
@@ -81,3 +83,13 @@ class Checkpoints:
         ):
             for key in [k for k in offsets if k not in present]:
                 del offsets[key]
+        ends, homes, by_id = directory.replica_ends.by_key, self.partitions.directory_of, self.partitions.by_id
+        for held in [k for k in ends if k not in by_id or homes[by_id[k]] is not directory]:
+            del ends[held]
+
+    @staticmethod
+    def _note_ends(directory: LogDirectory, partition: Partition) -> None:
+        """Notes where the replicas of a partition are that do not have the whole log."""
+        replicas, key = partition.replica_set, (partition.topic_id, partition.index)
+        known = {} if replicas is None else replicas.lasting(partition.end_offset, partition.followers_reach)
+        directory.replica_ends.note(key, known)

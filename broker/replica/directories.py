@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -30,6 +30,9 @@ from ..config.config import Config
 from ..metrics import Metrics
 from ..sparse_log import SparseLog
 from ..turn import Turn
+from . import replica_ends
+from .followers import Reach
+from .replica_ends import NO_EPOCH, ReplicaEnds
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 
@@ -40,6 +43,7 @@ META_VERSION = "1"
 EVERY_DIRECTORY = "*"  # as a value of `cordoned.log.dirs`
 
 Offsets = dict[tuple[str, int], int]
+Ends = Mapping[replica_ends.Key, Mapping[int, Reach]]
 
 
 class DirectoryError(Exception):
@@ -61,6 +65,7 @@ class LogDirectory:
     log_starts: Offsets = field(default_factory=dict)
     high_watermarks: Offsets = field(default_factory=dict)
     cleaner_offsets: Offsets = field(default_factory=dict)
+    replica_ends: ReplicaEnds = field(default_factory=ReplicaEnds)
     lock: int | None = None
     failed: bool = False
     created: bool = False
@@ -161,10 +166,31 @@ def _open_directory(
     directory.log_starts = checkpoints.read_offsets(files, f"{path}/{LOG_STARTS}")
     directory.high_watermarks = checkpoints.read_offsets(files, f"{path}/{HIGH_WATERMARKS}")
     directory.cleaner_offsets = checkpoints.read_offsets(files, f"{path}/{CLEANER_OFFSETS}")
+    directory.replica_ends = read_ends(files, path)
     if clean:
         files.remove(f"{path}/{CLEAN_SHUTDOWN}")
         files.sync_directory(path)
     return directory, cluster
+
+
+def read_ends(files: Files, path: str) -> ReplicaEnds:
+    """Reads where the replicas in a log directory were; one that is not known is where its log ends. Raises OSError."""
+    try:
+        ends, epoch = replica_ends.decode(files.read(f"{path}/{replica_ends.FILE}"))
+    except FileNotFoundError:
+        return ReplicaEnds()
+    except ValueError as error:
+        logger.warning("%s/%s: %s; the replicas have their whole logs", path, replica_ends.FILE, error)
+        ends, epoch = {}, NO_EPOCH
+    return ReplicaEnds(ends, epoch == _shutdown_epoch(files, path) != NO_EPOCH, is_stored=True)
+
+
+def _shutdown_epoch(files: Files, path: str) -> int:
+    """Returns the broker epoch of the clean shutdown; NO_EPOCH without one, or if the mark has none (old Kafkas)."""
+    try:
+        return int(json.loads(files.read(f"{path}/{CLEAN_SHUTDOWN}"))["brokerEpoch"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return NO_EPOCH
 
 
 def _make_durable_directory(files: Files, path: str) -> None:
@@ -245,6 +271,7 @@ class CheckpointJob(NamedTuple):
 
     number: int
     offsets: dict[str, Offsets]
+    ends: Ends | None = None  # None: they are not written
 
 
 def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
@@ -256,7 +283,8 @@ def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
         HIGH_WATERMARKS: directory.high_watermarks,
         CLEANER_OFFSETS: directory.cleaner_offsets,
     }
-    return CheckpointJob(directory.jobs, {name: dict(tables[name]) for name in names or tables})
+    ends = None if names else dict(directory.replica_ends.by_key)
+    return CheckpointJob(directory.jobs, {name: dict(tables[name]) for name in names or tables}, ends)
 
 
 def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
@@ -268,9 +296,21 @@ def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
             kept = {key: offset for key, offset in offsets.items() if offset > 0} if name == LOG_STARTS else offsets
             files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
             directory.written[name] = job.number
+        if job.ends is not None and directory.written.get(replica_ends.FILE, 0) <= job.number:
+            _store_ends(files, directory, job.ends, NO_EPOCH)
+            directory.written[replica_ends.FILE] = job.number
+
+
+def _store_ends(files: Files, directory: LogDirectory, ends: Ends, broker_epoch: int) -> None:
+    """Writes where replicas are; no file, if they always were where their logs end. Raises OSError."""
+    if ends or directory.replica_ends.is_stored:
+        files.replace(f"{directory.path}/{replica_ends.FILE}", replica_ends.encode(ends, broker_epoch))
+        directory.replica_ends.is_stored = True
 
 
 def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:
+    """Writes the mark of a clean shutdown, and that the replicas are where they were then. Raises OSError."""
+    _store_ends(files, directory, directory.replica_ends.by_key, broker_epoch)
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     files.replace(f"{directory.path}/{CLEAN_SHUTDOWN}", content.encode())
 

@@ -8,7 +8,7 @@ start of the log, and catches up (`catching_up.py`). The high watermark waits fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...coordinator.metadata.state import NO_LEADER
@@ -188,6 +188,28 @@ class Replicas:
             if found.own is not None:
                 found.own.begin(found.own.policy, found.stopped_at.reach.end, end, now_ms)
             found.stopped_at = None
+
+    def lasting(self, end: int, followers: Reach) -> dict[int, Reach]:
+        """Returns where the replicas are that are not in sync, or have less than the leader's log, by node: what is
+        known of them after a restart.
+        """
+        found = {node: self.reach_of(node, end, followers) for node in self._by_node if node != self.leader}
+        return {node: reach for node, reach in found.items() if reach.end < end or node not in self.isr}
+
+    def recall(self, known: Mapping[int, Reach], here: Reach, now_ms: int) -> int:
+        """Puts the replicas where they were before a restart. `known`: where; the others have the whole log, or begin
+        anew. `here`: how far the log is. Returns the end of the leader's log, which may have had less.
+        """
+        end = min(here.end, known.get(self.leader, here).end)
+        for node, one in self._by_node.items():
+            follows = self.leader != NO_LEADER and self._follows(node, self.leader)
+            if node == self.leader or (follows and node not in known):
+                continue
+            one.behind = None
+            one.stopped_at = Stopped(known.get(node, here).cut(end), now_ms)
+            if follows:
+                self.go_on(node, end, now_ms)
+        return end
 
     def set_policy(self, node: int, policy: Policy | None, end: int, replicated: int, now_ms: int) -> None:
         """Lets the replica of a node follow by a policy of its own; None: by that of the partition."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from .. import bugs
 from ..config.nodes import Nodes
 from ..turn import Turn
 from .catching_up import CatchingUp
+from .checkpointing import Checkpoints
+from .followers import Reach
 from .partition import Partition
 from .partitions import Partitions
 
@@ -60,6 +62,8 @@ class Owner(Protocol):
     opened: Callable[[Partition], None]
     closed: Callable[[Partition], None]
 
+    checkpoints: Checkpoints
+
     def reopen(self, partition: Partition) -> None: ...
 
 
@@ -80,6 +84,8 @@ class Leaders:
         before, isr_size = partition.leader, partition.isr_size
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
+            if has_moved and end < partition.end_offset:
+                partition.cut_at = partition.closed_end = end
             return
         if not has_moved:
             if partition.isr_size > isr_size:
@@ -94,6 +100,19 @@ class Leaders:
                 return self._truncate(partition, partition.log, end, before)
             partition.log.assign_epoch(partition.leader_epoch, partition.end_offset)
             bugs.guarded(f"the new leader of {partition.name}", self.owner.opened, partition)
+
+    def recall(self, partition: Partition, log: Log, known: Mapping[int, Reach] | None) -> bool:
+        """Puts the replicas of a partition, whose log was opened, where they were. `known`: those before a restart;
+        None when the process goes on. Returns whether the log is opened again, because its leader has less.
+        """
+        end, partition.cut_at = partition.cut_at, None
+        if known is not None and partition.replica_set is not None:
+            here = Reach(log.end_offset, partition.high_watermark)
+            end = partition.replica_set.recall(known, here, self.turn.schedule.monotonic_ms())
+        if end is None or end >= log.end_offset or not partition.has_leader:
+            return False
+        self._truncate(partition, log, end, None)
+        return True
 
     def _truncate(self, partition: Partition, log: Log, end: int, before: int | None) -> None:
         """Cuts the log where the replica that was elected ends, and opens it again. `before`: who led."""
@@ -182,6 +201,7 @@ class Leaders:
             if is_gone and partition.leader == node_id:
                 self.owner.closed(partition)
                 partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
+        self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
 
     def stop_replicas(self, node_id: int, partitions: Iterable[Partition]) -> None:
         """Some replicas of a node stay where they are."""

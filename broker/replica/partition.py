@@ -55,6 +55,8 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.replica_set: Replicas | None = None  # of a partition with several replicas
         self.log: Log | None = None
+        self.closed_end = 0  # the end of the log, while it is opened again
+        self.cut_at: int | None = None  # a leader was elected meanwhile, whose log ends there
         self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
         self.offline = False
         self.offline_nodes: set[int] = set()  # those whose replicas are in a directory that failed for them alone
@@ -119,7 +121,7 @@ class Partition:
 
     @property
     def end_offset(self) -> int:
-        return self.log.end_offset if self.log else 0
+        return self.log.end_offset if self.log else self.closed_end
 
     @property
     def followers_reach(self) -> Reach:

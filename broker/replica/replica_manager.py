@@ -186,6 +186,11 @@ class ReplicaManager:
         self.index_repairs.follow(partition, log)
         partition.opening = None
         partition.reset_high_watermark(directory.high_watermarks.get(key, 0))
+        known = None
+        if trusted and not created and partition.replica_set is not None:  # the first opening since the start
+            known = directory.replica_ends.of((partition.topic_id, partition.index), partition.replica_set.isr)
+        if self.leaders.recall(partition, log, known):
+            return
         bugs.guarded(f"what follows from opening {partition.name}", self.opened, partition)
 
     def _refuse(self, partition: Partition, reason: str) -> None:
@@ -215,6 +220,7 @@ class ReplicaManager:
         directory.recovery_points[key] = log.recovery_point
         directory.log_starts[key] = log.start_offset
         directory.high_watermarks[key] = partition.high_watermark
+        partition.closed_end = log.end_offset
         # nothing else knows which of the small files are durable
         bugs.guarded(f"a sync of {partition.name}", log.flush_now)
         self.closed(partition)

@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..broker.replica.followers import Reach
 from ..storage import checkpoints, layout
 from ..storage.files import HandlePool, OsFiles
 from ..storage.layout import DELETED
 from ..storage.log import Log
 from ..storage.recovery import Cut, open_now
 from ..storage.settings import LogSettings
+from ..storage.truncation import truncate
 from . import EXIT_UNUSABLE, HandoverRefused
 from .source import Key, SourceDirectory
 
@@ -47,8 +49,10 @@ class Copier:
         self._pool = HandlePool(OsFiles())
         os.makedirs(path, mode=0o700, exist_ok=True)
 
-    def add(self, key: Key, topic_id: bytes, home: SourceDirectory | None) -> None:
-        """Copies the log of a partition; makes an empty one without `home`. Raises HandoverRefused, OSError."""
+    def add(self, key: Key, topic_id: bytes, home: SourceDirectory | None, reach: Reach | None = None) -> None:
+        """Copies the log of a partition; makes an empty one without `home`. `reach`: of a replica that may have less.
+        Raises HandoverRefused, OSError.
+        """
         target = f"{self.path}/{layout.partition_directory(*key)}"
         os.mkdir(target, 0o700)
         now, done = int(time.time() * 1000), self.done
@@ -57,13 +61,16 @@ class Copier:
         else:
             _copy_directory(home.partition_path(key), target)
             log = self._open(key, target, home, now)
+            if reach is not None and reach.end < log.end_offset:
+                log = self._cut(log, reach.end, now)
         if log.topic_id is None:
             log.set_topic_id(topic_id)
         log.close()
         done.recovery_points[key] = log.end_offset
         done.log_starts[key] = log.start_offset
         committed = home.high_watermarks.get(key, 0) if home is not None else 0
-        done.high_watermarks[key] = min(max(committed, log.start_offset), log.end_offset)
+        known = committed if reach is None else min(committed, reach.high_watermark)
+        done.high_watermarks[key] = min(max(known, log.start_offset), log.end_offset)
         if home is not None and key in home.cleaner_offsets:
             done.cleaner_offsets[key] = min(home.cleaner_offsets[key], log.end_offset)
         self._pool.close_all()
@@ -92,6 +99,13 @@ class Copier:
             )
         self.done.cuts += [f"{key[0]}-{key[1]}: {cut.size} bytes from offset {cut.offset} on" for cut in cuts]
         return log
+
+    def _cut(self, log: Log, end: int, now: int) -> Log:
+        """Cuts a copy where the replica ends, and opens it again."""
+        start = log.start_offset
+        truncate(log, end)
+        log.close()
+        return open_now(self._pool, log.directory, LogSettings(), now, clean=False, start_offset=start)
 
     def write_checkpoints(self) -> None:
         """Raises OSError."""

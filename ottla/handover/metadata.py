@@ -49,16 +49,13 @@ def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: b
         if key not in missing:
             replicas = layout.replicas[key]
             directories = tuple(layout.by_id[one].directory_id for one in replicas)
-            changed = replace(
-                changed,
-                replicas=replicas,
-                isr=replicas,
-                directories=directories,
-                elr=(),
-                last_known_elr=(),
-                adding=(),
-                removing=(),
-            )
+            changed = replace(changed, replicas=replicas, directories=directories, adding=(), removing=())
+            behind = choice.ends.get(key, {})
+            isr = tuple(one for one in replicas if one not in behind or one in before.isr)
+            if isr:
+                changed = replace(changed, isr=isr, elr=(), last_known_elr=())
+            else:
+                changed = replace(changed, elr=tuple(one for one in before.elr if one in replicas))
         image.partitions[key] = changed
     for kind, name, key_name in dropped_configs(source, layout.by_id, for_kafka=for_kafka):
         values = dict(image.configs[kind, name])

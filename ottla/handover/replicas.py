@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field
 
 from ..broker.replica.directories import id_of_node
+from ..broker.replica.followers import Reach
 from ..broker.replica.log_opener import RESERVED_DIRECTORY_IDS
 from ..coordinator.metadata.state import Partition
 from ..protocol.records import HEADER_SIZE
@@ -23,11 +24,13 @@ PartitionKey = tuple[bytes, int]  # topic id and partition
 
 @dataclass(slots=True)
 class Choice:
-    """Where the log of each partition is taken from; None for an empty one. `missing`: those whose log is not in the
-    directories; `doubtful`: those of which no replica in sync is there.
+    """Where the log of each partition is taken from; None for an empty one. `ends`: of the replicas, by node, that have
+    less of it or are out of sync; `missing`: the partitions whose log is not in the directories; `doubtful`: those of
+    which no replica in sync is there.
     """
 
     homes: dict[PartitionKey, SourceDirectory | None] = field(default_factory=dict)
+    ends: dict[PartitionKey, dict[int, Reach]] = field(default_factory=dict)
     missing: list[Partition] = field(default_factory=list)
     doubtful: list[Partition] = field(default_factory=list)
 
@@ -50,7 +53,17 @@ def choose(source: Source) -> Choice:
             found.doubtful.append(partition)
         best = max(in_sync or held, key=lambda one: (partition.leader in one.nodes, *_reach(one, key)))
         found.homes[partition.topic_id, partition.index] = best
+        found.ends[partition.topic_id, partition.index] = _ends(best, partition)
     return found
+
+
+def _ends(home: SourceDirectory, partition: Partition) -> dict[int, Reach]:
+    """Returns where replicas are whose log is in the directory of another; none if no replica in sync or eligible would
+    stay.
+    """
+    ends = home.replica_ends.of((partition.topic_id, partition.index), (partition.leader, *partition.isr))
+    left = {one for one in partition.replicas if one not in partition.removing}
+    return ends if left.intersection((*partition.isr, *partition.elr)) else {}
 
 
 def _is_elsewhere(source: Source, partition: Partition) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 from ..broker.replica.directories import OWN_FILE
+from ..broker.replica.replica_ends import FILE as REPLICA_ENDS
 from ..coordinator.metadata.state import Partition
 from ..storage.layout import FLUSHED_OFFSET, partition_directory
 from . import EXIT_INCOMPLETE
@@ -135,6 +136,9 @@ def report(
         "left_out": [*_left_out(source, given, for_kafka), *(f"configuration {key} of {n}" for _, n, key in gone)],
         "notes": list(_notes(source, layout.nodes, given)) if for_kafka else [],
     }
+    behind = sum(map(len, choice.ends.values())) if for_kafka and layout.is_kept else 0
+    if behind:
+        view["notes"].append(f"{behind} replicas are out of sync or behind, and stay where they were: they catch up")
     if not source.is_clean:
         view["notes"].append(
             "the shutdown was not clean: logs are checked from their recovery points on, and what is damaged at their "
@@ -167,7 +171,7 @@ def _doubtful(source: Source, partitions: list[Partition]) -> Iterator[str]:
 
 def _left_out(source: Source, given: Mapping[str, str] | None, for_kafka: bool) -> Iterator[str]:
     if source.is_ottlas:
-        yield f"{OWN_FILE} and {FLUSHED_OFFSET}, ottla's own files"
+        yield f"{OWN_FILE}, {REPLICA_ENDS} and {FLUSHED_OFFSET}, ottla's own files"
     for directory in source.directories:
         yield from (f"{directory.path}/{name}" for name in directory.others)
     if for_kafka and given is not None:

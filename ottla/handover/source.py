@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 
 from ..broker.controller import metadata_log
 from ..broker.controller.metadata_opening import FlushedOffset, open_metadata
-from ..broker.replica.directories import OWN_FILE, DirectoryError, Offsets, id_of_node
+from ..broker.replica.directories import OWN_FILE, DirectoryError, Offsets, id_of_node, read_ends
+from ..broker.replica.replica_ends import ReplicaEnds
 from ..coordinator.metadata.format import MetadataFormat
 from ..coordinator.metadata.state import MetadataState
 from ..storage import checkpoints, layout
@@ -41,6 +42,7 @@ class SourceDirectory:
     log_starts: Offsets
     high_watermarks: Offsets
     cleaner_offsets: Offsets
+    replica_ends: ReplicaEnds = field(default_factory=ReplicaEnds)
     partitions: dict[Key, int] = field(default_factory=dict)  # their bytes
     others: list[str] = field(default_factory=list)  # names of directories that are no partition's
     nodes: frozenset[int] = frozenset()
@@ -145,6 +147,7 @@ def _directory(path: str) -> SourceDirectory:
         high_watermarks=checkpoints.read_offsets(files, f"{path}/{layout.HIGH_WATERMARKS}"),
         cleaner_offsets=checkpoints.read_offsets(files, f"{path}/{layout.CLEANER_OFFSETS}"),
     )
+    found.replica_ends = read_ends(files, path)
     for name in files.names(path):
         if name == metadata_log.DIRECTORY or not os.path.isdir(f"{path}/{name}"):
             continue

@@ -56,6 +56,8 @@ def take_over(order: Order) -> Report:
 def _made(order: Order, source: Source, planned: Layout, choice: Choice, *, for_kafka: bool) -> Report:
     for one in choice.missing:
         planned.replicas.pop((one.topic_id, one.index))
+    if not (for_kafka and planned.is_kept):
+        choice.ends.clear()  # each replica gets the whole log
     homes = {path: list(_homes(planned, choice, path)) for path in {one.path for one in planned.nodes}}
     names = source.image.topic_names
     size = sum(bytes_of(((names[t], n), choice.homes[t, n]) for t, n in keys) for keys in homes.values())
@@ -65,10 +67,11 @@ def _made(order: Order, source: Source, planned: Layout, choice: Choice, *, for_
         return found
     existed = os.path.isdir(order.target)
     try:
-        for path, keys in homes.items():
-            copier = Copier(path)
-            for topic_id, index in keys:
-                copier.add((names[topic_id], index), topic_id, choice.homes[topic_id, index])
+        for node in {one.path: one for one in reversed(planned.nodes)}.values():
+            copier = Copier(node.path)
+            for topic_id, index in homes[node.path]:
+                reach = choice.ends.get((topic_id, index), {}).get(node.id)
+                copier.add((names[topic_id], index), topic_id, choice.homes[topic_id, index], reach)
             copier.write_checkpoints()
             found.view["lost"] += [one for one in copier.done.cuts if one not in found.view["lost"]]
         image = metadata.target_image(source, planned, choice, for_kafka=for_kafka)

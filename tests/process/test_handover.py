@@ -14,6 +14,8 @@ import pytest
 from ottla.protocol import messages as m
 from ottla.storage.checkpoints import decode_offsets, decode_properties
 
+from ottla.handover.source import opened
+from ottla.lab_cluster import Cluster
 from ottla.testing import Broker
 
 from ..support.ask import create, fetch, produce
@@ -151,6 +153,32 @@ def test_the_configuration_goes_into_the_nodes_properties(filled: Path, tmp_path
     assert first["advertised.listeners"] == f"PLAINTEXT://a:{port}"
     assert second["advertised.listeners"] == f"PLAINTEXT://b:{port}", "another host, the same port"
     assert first["controller.quorum.bootstrap.servers"] == "a:9093,b:9093"
+
+
+def test_each_replica_has_the_log_up_to_its_own_end(tmp_path: Path) -> None:
+    """Node 3 stopped after the first record."""
+    cluster = Cluster(nodes=3, directory=tmp_path)
+    with cluster, Wire(cluster.node(1).address) as wire:
+        r = m.CreateTopicsRequest
+        placed = r.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])
+        topic = r.CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1, assignments=[placed])
+        assert wire.ask("CreateTopics", 7, r(topics=[topic], timeout_ms=30_000)).topics[0].error_code == 0
+        assert produce(wire, "orders", b"0").error_code == 0
+        cluster.node(3).stop()
+        assert produce(wire, "orders", b"1").error_code == 0
+    made = run("handover", tmp_path / "data", "--to", tmp_path / "kafka", "--json")
+    report = json.loads(made.stdout)
+    assert (made.returncode, report["placement"]) == (0, "as they were")
+    assert report["notes"][-1] == "1 replicas are out of sync or behind, and stay where they were: they catch up"
+    ends = []
+    for node in (1, 2, 3):
+        home = tmp_path / "kafka" / f"node-{node}" / "data"
+        names = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+        ends.append(tuple(decode_offsets((home / name).read_bytes())["orders", 0] for name in names))
+        with opened((str(home),)) as target:
+            (state,) = target.image.partitions.values()
+            assert (state.isr, state.leader) == ((1, 2), -1)
+    assert ends == [(2, 2), (2, 2), (1, 1)]
 
 
 def test_a_plan_makes_nothing(filled: Path, tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ AT_START = {
     "/partition.metadata": "open read sync",
     "/quorum-state": "open read rename sync write",
     "/recovery-point-offset-checkpoint": "read",
+    "/replica-ends.json": "read",
     "/replication-offset-checkpoint": "read",
     "/t-0": "exists names sync",
 }
@@ -103,6 +104,7 @@ AT_CLEAN_START = {
     "/partition.metadata": "open read sync",
     "/quorum-state": "open read rename sync write",
     "/recovery-point-offset-checkpoint": "read",
+    "/replica-ends.json": "read",
     "/replication-offset-checkpoint": "read",
     "/t-0": "exists names",
 }

@@ -215,6 +215,23 @@ def test_a_reassignment_outlives_a_restart(w: World) -> None:
     assert (listed(again), replicas(again)[0]) == ({}, [1, 3])
 
 
+def test_a_new_replica_goes_on_after_a_restart_with_what_it_has(w: World) -> None:
+    for _ in range(20):
+        assert produce(w, 3, topic="two", value=bytes(100_000)).error_code == 0
+    configure(w, BROKER, "3", leader_replication_throttled_rate="500000")
+    configure(w, TOPIC, "two", leader_replication_throttled_replicas="0:3")
+    assert move(w, [3, 2, 1]) == "NONE"
+    w.pass_ms(2000)
+    before = ends(w)[1]
+    assert 0 < before < 20
+    assert w.broker.stop() is None
+    again = World(w.files, 1, ottla_nodes="3", ottla_high_watermark="two:held")
+    assert (ends(again)[1], replicas(again)[1]) == (before, [3, 2])
+    set_policy(again, "two", "immediate")
+    again.pass_ms(60_000)
+    assert (ends(again)[1], replicas(again)[1]) == (20, [3, 2, 1])
+
+
 def test_a_deleted_topic_is_not_reassigned(w: World) -> None:
     happens(w, "hold", 1)
     assert produce(w, 3, topic="two").error_code == 0
