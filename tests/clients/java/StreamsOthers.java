@@ -4,6 +4,7 @@ import java.net.http.*;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import org.apache.kafka.common.GroupState;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.*;
 import org.apache.kafka.streams.state.*;
@@ -78,20 +79,12 @@ class StreamsOthers {
             run.counted();
             Set<HostInfo> both = Set.of(one.host, other.host), owners = new HashSet<>();
             for (Answering instance : List.of(one, other)) {
-                StreamsRun.Condition knows = () -> {
-                    Set<HostInfo> hosts = new HashSet<>(), standbys = new HashSet<>();
-                    for (StreamsMetadata of : instance.streams.streamsMetadataForStore("counts")) {
-                        hosts.add(of.hostInfo());
-                        if (of.standbyStateStoreNames().contains("counts")) standbys.add(of.hostInfo());
-                    }
-                    return hosts.equals(both) && standbys.equals(both);
-                };
-                StreamsRun.until("both hosts and their standby tasks are known", knows, () -> instance.streams.metadataForAllStreamsClients());
+                StreamsRun.until("owners and copies of all words are known", () -> knows(run, instance, both), () -> instance.streams.metadataForAllStreamsClients());
                 for (String word : StreamsRun.WORDS) {
                     StreamsRun.until("the owner answers for " + word, () -> ask(instance.ownerOf(word), word).equals("30"), () -> instance.ownerOf(word));
-                    owners.add(instance.ownerOf(word));
-                    Set<HostInfo> copies = instance.streams.queryMetadataForKey("counts", word, new StringSerializer()).standbyHosts();
-                    StreamsRun.holds(copies.size() == 1 && !copies.contains(instance.ownerOf(word)), "a standby of " + word + " is elsewhere: " + copies);
+                    KeyQueryMetadata of = instance.streams.queryMetadataForKey("counts", word, new StringSerializer());
+                    owners.add(of.activeHost());
+                    StreamsRun.holds(of.standbyHosts().size() == 1 && !of.standbyHosts().contains(of.activeHost()), "a standby of " + word + " is elsewhere: " + of);
                 }
             }
             StreamsRun.holds(both.containsAll(owners), "owners " + owners);
@@ -100,6 +93,17 @@ class StreamsOthers {
             for (String word : StreamsRun.WORDS)
                 StreamsRun.until("the other has " + word, () -> other.ownerOf(word).equals(other.host) && other.count(word).equals("30"), () -> other.ownerOf(word));
         }
+    }
+
+    /** Whether an instance knows, of each partition of the words, which of both owns it, and that the other one has its copy. */
+    static boolean knows(StreamsRun run, Answering instance, Set<HostInfo> both) {
+        Map<TopicPartition, HostInfo> owners = new HashMap<>(), copies = new HashMap<>();
+        for (StreamsMetadata of : instance.streams.streamsMetadataForStore("counts")) {
+            for (TopicPartition one : of.topicPartitions()) if (one.topic().equals(run.id + "-words-repartition")) owners.put(one, of.hostInfo());
+            for (TopicPartition one : of.standbyTopicPartitions()) if (one.topic().equals(run.id + "-words-repartition")) copies.put(one, of.hostInfo());
+        }
+        return owners.size() == PARTITIONS && copies.keySet().equals(owners.keySet()) && Set.copyOf(owners.values()).equals(both)
+            && owners.keySet().stream().noneMatch(one -> owners.get(one).equals(copies.get(one)));
     }
 
     /** An instance in a process of its own is killed; its session ends, its transaction too, and the other one takes its tasks. */

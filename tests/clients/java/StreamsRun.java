@@ -33,6 +33,7 @@ public class StreamsRun implements AutoCloseable {
     final Map<String, Integer> said = new ConcurrentHashMap<>();
     /** How often it was written before that, each time that the counts began again. */
     final List<Map<String, Integer>> before = new ArrayList<>();
+    private int changes = 0;
 
     /** `asks` has the test do something, such as to kill the broker, and returns its answer. */
     StreamsRun(String id, Map<String, String> options, UnaryOperator<String> asks) {
@@ -101,14 +102,27 @@ public class StreamsRun implements AutoCloseable {
         return builder.build();
     }
 
-    /** Creates topics, and returns when the broker shows them: Kafka's answers when its controller has them, which a busy machine parts. */
+    /** Creates topics, and returns when the group coordinator knows them. */
     void topics(Object... namesAndPartitions) throws Exception {
         List<NewTopic> topics = new ArrayList<>();
         for (int at = 0; at < namesAndPartitions.length; at += 2)
             topics.add(new NewTopic(id + namesAndPartitions[at], (int) namesAndPartitions[at + 1], (short) 1));
+        create(topics);
+        known();
+    }
+
+    private void create(List<NewTopic> topics) throws Exception {
         admin.createTopics(topics).all().get();
         List<String> names = topics.stream().map(NewTopic::name).toList();
-        until("the broker to know " + names, () -> admin.listTopics().names().get().containsAll(names));
+        until("the broker to show " + names, () -> admin.listTopics().names().get().containsAll(names));
+    }
+
+    /**
+     * Waits until the group coordinator knows what the broker shows. Kafka shows a change, makes the logs of its partitions, and only then tells its
+     * coordinators, a second later at times; it does all that before it shows the next change, which is a topic that no application reads.
+     */
+    private void known() throws Exception {
+        create(List.of(new NewTopic(id + "-known-" + changes++, 1, (short) 1)));
     }
 
     /** Topics of the word count. */
@@ -116,9 +130,12 @@ public class StreamsRun implements AutoCloseable {
         topics("-in", partitions, "-out", 1);
     }
 
+    /** Alters a configuration of the application's group, and returns when the group coordinator knows it. */
     void group(String key, Object value) throws Exception {
         ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, id);
         admin.incrementalAlterConfigs(Map.of(group, List.of(new AlterConfigOp(new ConfigEntry(key, value.toString()), AlterConfigOp.OpType.SET)))).all().get();
+        until("the broker to show " + key, () -> admin.describeConfigs(List.of(group)).all().get().get(group).get(key).value().equals(value.toString()));
+        known();
     }
 
     /** Writes lines with all words, each line to the next partition. */
