@@ -125,6 +125,7 @@ class Broker:
             self.authorize_with(authorizer)
 
     def _follow_metadata(self) -> None:
+        self.metadata.commits.shown = self.partitions.pieces.changed
         self.high_watermarks.caught_up = self.in_sync.caught_up
         self.replicas.homes.assign = self.metadata.assign_directories
         self.high_watermarks.catch_up = self.replicas.catching_up.go_on

@@ -29,14 +29,16 @@ from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
+from ..broker import Broker
 from ..client_quotas import Usage
 from ..error_places import Place, array, codes
 from ..internal_topics import is_internal
 from ..later import Steps
-from ..net.answers import answer_each
+from ..net.answers import Answers, answer_each, topic_piece
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
 from ..steps import Pace
+from ..topic_pieces import Piece
 from ._leadership import leadership
 from ._nodes import controller_id, reachable
 from .k60_describe_cluster import OPERATIONS, cluster_operations
@@ -44,11 +46,13 @@ from .k60_describe_cluster import OPERATIONS, cluster_operations
 if TYPE_CHECKING:
     Wanted = messages.MetadataRequest.MetadataRequestTopic
     Topic = messages.MetadataResponse.MetadataResponseTopic
+    Described = Topic | Piece
 
 TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 CREATES = Check(Operation.CREATE, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
 CREATES_TOPIC = Check(Operation.CREATE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 AUTHORIZATION = (TOPICS, CREATES, CREATES_TOPIC, OPERATIONS)
+NOT_ASKED = -(1 << 31)  # operations, where the client does not want them
 FEW = 64  # topics that are described in one step
 T = TypeVar("T")
 _TOPICS = array("topics", "topics", null="", topic="name", topic_id="topic_id")
@@ -133,11 +137,14 @@ def _answer(
     request: messages.MetadataRequest,
     asked: list[T],
     is_there: Callable[[T], bool],
-    answer: Callable[[T], Topic],
+    answer: Callable[[T], Described],
 ) -> messages.MetadataResponse | Steps[messages.MetadataResponse]:
     """Returns the reply for the requested topics that exist, in steps if they are many."""
     if len(asked) <= FEW:
-        return _response(context, request, [answer(one) for one in asked])
+        few = Answers(context).array("topics")
+        for one in asked:
+            few.append(answer(one))
+        return _response(context, request, few)
 
     async def in_steps() -> messages.MetadataResponse:
         found = (one for one in asked if is_there(one))  # topics may be deleted between two steps
@@ -211,7 +218,7 @@ async def _create(context: Context, names: list[str]) -> None:
     broker.metadata.submit(partial(topic_rules.create_topics, broker.metadata.controller, create, mutate))
 
 
-def _one(context: Context, request: messages.MetadataRequest, wanted: Wanted) -> Topic:
+def _one(context: Context, request: messages.MetadataRequest, wanted: Wanted) -> Described:
     name, image = wanted.name, context.broker.image
     t = messages.MetadataResponse.MetadataResponseTopic
     if wanted.topic_id != NO_UUID:
@@ -236,13 +243,23 @@ def _absent(context: Context, request: messages.MetadataRequest, name: str) -> i
     return topic_rules.error_of_absent(name)
 
 
-def _topic(context: Context, request: messages.MetadataRequest, name: str) -> Topic:
-    image = context.broker.image
+def _topic(context: Context, request: messages.MetadataRequest, name: str) -> Piece:
+    """Returns a topic that exists; as it was encoded before, if nothing of it has changed."""
+    operations = NOT_ASKED
+    if request.include_topic_authorized_operations:
+        operations = authorized_operations(context, ResourceType.TOPIC, name)
+    return topic_piece(context, name, operations, lambda: _described(context.broker, name, operations))
+
+
+def _described(broker: Broker, name: str, operations: int) -> Topic:
+    image = broker.image
     topic = image.topics[name]
-    out = messages.MetadataResponse.MetadataResponseTopic(name=name, topic_id=topic.id, is_internal=is_internal(name))
+    out = messages.MetadataResponse.MetadataResponseTopic(
+        name=name, topic_id=topic.id, is_internal=is_internal(name), topic_authorized_operations=operations
+    )
     partition_class = messages.MetadataResponse.MetadataResponsePartition
     for state in image.partitions_of(topic.id):
-        leader, isr, offline = leadership(context.broker, name, state)
+        leader, isr, offline = leadership(broker, name, state)
         out.partitions.append(
             partition_class(
                 error_code=Errors.LEADER_NOT_AVAILABLE if leader < 0 else 0,
@@ -254,8 +271,6 @@ def _topic(context: Context, request: messages.MetadataRequest, name: str) -> To
                 offline_replicas=offline,
             )
         )
-    if request.include_topic_authorized_operations:
-        out.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
     return out
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...coordinator.metadata import topics as topic_rules
-from ...coordinator.metadata.state import Partition
+from ...coordinator.metadata.state import Partition, Topic
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import Errors
 from ..broker import Broker
 from ..error_places import Place, array, codes
 from ..internal_topics import is_internal
+from ..net.answers import Answers, topic_piece
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
-from ..steps import Pace
+from ..topic_pieces import Piece
 from ._leadership import leadership
+
+if TYPE_CHECKING:
+    Described = messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 AUTHORIZATION = (TOPICS,)
@@ -58,10 +64,9 @@ async def handle(
     denied: list[str] = []
     if context.authorizer is not None:
         names, denied = await TOPICS.parted(context, names, str)
-    response, pace = r(), Pace(broker.turn)
+    answers = Answers(context)
+    response = r(topics=answers.array("topics"))
     for name in names:
-        if pace.is_over():
-            await pace.rest()
         if limit <= 0:
             response.next_cursor = r.Cursor(topic_name=name, partition_index=first_index)
             break
@@ -69,25 +74,41 @@ async def handle(
         if topic is None:
             absent = r.DescribeTopicPartitionsResponseTopic(error_code=topic_rules.error_of_absent(name), name=name)
             absent.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
-            response.topics.append(absent)
+            await answers.add("topics", absent)
             continue
-        out = r.DescribeTopicPartitionsResponseTopic(name=name, topic_id=topic.id, is_internal=is_internal(name))
-        out.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
-        count = image.partition_counts[topic.id]
-        for index in range(first_index, min(count, first_index + limit)):
-            out.partitions.append(_partition(broker, name, image.partitions[topic.id, index]))
-        limit -= len(out.partitions)
-        pace.is_over(len(out.partitions))
-        response.topics.append(out)
-        if first_index + len(out.partitions) < count:
-            response.next_cursor = r.Cursor(topic_name=name, partition_index=first_index + len(out.partitions))
+        operations = authorized_operations(context, ResourceType.TOPIC, name)
+        end = min(image.partition_counts[topic.id], first_index + limit)
+        await answers.add("topics", _described(context, topic, operations, first_index, end))
+        limit -= max(0, end - first_index)
+        if end < image.partition_counts[topic.id]:
+            response.next_cursor = r.Cursor(topic_name=name, partition_index=end)
             break
         first_index = 0
-    if request.topics:
-        response.topics += [
-            r.DescribeTopicPartitionsResponseTopic(error_code=TOPICS.code, name=name) for name in denied
-        ]
+    for name in denied if request.topics else ():
+        await answers.add("topics", r.DescribeTopicPartitionsResponseTopic(error_code=TOPICS.code, name=name))
     return response
+
+
+def _described(context: Context, topic: Topic, operations: int, first: int, end: int) -> Piece | Described:
+    """Returns the partitions of a topic from `first` to before `end`. If these are all, and nothing of the topic has
+    changed, they are as they were encoded before.
+    """
+
+    def described() -> Described:
+        return messages.DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=is_internal(topic.name),
+            topic_authorized_operations=operations,
+            partitions=[
+                _partition(context.broker, topic.name, context.broker.image.partitions[topic.id, index])
+                for index in range(first, end)
+            ],
+        )
+
+    if first == 0 and end == context.broker.image.partition_counts[topic.id]:
+        return topic_piece(context, topic.name, operations, described)
+    return described()
 
 
 def _partition(

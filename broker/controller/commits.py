@@ -31,6 +31,7 @@ class Commits:
         self.partition = partition
         self.applied_offset = 0
         self._done = done
+        self.shown: Callable[[MetadataDelta], None] = lambda delta: None  # within the event that shows a change
         self.watchers = Watchers(turn)
         self._committed = 0
         self._followed = 0  # the offset that `done` was called with last
@@ -75,6 +76,7 @@ class Commits:
             if count >= STEP_ELEMENTS or end >= self._committed:
                 break
         delta.show()
+        self.shown(delta)
         self.applied_offset = end
         await self.watchers.tell(delta)
 

@@ -46,7 +46,7 @@ class NodeDirectories:
         logger.error("log directory %s of node %d failed, as the lab asks", directory.path, node.id)
         directory.failed_nodes.add(node.id)
         for one in lost:
-            one.offline_nodes.add(node.id)
+            self.replicas.partitions.lose_replica(one, node.id)
         self.replicas.moves.drop_into(directory, node.id)
         self.replicas.leaders.stop_replicas(node.id, lost)
         left, controller = self.log_directories.ids_of(node.id), self.metadata.controller

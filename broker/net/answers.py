@@ -8,12 +8,14 @@ only by its heap; below the limit ottla's are the same, including repeated parts
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ...protocol import codec
 from ...protocol.wire import Encoded
 from ..steps import STEP_BYTES, STEP_ELEMENTS, Pace
+from ..topic_pieces import Key, Piece
 from . import error_counts
 from .context import Context
 
@@ -50,6 +52,11 @@ class Answers:
         write, plan = made.write, error_counts.plan_of_element(context.api.response, place)
 
         def counted(answer: object, data: bytearray) -> None:
+            if type(answer) is Piece:
+                data += answer.data
+                for code in answer.errors:
+                    context.broker.metrics.errors[context.api.key, code] += 1
+                return
             write(answer, data)
             error_counts.count(answer, plan, context.api.key, context.broker.metrics.errors)
 
@@ -69,8 +76,25 @@ class Answers:
             await self._pace.rest()
 
 
+def topic_piece(context: Context, name: str, operations: int, describe: Callable[[], object]) -> Piece:
+    """Returns a topic as an element of the reply's `topics`: as it was encoded before, if nothing of it has changed.
+
+    `operations`: the bits of operations that it shows; `describe` makes it otherwise.
+    """
+    pieces, key = context.broker.partitions.pieces, Key(context.api.key, context.version, operations)
+    found = pieces.get(name, key)
+    if found is None:
+        topic, response = describe(), context.api.response
+        array, errors = codec.encoded(response, context.version, "topics"), Counter[tuple[int, int]]()
+        array.append(topic)
+        error_counts.count(topic, error_counts.plan_of_element(response, "topics"), context.api.key, errors)
+        found = Piece(bytes(array.data), tuple(code for _, code in errors.elements()))
+        pieces.keep(name, key, found)
+    return found
+
+
 async def answer_each(
-    context: Context, array: str, asked: Iterable[T], answer: Callable[[T], A], step: int = STEP_ELEMENTS
+    context: Context, array: str, asked: Iterable[T], answer: Callable[[T], A | Piece], step: int = STEP_ELEMENTS
 ) -> list[A]:
     """Returns the parts for the elements of a request, in their order, as an array of the reply (an `Encoded` for a
     list). Raises ReplyTooLarge.

@@ -212,8 +212,7 @@ class Leaders:
         """The log directories that failed for a node are well again."""
         for directory in self.partitions.log_directories.all:
             directory.failed_nodes.discard(node_id)
-        for partition in self.partitions.by_name.values():
-            partition.offline_nodes.discard(node_id)
+        self.partitions.heal_replicas(node_id)
 
     def follow_again(self, node_id: int) -> list[Partition]:
         """The replicas of a node follow their leaders again; returns their partitions."""

@@ -8,6 +8,7 @@ from ...coordinator.metadata.state import MetadataState
 from ...protocol.errors import ApiError, Errors
 from ...storage.layout import RECOVERY_POINTS
 from ...storage.log import Log
+from ..topic_pieces import TopicPieces
 from . import directories
 from .directories import LogDirectories, LogDirectory
 from .followers import Reach
@@ -25,6 +26,7 @@ class Partitions:
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[tuple[bytes, int], Partition] = {}
         self.directory_of: dict[Partition, LogDirectory] = {}
+        self.pieces = TopicPieces()
 
     def get(self, topic: str, index: int) -> Partition:
         """Returns a partition. Raises ApiError(UNKNOWN_TOPIC_OR_PARTITION) if it does not exist, or if its topic was
@@ -85,6 +87,25 @@ class Partitions:
         del self.by_name[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         self.directory_of.pop(partition).partitions -= 1
+        self.pieces.forget(partition.topic)
+
+    def take_offline(self, partition: Partition) -> None:
+        """The log of a partition cannot be used until the next start."""
+        partition.opening = None
+        partition.offline = True
+        self.pieces.forget(partition.topic)
+
+    def lose_replica(self, partition: Partition, node_id: int) -> None:
+        """The replica of one node is in a log directory that failed for this node alone."""
+        partition.offline_nodes.add(node_id)
+        self.pieces.forget(partition.topic)
+
+    def heal_replicas(self, node_id: int) -> None:
+        """The log directories that failed for a node are well again."""
+        for partition in self.by_name.values():
+            if node_id in partition.offline_nodes:
+                partition.offline_nodes.discard(node_id)
+                self.pieces.forget(partition.topic)
 
     def move(self, partition: Partition, directory: LogDirectory) -> None:
         """The log of a partition is in another directory now."""

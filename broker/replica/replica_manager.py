@@ -138,7 +138,7 @@ class ReplicaManager:
         self.partitions.add(partition, directory)
         self._configure(partition)
         if directory.failed:
-            partition.offline = True
+            self.partitions.take_offline(partition)
             return partition
         steps = self._open(partition, directory, created)
         if created or directory.clean:
@@ -167,7 +167,7 @@ class ReplicaManager:
             partition.opening = None
             is_own = error.errno in NOT_PERMITTED  # of one directory, not of the disk
             if not is_own and self.log_directories.io_failed(directory, error):
-                partition.offline = True
+                self.partitions.take_offline(partition)
             elif is_passing(error):
                 self.turn.later(RETRY_MS, lambda: self._open_again(partition, directory, created))
             else:
@@ -195,8 +195,7 @@ class ReplicaManager:
 
     def _refuse(self, partition: Partition, reason: str) -> None:
         """Takes this partition, and no other one, offline until the next start."""
-        partition.opening = None
-        partition.offline = True
+        self.partitions.take_offline(partition)
         logger.error("partition %s is offline: %s", partition.name, reason)
 
     def _open_at_once(self, partition: Partition, steps: Generator[None, None, None]) -> None:
@@ -370,8 +369,7 @@ class ReplicaManager:
         lost = [partition for partition, where in self.partitions.directory_of.items() if where is directory]
         for partition in lost:
             partition.log = None
-            partition.opening = None
-            partition.offline = True
+            self.partitions.take_offline(partition)
         self.turn.background(in_steps(self.turn, self._close_all(lost)))
 
     def _close_all(self, lost: list[Partition]) -> Iterator[None]:

@@ -32,6 +32,7 @@ class MetadataDelta:
         self.new_partitions: dict[tuple[bytes, int], None] = {}
         self.changed_partitions: dict[tuple[bytes, int], None] = {}
         self.configs: dict[tuple[int, str], None] = {}  # resource types and names
+        self.brokers: dict[int, None] = {}  # ids of brokers whose registrations were made, changed or removed
         self.features: dict[str, None] = {}
         self.acls: dict[bytes, None] = {}  # ids of access control entries that were created or deleted
         self.quotas: dict[Quota, None] = {}  # client quotas that were set or removed
@@ -86,6 +87,12 @@ class MetadataDelta:
         if (r.topic_id, r.partition_id) in self._staged.partitions:
             self.changed_partitions[r.topic_id, r.partition_id] = None
 
+    def _broker(
+        self,
+        r: messages.RegisterBrokerRecord | messages.BrokerRegistrationChangeRecord | messages.UnregisterBrokerRecord,
+    ) -> None:
+        self.brokers[r.broker_id] = None
+
     def _config(self, r: messages.ConfigRecord) -> None:
         self.configs[r.resource_type, r.resource_name] = None
 
@@ -107,6 +114,9 @@ _NOTES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "RemoveTopicRecord": MetadataDelta._removed_topic,
     "PartitionRecord": MetadataDelta._partition,
     "PartitionChangeRecord": MetadataDelta._partition_change,
+    "RegisterBrokerRecord": MetadataDelta._broker,
+    "BrokerRegistrationChangeRecord": MetadataDelta._broker,
+    "UnregisterBrokerRecord": MetadataDelta._broker,
     "ConfigRecord": MetadataDelta._config,
     "FeatureLevelRecord": MetadataDelta._feature,
     "AccessControlEntryRecord": MetadataDelta._acl,

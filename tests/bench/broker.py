@@ -317,7 +317,7 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import beside, groups, lab, rules, sasl, share, streams, tls, transactions, verdict
+    from . import beside, groups, lab, partitions, rules, sasl, share, streams, tls, transactions, verdict
 
     benches = {
         **BENCHES,
@@ -326,6 +326,7 @@ def main(arguments: list[str]) -> int:
         **streams.SECTIONS,
         **transactions.SECTIONS,
         **beside.SECTIONS,
+        **partitions.SECTIONS,
         **sasl.SECTIONS,
         **tls.SECTIONS,
         **verdict.SECTIONS,

@@ -65,6 +65,7 @@ FLOOR = {
     "sparse_log",
     "steps",
     "timer_queue",
+    "topic_pieces",
     "turn",
     "watermark_policies",
 }
