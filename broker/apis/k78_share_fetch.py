@@ -3,6 +3,9 @@ ones (KIP-932).
 
 **Behaviour**
 - Acknowledgements are carried out first. The reply waits for them, and for records at most `MaxWaitMs`.
+- Where all share-partitions are full of records that the member itself holds, only its own acknowledgements make room,
+  and they come over the connection that the wait blocks. Such a fetch is answered after 2 ms, and after twice as long
+  each time while the member acknowledges nothing (Kafka: after `MaxWaitMs`; `ottla.group.settle`).
 - A request that renews locks fetches nothing; all its limits must be zero.
 
 **State**
@@ -107,7 +110,7 @@ async def handle(context: Context, request: messages.ShareFetchRequest) -> messa
     outcomes = drive(acknowledge(context, request, member, denied)) if acknowledges else None
     fetched: Found = {}
     if not renews and request.share_session_epoch != FINAL_EPOCH:
-        fetched = await _fetch(context, request, member, entries, denied)
+        fetched = await _fetch(context, request, session, member, entries, denied)
     response = r(acquisition_lock_timeout_ms=lock_duration_ms(context, member.group_id))
     topics = _told(session, fetched)
     for key, outcome in (await outcomes).items() if outcomes is not None else ():
@@ -153,6 +156,8 @@ def _session(
         sessions.begin(key, context.peer, wanted)
         return wanted, None
     session = sessions.take(key, epoch)
+    if acknowledges:
+        session.own_waits = 0
     sessions.change(
         session, wanted, [(bytes(t.topic_id), index) for t in request.forgotten_topics_data for index in t.partitions]
     )
@@ -164,6 +169,7 @@ def _session(
 async def _fetch(
     context: Context,
     request: messages.ShareFetchRequest,
+    session: ShareSession | None,
     member: SessionKey,
     entries: list[Wanted],
     denied: Collection[str],
@@ -201,7 +207,7 @@ async def _fetch(
         request.max_wait_ms,
         ISOLATION_LEVELS[level],
     )
-    return found | await ShareFetch(broker.share_partitions, terms, wanted).begin()
+    return found | await ShareFetch(broker.share_partitions, terms, wanted, session).begin()
 
 
 def _name_leaders(context: Context, response: messages.ShareFetchResponse) -> None:

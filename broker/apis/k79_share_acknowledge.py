@@ -54,7 +54,7 @@ async def handle(context: Context, request: messages.ShareAcknowledgeRequest) ->
         if request.share_session_epoch == FINAL_EPOCH:
             sharing.sessions.get(key)
         else:
-            sharing.sessions.take(key, request.share_session_epoch)
+            sharing.sessions.take(key, request.share_session_epoch).own_waits = 0
     except ApiError as error:
         return r(error_code=error.code)
     topics: dict[bytes, messages.ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse] = {}

@@ -70,7 +70,8 @@ OWN_DOCS = {
         "The largest reply that carries no records, in bytes; a larger reply closes the connection."
     ),
     "ottla.group.settle": (
-        "Whether groups rebalance without waiting for Kafka's intervals; `false` waits as Kafka does."
+        "Whether groups rebalance without waiting for Kafka's intervals, and share fetches that only their own member "
+        "can satisfy are answered soon; `false` waits as Kafka does."
     ),
     "ottla.high.watermark": (
         "How high watermarks follow the log: a comma-separated list of policies: `immediate`, "

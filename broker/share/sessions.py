@@ -15,6 +15,8 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FIRST_EPOCH, next_epoch
 from ..peer import Peer
 
+OWN_WAIT_MS = 2  # the first wait of a fetch for its own member; the next ones are twice as long each
+OWN_WAITS_MAX = 30  # doublings
 ENTRIES_MAX = 500_000  # share-partitions in all sessions; Kafka bounds only the number of sessions
 
 
@@ -36,10 +38,11 @@ TopicPartition = tuple[bytes, int]
 
 class ShareSession:
     """The partitions that one member fetches. `news`:
-    the partitions that the next reply contains even without records.
+    the partitions that the next reply contains even without records. `own_waits`: how many fetches in a row have waited
+    for what the member itself has to say, since it last acknowledged something.
     """
 
-    __slots__ = ("entries", "epoch", "key", "news", "peer")
+    __slots__ = ("entries", "epoch", "key", "news", "own_waits", "peer")
 
     def __init__(self, key: SessionKey, peer: Peer, wanted: Iterable[Wanted]) -> None:
         self.key = key
@@ -47,6 +50,14 @@ class ShareSession:
         self.epoch = FIRST_EPOCH
         self.entries: dict[TopicPartition, Wanted] = {(one.topic_id, one.partition): one for one in wanted}
         self.news: set[TopicPartition] = set()
+        self.own_waits = 0
+
+    def next_own_wait_ms(self) -> int:
+        """How long a fetch waits that only the member itself could satisfy, over the connection that the wait blocks: a
+        few milliseconds, and longer each time, while the member acknowledges nothing.
+        """
+        self.own_waits = min(self.own_waits + 1, OWN_WAITS_MAX)
+        return OWN_WAIT_MS << (self.own_waits - 1)
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[TopicPartition]) -> None:
         for one in wanted:

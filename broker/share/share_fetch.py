@@ -28,7 +28,7 @@ from .share_partition_leader import SharePartitionLeader
 from .share_partition_manager import SharePartitionManager
 
 if TYPE_CHECKING:
-    from .sessions import TopicPartition
+    from .sessions import ShareSession, TopicPartition
 
     Found = dict[TopicPartition, messages.ShareFetchResponse.PartitionData]
 
@@ -62,14 +62,22 @@ class _Piece(NamedTuple):
 class ShareFetch:
     """One share fetch until its reply. It listens to its partitions and its share-partitions."""
 
-    def __init__(self, sharing: SharePartitionManager, terms: Terms, wanted: Sequence[TopicPartition]) -> None:
+    def __init__(
+        self,
+        sharing: SharePartitionManager,
+        terms: Terms,
+        wanted: Sequence[TopicPartition],
+        session: ShareSession | None = None,
+    ) -> None:
         self.sharing = sharing
         self.terms = terms
+        self.session = session
         self.later: Later[Found] = Later()
         self.later.on_cancel = self._end
         self.failed: Found = {}
         self.shared: dict[TopicPartition, SharePartitionLeader] = {}
         self._timer: Cancellable | None = None
+        self._is_short = False  # the wait
         self._began_ms = sharing.turn.schedule.monotonic_ms()
         self._busy = True
         for key in wanted:
@@ -87,8 +95,28 @@ class ShareFetch:
             shared.initialize().when_done(lambda done, key=key: self._initialized(key, done))  # type: ignore[misc]
         self._busy = False
         if not self.attempt() and not self.later.done:
-            self._timer = self.sharing.turn.later(max(0, self.terms.max_wait_ms), lambda: self.attempt(last=True))
+            self._wait(max(0, self.terms.max_wait_ms))
+            self._shorten()
         return self.later
+
+    def _wait(self, ms: int) -> None:
+        self._timer = self.sharing.turn.later(ms, lambda: self.attempt(last=True))
+
+    def _shorten(self) -> None:
+        """Waits only a few milliseconds if all share-partitions of the fetch are full of records that the member itself
+        holds: what it says of them comes over the connection that this wait blocks.
+        """
+        if self._timer is None or self._is_short or self.session is None:
+            return
+        windows = [one.engine.window for one in self.shared.values() if one.engine.state is State.ACTIVE]
+        if len(windows) < len(self.shared) or not self.sharing.settings.value("ottla.group.settle"):
+            return
+        if any(one.can_acquire() or not one.waits_for(self.terms.member_id) for one in windows):
+            return
+        self._is_short = True
+        self._timer.cancel()
+        left_ms = self._began_ms + self.terms.max_wait_ms - self.sharing.turn.schedule.monotonic_ms()
+        self._wait(min(max(0, left_ms), self.session.next_own_wait_ms()))
 
     def _initialized(self, key: TopicPartition, done: Later[None]) -> None:
         error = done.error
@@ -154,6 +182,7 @@ class ShareFetch:
             if last or not self.shared:
                 self._finish({})
                 return True
+            self._shorten()
             return False
         began_ns = time.perf_counter_ns()
         pieces, errors, size = self._read(offsets)

@@ -113,6 +113,16 @@ class Window:
         """Whether a fetch can return records: records to deliver again, or room for new ones."""
         return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight_count < self.limits.max_in_flight
 
+    def waits_for(self, member_id: str) -> bool:
+        """Whether only a member itself can make room, by what it says of the records that it holds: all records in
+        flight that are not settled are acquired by that member.
+        """
+        return all(
+            one.is_settled or one.is_held_by(member_id)
+            for span in self.spans
+            for one in (span.each[span.settled :] if span.whole is None else (span.whole,))
+        )
+
     def gap_filled_to(self, offset: int) -> None:
         """Records before `offset` have been acquired: shrinks the gap."""
         if self.gap is not None:
