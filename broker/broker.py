@@ -44,7 +44,8 @@ from .security.authorization import Audit
 from .security.authorizing import AclFollower, authorizer_of
 from .security.tokens import tokens_of
 from .settings import Settings
-from .shards.hosts import Services, ShardHost, ShardHosts
+from .shards.host import ShardHost
+from .shards.hosts import Services, ShardHosts
 from .share.coordinators import ShareCoordinators
 from .share.share_partition_manager import SharePartitionManager
 from .sparse_log import SparseLog

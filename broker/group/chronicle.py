@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
     from ...coordinator.shard import Encoded
     from ...storage.log import Log
-    from ..shards.hosts import ShardHost
+    from ..shards.host import ShardHost
     from ..turn import Turn
     from .topic_image import CommittedTopics
 

@@ -20,7 +20,8 @@ from ..config.config import ConfigError
 from ..event_times import Rates
 from ..later import Later
 from ..replica.partition import Partition
-from ..shards.hosts import Services, ShardHost, ShardHosts
+from ..shards.host import ShardHost
+from ..shards.hosts import Services, ShardHosts
 from ..shards.loader import Skip, live_entries
 from .room import Room
 from .streams_topics import StreamsTopics

@@ -18,7 +18,7 @@ from ..shards.metrics import load_times
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
-    from ..shards.hosts import ShardHost
+    from ..shards.host import ShardHost
     from .coordinators import GroupCoordinators
 
 PREFIX = "kafka_server_group_coordinator_metrics"

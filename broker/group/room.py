@@ -15,7 +15,7 @@ from ..limits import GROUPS, MEMBERS, Limits
 if TYPE_CHECKING:
     from ...coordinator.group.group import Group
     from ...coordinator.group.shard import GroupShard
-    from ..shards.hosts import ShardHost
+    from ..shards.host import ShardHost
 
 RECOUNT_MS = 10_000
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...coordinator.group.group import Group
     from ...coordinator.group.shard import GroupShard
     from ..broker import Broker
-    from ..shards.hosts import ShardHost
+    from ..shards.host import ShardHost
 
 STEP_GROUPS = 256  # how many groups are looked at in a turn of the loop
 

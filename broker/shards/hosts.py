@@ -7,222 +7,33 @@ when the partition is removed, moves or fails; all waiting requests are answered
 from __future__ import annotations
 
 import gc
-import logging
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import partial
-from time import perf_counter_ns
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from ...coordinator.hashing import partition_for
-from ...coordinator.lifecycle import State
 from ...coordinator.loading import Entry
-from ...coordinator.runtime import Runtime
 from ...coordinator.shard import RecordFormat, Result, Shard
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
-from ...protocol import messages, records
-from ...protocol.compression import NONE
+from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.records import Template
 from ...storage.log import Log
-from ...storage.segment import IndexDamaged
-from .. import bugs
-from ..clock import Alarm
 from ..controller.controller import MetadataController
 from ..event_times import EventTimes
 from ..later import Later
 from ..limits import Limits
-from ..replica.appender import Appender, check_replicas
+from ..replica.appender import Appender
 from ..replica.partition import Partition
 from ..replica.partitions import Partitions
 from ..settings import Settings
 from ..turn import Turn
+from .host import ShardHost
 from .loader import Skip, log_entries
 
-logger = logging.getLogger("ottla.org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime")
-LOAD_STEP_NS = 2_000_000
-PAUSED_MS = 100  # how often the timers of a paused node look whether it goes on
-RELOAD_DELAY_MS, RELOAD_DELAY_MAX_MS = 100, 30_000  # doubled each time that loading fails
-SKIPPED_TOLD_MAX = 10  # logged records per log that could not be loaded
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-class _Writer:
-    """The runtime's writer for the partition of a shard."""
-
-    def __init__(self, appender: Appender, partition: Partition, now_ms: Callable[[], int]) -> None:
-        self.appender = appender
-        self.partition = partition
-        self.now_ms = now_ms
-
-    def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
-        check_replicas(self.partition)
-        done = self.appender.store(self.partition, batch, list(records.batches(batch)), now_ms)
-        return done.base_offset, done.next_offset
-
-    def max_batch_bytes(self) -> int:
-        return self.partition.open_log().settings.max_message_bytes
-
-
-class ShardHost(Generic[S]):
-    """One shard on one partition, with its timers."""
-
-    def __init__(self, owner: ShardHosts[S], partition: Partition) -> None:
-        self.owner = owner
-        self.turn = turn = owner.turn
-        self.schedule = turn.schedule
-        self.config = owner.settings.config
-        self.partition = partition
-        timeline = Timeline()
-        timers = Timers(timeline.journal)
-        self.shard: S = owner.make_shard(self, timeline, timers)
-        self.runtime = Runtime(
-            partition.name,
-            self.shard,
-            owner.format(),
-            _Writer(owner.appender, partition, turn.now_ms),
-            timeline,
-            timers,
-        )
-        self.runtime.template = Template(codec=self.config[owner.codec_key] if owner.codec_key else NONE)
-        self.runtime.timeout_code = int(Errors.COORDINATOR_NOT_AVAILABLE)
-        self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{partition.name}: {name}", bug)
-        self.runtime.replay.on_skipped = self._skipped
-        self.runtime.on_failed = self._reload_later
-        self.load_ms = 0
-        self._lingers_since_ms: int | None = None  # when the first write of the present batch was made
-        self._alarm = Alarm(turn.schedule, partial(turn.event, self._tick))  # one alarm for all timers of the shard
-
-    def begin(self) -> None:
-        """Starts to load; small logs are loaded at once."""
-        log = self.partition.open_log()
-        now = self.schedule.monotonic_ms()
-        entries, partition = self.owner.entries(log, self.runtime.replay.skip), self.partition
-        self._steps = self.runtime.load(entries, partition.leader_epoch, now, partition.high_watermark, log.end_offset)
-        self._began_ms = now
-        self._load_some()
-
-    def _load_some(self) -> None:
-        schedule = self.schedule
-        until_ns = schedule.work_ns() + LOAD_STEP_NS
-        try:
-            for _ in self._steps:
-                if schedule.work_ns() >= until_ns:
-                    self.owner.collector_rests(self)
-                    self.turn.soon(self._load_some)
-                    return
-        except OSError as error:
-            if not self.owner.partitions.io_failed(self.partition, error):
-                self._reload_later()
-            return
-        except IndexDamaged:  # it is being rebuilt
-            return self._reload_later()
-        except Exception as error:
-            bugs.report(f"loading {self.partition.name}", error)
-            return self._reload_later()
-        finally:
-            if self.runtime.state is not State.LOADING:
-                self.owner.collector_wakes(self)
-        if self.runtime.state is State.ACTIVE:
-            self.load_ms = schedule.monotonic_ms() - self._began_ms
-            self.owner.failed_loads.pop(self.partition.index, None)
-            if self.runtime.replay.skipped:
-                logger.error(
-                    "%s: skipped %d records that could not be loaded", self.partition.name, self.runtime.replay.skipped
-                )
-            self.partition.on_committed = self._committed
-            self._committed(self.partition.high_watermark)
-            self.turn.wrote(self)
-
-    def _committed(self, high_watermark: int) -> None:
-        self.runtime.advance(high_watermark)
-        self.owner.advanced(self)
-
-    def flush(self) -> None:
-        """Appends the writes of this event."""
-        runtime, schedule = self.runtime, self.schedule
-        before, began_ns = runtime.last_written_offset, perf_counter_ns()
-        runtime.flush()
-        if runtime.last_written_offset != before:
-            times = self.owner.times
-            times.batch_flush.add((perf_counter_ns() - began_ns) // 1000)
-            if self._lingers_since_ms is not None:
-                lingered_ms = schedule.monotonic_ms() - self._lingers_since_ms
-                if lingered_ms:
-                    times.batch_linger.add(lingered_ms * 1000)
-                else:
-                    times.batch_linger.buckets[0] += 1
-        self._lingers_since_ms = None
-        self._alarm.set(runtime.next_deadline_ms())
-
-    def _skipped(self, offset: int, error: Exception) -> None:
-        if self.runtime.replay.skipped <= SKIPPED_TOLD_MAX:
-            logger.error(
-                "%s: skipped the record at offset %d: %s: %s", self.partition.name, offset, type(error).__name__, error
-            )
-
-    def _reload_later(self) -> None:
-        """The state in memory differs from the log: creates the shard again and loads it, after a delay."""
-        owner, index = self.owner, self.partition.index
-        failures = owner.failed_loads[index] = owner.failed_loads.get(index, -1) + 1
-        delay_ms = min(RELOAD_DELAY_MS << min(failures, 16), RELOAD_DELAY_MAX_MS)
-
-        def reload() -> None:
-            if owner.hosts.get(index) is self:
-                owner.reload(self.partition)
-
-        self.turn.later(delay_ms, reload)
-
-    def _tick(self) -> None:
-        if not self.owner.serves(self.partition):  # its node is paused, and so are its timers
-            self.turn.later(PAUSED_MS, self._tick)
-        elif self.runtime.state is State.ACTIVE:
-            self.turn.wrote(self)
-            self.runtime.tick(self.schedule.monotonic_ms())
-
-    def write_later(self, name: str, handler: Callable[[], Result]) -> None:
-        """Makes a write that no request waits for."""
-        if self.runtime.state is State.ACTIVE:
-            self.runtime.write(name, handler, lambda reply, error: None, self.schedule.monotonic_ms())
-            self.turn.wrote(self)
-
-    def write(
-        self,
-        name: str,
-        handler: Callable[[S], Result[R]],
-        on_done: Callable[[R | None, ApiError | None], None],
-        timeout_ms: int | None = None,
-        template: Template | None = None,
-    ) -> None:
-        """Runs a handler as a write. `name`: as in Kafka, for logs and metrics. `timeout_ms`: how long its reply may
-        wait, if not the default of the family.
-        """
-        schedule, event = self.schedule, self.owner.times.events[name]
-        now = schedule.monotonic_ms()
-        deadline = now + (self.config[self.owner.timeout_key] if timeout_ms is None else timeout_ms)
-
-        def done(reply: R | None, error: ApiError | None) -> None:
-            event.ended(schedule.monotonic_ms() - now, error is not None)
-            on_done(reply, error)
-
-        began_ns = perf_counter_ns()
-        self.runtime.write(name, partial(handler, self.shard), done, now, deadline_ms=deadline, template=template)
-        event.processing.add((perf_counter_ns() - began_ns) // 1000)
-        if self._lingers_since_ms is None:
-            self._lingers_since_ms = now
-        self.turn.wrote(self)
-
-    def read(self, handler: Callable[[S, int], T]) -> T:
-        return self.runtime.read(lambda as_of: handler(self.shard, as_of))
-
-    def close(self) -> None:
-        self.partition.on_committed = None
-        self._alarm.end()
-        self.runtime.close()
-        self.owner.collector_wakes(self)
 
 
 class Services(NamedTuple):

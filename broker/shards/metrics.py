@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from .hosts import S, ShardHost
+from .host import S, ShardHost
 
 
 def load_times(prefix: str, hosts: Sequence[ShardHost[S]]) -> Iterator[Metric]:

@@ -14,7 +14,8 @@ from ...coordinator.timers import Timers
 from ...protocol.errors import ApiError
 from ..later import Later, failed
 from ..metrics import Summary
-from ..shards.hosts import Services, ShardHost, ShardHosts
+from ..shards.host import ShardHost
+from ..shards.hosts import Services, ShardHosts
 
 if TYPE_CHECKING:
     from ...coordinator.share.shard import ShareShard

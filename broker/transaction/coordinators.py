@@ -22,7 +22,8 @@ from ..later import Later
 from ..limits import TRANSACTIONAL_IDS
 from ..metrics import Summary
 from ..replica.partition import Partition
-from ..shards.hosts import Services, ShardHost, ShardHosts
+from ..shards.host import ShardHost
+from ..shards.hosts import Services, ShardHosts
 from .markers import MarkerWriter, TransactionEnd
 
 if TYPE_CHECKING:

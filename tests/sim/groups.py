@@ -15,7 +15,7 @@ import random
 from typing import Any
 
 from ottla.broker.group.coordinators import TOPIC_NAME
-from ottla.broker.shards.hosts import ShardHost
+from ottla.broker.shards.host import ShardHost
 from ottla.broker.watermark_policies import parse_policy
 from ottla.coordinator.group.bridge import removal
 from ottla.coordinator.group.classic import sync

@@ -12,7 +12,7 @@ from unittest import mock
 
 from ottla.broker.controller import controller as metadata
 from ottla.broker.replica import appender, flusher, partition, replica_manager
-from ottla.broker.shards import hosts
+from ottla.broker.shards.host import ShardHost
 from ottla.broker.share import share_partition_leader
 from ottla.coordinator import runtime as coordinator_runtime
 from ottla.coordinator.group import format as group_format
@@ -58,8 +58,8 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (share_engine.SharePartition, "expire"),
     (share_partition_leader.SharePartitionLeader, "note"),
     (uniform, "assign"),
-    (hosts.ShardHost, "flush"),
-    (hosts.ShardHost, "_committed"),
+    (ShardHost, "flush"),
+    (ShardHost, "_committed"),
     (partition.Partition, "advance"),
     (partition.Partition, "append"),
     (partition.Partition, "read"),

@@ -13,7 +13,7 @@ import copy
 import random
 from typing import Any
 
-from ottla.broker.shards.hosts import ShardHost
+from ottla.broker.shards.host import ShardHost
 from ottla.broker.share.coordinators import TOPIC_NAME
 from ottla.broker.share.share_partition_leader import SharePartitionLeader
 from ottla.broker.watermark_policies import parse_policy

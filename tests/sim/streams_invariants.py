@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ottla.broker.shards.hosts import ShardHost
+from ottla.broker.shards.host import ShardHost
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.group.streams.group import StreamsGroup
 from ottla.coordinator.group.streams.member import STABLE, UNREVOKED_TASKS

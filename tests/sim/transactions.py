@@ -16,7 +16,7 @@ import random
 from typing import Any
 
 from ottla.broker.replica.partition import Partition
-from ottla.broker.shards.hosts import ShardHost
+from ottla.broker.shards.host import ShardHost
 from ottla.broker.transaction import markers
 from ottla.broker.transaction.coordinators import TOPIC_NAME, Completion, TransactionCoordinators
 from ottla.broker.watermark_policies import parse_policy

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
-from ottla.broker.shards.hosts import _Writer
+from ottla.broker.shards.host import _Writer
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.share.shard import ShareShard

@@ -20,7 +20,7 @@ from ottla.broker.net.dispatch import Dispatcher
 from ottla.broker.net.intercepting import Seam
 from ottla.broker.peer import Peer
 from ottla.broker.replies import Reply
-from ottla.broker.shards.hosts import S, ShardHost
+from ottla.broker.shards.host import S, ShardHost
 from ottla.broker.shards.loader import log_entries
 from ottla.protocol import codec, headers
 

@@ -5,7 +5,7 @@ And what loads meanwhile.
 from __future__ import annotations
 
 import pytest
-from ottla.broker.shards import hosts
+from ottla.broker.shards import host as shard_host
 from ottla.coordinator.group.consumer.member import UNKNOWN
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -91,7 +91,7 @@ def test_a_member_in_a_state_that_is_not_known_begins_again() -> None:
 def test_while_a_shard_loads_a_heartbeat_is_well_and_everything_else_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     w = world()
     member = stable(w)
-    monkeypatch.setattr(hosts, "LOAD_STEP_NS", 0)
+    monkeypatch.setattr(shard_host, "LOAD_STEP_NS", 0)
     host = w.broker.groups.host("g")
     w.broker.turn.event(lambda: w.broker.groups.reload(host.partition))
     assert alive(w, member, 1) == 0

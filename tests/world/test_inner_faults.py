@@ -8,7 +8,7 @@ import pytest
 from ottla.broker.lab.faults.rules import Fault, Faults, Rule
 from ottla.broker.lab.shapes import Invalid, parse
 from ottla.broker.replica.partition import Partition
-from ottla.broker.shards.hosts import ShardHost
+from ottla.broker.shards.host import ShardHost
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 

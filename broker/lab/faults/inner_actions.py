@@ -25,7 +25,8 @@ from ....storage.log import Appended
 from ...broker import Broker
 from ...replica.flusher import Done
 from ...replica.partition import Partition
-from ...shards.hosts import ShardHost, ShardHosts
+from ...shards.host import ShardHost
+from ...shards.hosts import ShardHosts
 from .action import Action
 from .matching import Match
 from .request_actions import Lasting
