@@ -11,6 +11,7 @@ from ..net.context import Context
 from ..replica.partition import Partition
 from ..transaction.verification import PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE, Mode, ask_coordinator, mode_of
 
+FIRST_PAUSE_MS = 1  # until the coordinator is asked again; the next ones are twice as long each
 UNVERIFIABLE = frozenset(
     (
         Errors.NETWORK_EXCEPTION,
@@ -53,6 +54,9 @@ class Verifications:
         broker, config = self.context.broker, self.context.broker.config
         mode = mode_of(self.context.version, PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE)
         producer = Producer(header.producer_id, header.producer_epoch)
+        backoff_ms: int = config["add.partitions.to.txn.retry.backoff.ms"]
+        # markers are written within a millisecond or two, unless their high watermarks wait
+        pause_ms = FIRST_PAUSE_MS if broker.settings.value("ottla.group.settle") else backoff_ms
         patience_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
         until_ms = broker.schedule.monotonic_ms() + patience_ms
         while True:
@@ -63,7 +67,8 @@ class Verifications:
             ended = Errors.CONCURRENT_TRANSACTIONS in refused.values()
             if not ended or mode is not Mode.ADDS or broker.schedule.monotonic_ms() >= until_ms:
                 break
-            await broker.turn.pause(config["add.partitions.to.txn.retry.backoff.ms"])
+            await broker.turn.pause(min(pause_ms, backoff_ms))
+            pause_ms *= 2
         for key, code in refused.items():
             for part in self.to_ask[key]:
                 self.found[part] = _unverified(code, mode)
