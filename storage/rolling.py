@@ -12,11 +12,12 @@ def is_due(
 ) -> bool:
     """Whether an append of `size` bytes up to `last_offset` needs a new segment.
 
-    `timestamp`: the largest of its records. `jitter_ms`: by how much `segment.ms` is shorter for this segment.
+    `timestamp`: the largest of its records. A segment that begins without a timestamp is as old as its file, as in
+    Kafka (`timeWaitedForRoll`). `jitter_ms`: by how much `segment.ms` is shorter for this segment.
     """
     if active.size == 0 and active.rolling_timestamp is None:
         return last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-    if active.rolling_timestamp is not None and timestamp >= 0:
+    if active.rolling_timestamp is not None and active.rolling_timestamp >= 0:
         waited = timestamp - active.rolling_timestamp
     else:
         waited = now_ms - active.created_ms

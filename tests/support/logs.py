@@ -24,9 +24,16 @@ def open_log(
 
 
 def append(
-    log: Log, *values: bytes | None, now: int = 0, epoch: int = 0, keys: list[bytes] | None = None, **template: Any
+    log: Log,
+    *values: bytes | None,
+    now: int = 0,
+    epoch: int = 0,
+    keys: list[bytes] | None = None,
+    timestamp: int | None = None,
+    **template: Any,
 ) -> int:
-    rows = [Record(keys[i] if keys else b"k", v, now) for i, v in enumerate(values)]
+    time = now if timestamp is None else timestamp
+    rows = [Record(keys[i] if keys else b"k", v, time) for i, v in enumerate(values)]
     data = records.encode(rows, Template(**template))
     return log.append(data, list(records.batches(data)), epoch, now).base_offset
 

@@ -127,6 +127,12 @@ def test_segments_roll_by_size_time_index_and_offset_range(files: MemFiles) -> N
     assert len(log.segments) == 1
     append(log, b"c", now=1011)
     assert len(log.segments) == 2
+    log = open_log(files, "timeless-0", segment_ms=1000)
+    append(log, b"a", now=10, timestamp=records.NO_TIMESTAMP)
+    append(log, b"b", now=1000, timestamp=5_000)
+    assert len(log.segments) == 1, "records without a timestamp do not say how old the segment is"
+    append(log, b"c", now=1001, timestamp=5_000)
+    assert len(log.segments) == 2
     log = open_log(files, "index-0", segment_index_bytes=16, index_interval_bytes=0)
     for _ in range(10):
         append(log, b"x")
