@@ -51,6 +51,7 @@ sim: $(READY)
 
 schemas: $(READY)
 	$(BIN)/python -m tests.oracle.derive_schemas $(ARGS)
+	$(BIN)/python -m tests.oracle.derive_releases $(ARGS)
 
 show: $(READY)
 	@$(BIN)/python -m ottla.protocol.show $(SCHEMA) $(VERSION)

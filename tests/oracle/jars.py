@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+RELEASES = "releases"  # several versions of one artifact, which are no dependencies
 
 
 def home() -> Path:
@@ -23,7 +24,8 @@ def missing() -> str | None:
 
 def jar_folder(part: str) -> Path:
     """The folder with the jars of `broker` (Kafka 4.4.0), `tools` (its command-line tools and Streams), `mirror`
-    (MirrorMaker 2), or `connector` (of Spark).
+    (MirrorMaker 2), `connector` (of Spark), or `releases` (the clients of every minor release since 0.8.2, without what
+    they depend on).
     """
     folder = home() / part
     if (folder / ".complete").exists():
@@ -34,8 +36,9 @@ def jar_folder(part: str) -> Path:
         if (folder / ".complete").exists():
             return folder
         pom = HERE / f"{part}-pom.xml"
+        goal = "copy" if part == RELEASES else "copy-dependencies"
         subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
+            ["mvn", "-q", "-B", "-f", str(pom), f"dependency:{goal}", f"-DoutputDirectory={folder}"],
             check=True,
             timeout=1800,
         )
