@@ -130,11 +130,11 @@ def serve(
     """
     os.umask(0o077)  # what the broker writes is for its user only
     gc.disable()  # until the broker serves: imports create many objects and free few
-    from .broker.apis import apis
     from .broker.config import sources
     from .broker.config.config import ConfigError
     from .broker.net.server import EXIT_BAD_CONFIG, install_loop
     from .broker.net.server import serve as run_server
+    from .served import served_by
 
     level = logging.DEBUG if verbose else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
@@ -167,8 +167,9 @@ def serve(
             "ottla: warning: a listener is open to the network without authentication: any host can read and write",
             err=True,
         )
-    served = apis(config["unstable.api.versions.enable"])
-    sys.exit(install_loop()(run_server(config, served, _announce_line if announce else _announce_screen)))
+    served, make_dispatcher = served_by(config)
+    announced = _announce_line if announce else _announce_screen
+    sys.exit(install_loop()(run_server(config, served, announced, make_dispatcher)))
 
 
 def _hide_secrets(settings: tuple[str, ...]) -> None:
@@ -204,7 +205,7 @@ def _addresses(server: Server) -> str:
 def _announce_screen(server: Server) -> None:
     config = server.config
     first = next(iter(config.advertised.values()))
-    print(f"ottla {__version__} is ready and serves Kafka clients like Apache Kafka 4.4.0")
+    print(f"ottla {__version__} is ready and serves Kafka clients like Apache Kafka {config.emulates or '4.4.0'}")
     for node in server.broker.nodes:
         of_node = f"  (node {node.id})" if len(server.broker.nodes) > 1 else ""
         for listener in node.config.listeners:

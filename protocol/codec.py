@@ -22,7 +22,7 @@ from .streams import UNBOUNDED, Room
 from .structs import Struct
 from .text import Json
 from .trees import tree
-from .wire import Array, Encoded
+from .wire import Encoded
 
 _SURPRISES = (struct.error, IndexError, FastPathFailed, AttributeError, TypeError, ValueError, OverflowError, KeyError)
 EXPLAINED_ELEMENTS = 2000
@@ -134,12 +134,7 @@ def encoded(name: str, version: int, array: str) -> Encoded:
 @cache
 def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[object, bytearray], None]]:
     """Returns the wire type of an array's elements, and the function that appends one element to bytes."""
-    item = tree(name, version)
-    for field in array.split("."):
-        (wire,) = (member.wire for member in item.plain if member.name == field)
-        assert isinstance(wire, Array)
-        assert isinstance(wire.item, Message)
-        item = wire.item
+    item = tree(name, version).at(array)
     write_fast = item.writer()
 
     def write(element: object, out: bytearray) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from . import compression
+from . import compression, lz4_frames
 from .buffers import Data
 from .errors import MalformedMessage
 from .records import NO_TIMESTAMP
@@ -100,8 +100,8 @@ def _opened(wrapper: Message, limit: int) -> Iterator[list[Message]]:
     for data, found in _inner(wrapper, limit):
         inner = [_message(memoryview(data)[e.position : e.position + e.size], e) for e in found]
         for message in inner:
-            if message.codec:
-                raise MalformedMessage("records", "a compressed message that holds another compressed one")
+            if message.codec or message.magic != wrapper.magic:
+                raise MalformedMessage("records", "a compressed message that holds another one, or another version")
             message.offset += shift
             if wrapper.append_time:
                 message.timestamp, message.append_time = wrapper.timestamp, True
@@ -115,7 +115,10 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
     """Yields decompressed bytes and the complete entries in them, chunk by chunk; ignores what follows the last one."""
     parts: list[bytes] = []
     held = needed = 0
-    for chunk in compression.chunks(wrapper.codec, wrapper.value or b"", limit):
+    value = wrapper.value or b""
+    if wrapper.codec == compression.LZ4 and not wrapper.magic:
+        value = lz4_frames.with_right_checksum(value)
+    for chunk in compression.chunks(wrapper.codec, value, limit):
         parts.append(chunk)
         held += len(chunk)
         if held < needed:
@@ -163,16 +166,20 @@ def encode(messages: Iterable[Message], codec: int = compression.NONE) -> bytes:
     """Encodes a message set; with a codec, as one wrapper around all messages."""
     messages = list(messages)
     if codec == compression.NONE or not messages:
-        return b"".join(_entry(m, m.offset, compression.NONE) for m in messages)
+        return b"".join(entry_of(m, m.offset, compression.NONE) for m in messages)
     magic, base = messages[0].magic, messages[0].offset if messages[0].magic else 0
-    inner = b"".join(_entry(m, m.offset - base, compression.NONE) for m in messages)
+    inner = b"".join(entry_of(m, m.offset - base, compression.NONE) for m in messages)
     largest = max(m.timestamp for m in messages)
-    wrapper = Message(messages[-1].offset, None, compression.compress(codec, inner), magic, largest)
+    value = compression.compress(codec, inner)
+    if codec == compression.LZ4 and not magic:
+        value = lz4_frames.with_old_checksum(value)
+    wrapper = Message(messages[-1].offset, None, value, magic, largest)
     wrapper.append_time = messages[0].append_time
-    return _entry(wrapper, wrapper.offset, codec)
+    return entry_of(wrapper, wrapper.offset, codec)
 
 
-def _entry(message: Message, offset: int, codec: int) -> bytes:
+def entry_of(message: Message, offset: int, codec: int) -> bytes:
+    """Returns a message with its offset and size; `codec`: that of its value."""
     attributes = codec | (APPEND_TIME_MASK if message.append_time else 0)
     body = struct.pack(">bb", message.magic, attributes)
     if message.magic:

@@ -17,7 +17,7 @@ from .emit import Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
 from .structs import Struct, late_class
-from .wire import Fixed, Wire, emit_pack, emit_packed, emit_run, emit_value_read, emit_value_write
+from .wire import Array, Fixed, Wire, emit_pack, emit_packed, emit_run, emit_value_read, emit_value_write
 
 NO_STRUCT = b"\0"
 
@@ -93,6 +93,16 @@ class Message(Wire):
         self.tagged = sorted((m for m in members if m.wire is not None and m.tag is not None), key=lambda m: m.tag or 0)
         self.absent = [m for m in members if m.wire is None]
         self.smallest = sum(m.wire.smallest for m in self.plain if m.wire) + (1 if flexible else 0)
+
+    def at(self, array: str) -> Message:
+        """Returns the structs in an array, such as `topics.partitions`."""
+        item = self
+        for field in array.split("."):
+            (wire,) = (member.wire for member in item.plain if member.name == field)
+            assert isinstance(wire, Array)
+            assert isinstance(wire.item, Message)
+            item = wire.item
+        return item
 
     # the checked form
 

@@ -20,6 +20,8 @@ _ABSENT = object()  # for arguments whose default is made by a function
 
 def struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type[Struct]:
     """Returns the class of a struct of a message; the same class for the same names."""
+    if schema.is_removed:
+        return _old_struct_class(schema, struct)
     key = (schema.name, struct.name)
     if key not in _classes:
         defaults = {f.name: default_of(schema, f) for f in struct.fields} | {"unknown_tags": None}
@@ -38,6 +40,24 @@ def struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type[S
                 if inner is not struct:
                     setattr(cls, name, struct_class(schema, inner))
     return _classes[key]
+
+
+def _old_struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> type[Struct]:
+    """Returns the class of a struct in removed versions: the usual one, or a subclass with the removed fields."""
+    present = _schema.load(schema.name)
+    usual = struct_class(present, present.root if struct is schema.root else present.structs[struct.name])
+    removed = {f.name: default_of(schema, f) for f in struct.fields if f.name not in usual.defaults}
+    key = (schema.name, f"removed {struct.name}")
+    if removed and key not in _classes:
+        defaults = usual.defaults | removed
+        made = type(
+            struct.name,
+            (usual,),
+            {"__slots__": tuple(removed), "__init__": _init(struct.name, defaults), "defaults": defaults},
+        )
+        made.__slots__ = tuple(defaults)  # the names of all fields
+        _classes[key] = made
+    return _classes[key] if removed else usual
 
 
 def _init(name: str, defaults: dict[str, object]) -> Callable[..., None]:

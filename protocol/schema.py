@@ -99,12 +99,20 @@ class Schema:
     listeners: tuple[str, ...]
     root: StructSchema
     structs: dict[str, StructSchema] = field(hash=False)
+    is_removed: bool = False  # it has the versions that Kafka 4 does not have any more
 
 
 def snake_case(name: str) -> str:
     """Converts `TopicId` to `topic_id`, `ISRs` to `isrs`; a Python keyword gets an underscore."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
     return text + "_" if keyword.iskeyword(text) else text
+
+
+@cache
+def load_removed(name: str, directory: Path = DIRECTORY) -> Schema | None:
+    """Returns the schema of the versions that Kafka 4 removed from a message; None if it removed none."""
+    path = directory / "old" / f"{name}.json"
+    return _schema(json.loads(path.read_text()), is_removed=True) if path.exists() else None
 
 
 @cache
@@ -123,7 +131,7 @@ def load(name: str, directory: Path = DIRECTORY) -> Schema:
     raise KeyError(name)
 
 
-def _schema(source: Source) -> Schema:
+def _schema(source: Source, is_removed: bool = False) -> Schema:
     structs: dict[str, StructSchema] = {}
     common = {struct["name"]: struct for struct in source.get("commonStructs", ())}
 
@@ -166,6 +174,7 @@ def _schema(source: Source) -> Schema:
         listeners=tuple(source.get("listeners", ())),
         root=root,
         structs=structs,
+        is_removed=is_removed,
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from .errors import UnsupportedVersion
 from .message import Member, Message, Nullable
 from .messages import default_of, struct_class
-from .schema import DIRECTORY, FIXED, FieldSchema, Schema, StructSchema, load
+from .schema import DIRECTORY, FIXED, FieldSchema, Schema, StructSchema, load, load_removed
 from .wire import Array, Bytes, Fixed, Records, String, Wire
 
 
@@ -21,14 +21,23 @@ def tree(name: str, version: int, directory: Path = DIRECTORY) -> Message:
     """Returns the construct tree of one version of a schema. Raises UnsupportedVersion."""
     schema = load(name, directory)
     if version not in schema.valid:
-        raise UnsupportedVersion(f"{name} has no version {version}")
+        removed = load_removed(name, directory)
+        if removed is None or version not in removed.valid:
+            raise UnsupportedVersion(f"{name} has no version {version}")
+        schema = removed
     return _message(schema, schema.root, version)
 
 
 def _message(schema: Schema, struct: StructSchema, version: int) -> Message:
     flexible = version in schema.flexible
     members = [_member(schema, f, version, flexible) for f in struct.fields]
-    return Message(f"{struct.name} v{version}", struct_class(schema, struct), members, flexible)
+    cls = struct_class(schema, struct)
+    if schema.is_removed:  # later fields are not sent, whatever their values
+        named = {member.name for member in members} | {"unknown_tags"}
+        members += [
+            Member(name, None, cls.defaults[name], ignorable=True) for name in cls.defaults if name not in named
+        ]
+    return Message(f"{struct.name} v{version}", cls, members, flexible)
 
 
 def _member(schema: Schema, f: FieldSchema, version: int, flexible: bool) -> Member:

@@ -33,6 +33,12 @@ LOCAL_DEFAULTS = {
     "group.streams.initial.rebalance.delay.ms": "0",
 }
 
+RELEASES = (
+    *("0.8.2", "0.9", "0.10.0", "0.10.1", "0.10.2", "0.11", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5"),
+    *("2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2"),
+    *("4.3", "4.4"),
+)
+"""The releases of Kafka that can be emulated; the last one is what this broker is without emulation."""
 OWN_KEYS = {
     key.name: key
     for key in (
@@ -83,6 +89,7 @@ OWN_KEYS = {
         ConfigKey("ottla.group.settle", "BOOLEAN", "true", None, True, False),
         ConfigKey("ottla.oauth.failures.max", "INT", "30", "[1,...]", True, False),
         ConfigKey("ottla.users", "PASSWORD", None, None, True, False),
+        ConfigKey("ottla.emulate", "STRING", "4.4", f"[{', '.join(RELEASES)}]", True, False),
         ConfigKey("ottla.groups.max", "INT", "100000", "[1,...]", True, False),
         ConfigKey("ottla.producers.per.partition.max", "INT", "10000", "[1,...]", True, False),
         ConfigKey("ottla.transactional.ids.max", "INT", "100000", "[1,...]", True, False),
@@ -133,6 +140,12 @@ class Config:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    @property
+    def emulates(self) -> str | None:
+        """The release of Kafka that is emulated; None for the one that this broker is."""
+        release: str = self["ottla.emulate"]
+        return None if release == RELEASES[-1] else release
 
     @property
     def clock(self) -> ClockStart:

@@ -110,6 +110,10 @@ OWN_DOCS = {
         "How many wrong secrets for one client `/oauth/token` takes from an address within a minute; four times as "
         "many for all clients of the address."
     ),
+    "ottla.emulate": (
+        "The release of Apache Kafka whose APIs, versions and behaviour clients find: see "
+        "[Earlier releases](../how-to/earlier-releases.md)."
+    ),
     "ottla.record.validation": (
         "`full` checks the records of every batch; `header` checks them only if the batch header gives a reason."
     ),

@@ -345,11 +345,15 @@ class Dispatcher:
         except MalformedMessage as error:
             raise Refused(f"{api.name}: {error}") from None
         r = messages.ApiVersionsResponse
-        own = [r.ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)]
         head = headers.start_response(api.response, 0, correlation_id)
-        codec.build(api.response, 0, r(error_code=Errors.UNSUPPORTED_VERSION, api_keys=own), head)
+        listed = self.listed_if_unsupported(api)
+        codec.build(api.response, 0, r(error_code=Errors.UNSUPPORTED_VERSION, api_keys=listed), head)
         _LENGTH.pack_into(head, 0, len(head) - 4)
         send(Reply(head, []), False)
+
+    def listed_if_unsupported(self, api: Api) -> list[messages.ApiVersionsResponse.ApiVersion]:
+        """Returns what the reply to an unknown version of ApiVersions lists."""
+        return [messages.ApiVersionsResponse.ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)]
 
     def error_reply(self, api: Api, context: Context, request: Struct | None, error: ApiError) -> Struct | Silence:
         """Returns the reply for an error of the whole request; closes the connection if the request is not there any

@@ -70,7 +70,7 @@ class Listeners:
                 await one.start_serving()
 
     def _dispatcher(self, broker: Broker, node: Node, first: Dispatcher) -> Dispatcher:
-        made = Dispatcher(broker.of_node(node), first.apis, first.log)
+        made = type(first)(broker.of_node(node), first.apis, first.log)
         made.seam = first.seam
         return made
 

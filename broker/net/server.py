@@ -57,7 +57,7 @@ EXIT_FAILED = 6
 class Server:
     """A broker and its sockets. `apis`: the APIs that it serves, by key."""
 
-    def __init__(self, config: Config, apis: Mapping[int, Api]) -> None:
+    def __init__(self, config: Config, apis: Mapping[int, Api], make_dispatcher: type[Dispatcher] = Dispatcher) -> None:
         self.config = config
         self.machine = Machine()
         self.schedule = BrokerSchedule(self.machine, repeatable=config["ottla.lab.seed"] is not None)
@@ -69,7 +69,7 @@ class Server:
         self.broker = Broker(config, self.schedule, self.files, self.chances.new_id)
         self.broker.turn.fatal = self._fatal
         self.logs = Logs(config, self.schedule, self.machine)
-        self.dispatcher = Dispatcher(self.broker, apis)
+        self.dispatcher = make_dispatcher(self.broker, apis)
         self.shared = SharedBuffer()
         self.connections: dict[Connection, None] = {}
         self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
@@ -331,7 +331,12 @@ def install_loop() -> Callable[..., Any]:
     return asyncio.run
 
 
-async def serve(config: Config, apis: Mapping[int, Api], announce: Callable[[Server], None]) -> int:
+async def serve(
+    config: Config,
+    apis: Mapping[int, Api],
+    announce: Callable[[Server], None],
+    make_dispatcher: type[Dispatcher] = Dispatcher,
+) -> int:
     """Runs a server of `apis` until it receives a signal to stop or fails; returns the exit code."""
     from ..replica.directories import DirectoryError, DirectoryLocked
 
@@ -339,7 +344,7 @@ async def serve(config: Config, apis: Mapping[int, Api], announce: Callable[[Ser
     try:
         seed_topics = _seeded(config)
         scenario = _scenario(config)
-        server = Server(config, apis)
+        server = Server(config, apis, make_dispatcher)
     except (ConfigError, SeedError, ScenarioError) as error:
         print(f"ottla: {error}", file=sys.stderr)
         return EXIT_BAD_CONFIG

@@ -29,6 +29,7 @@ from ottla.verdict.rules import all_rules
 
 from ottla.testing import Broker
 
+RELEASES_IN_TABLE = 11
 OUT = Path(__file__).resolve().parents[1] / "reference" / "_computed"
 
 
@@ -41,6 +42,25 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def served_apis() -> str:
     return table(("key", "API", "versions"), ((a.key, a.name, f"{a.low} to {a.high}") for a in apis().values()))
+
+
+def releases() -> str:
+    """The versions of the served APIs by release: a row for an API, a table for some releases."""
+    from ottla.broker.emulation.apis import emulated
+    from ottla.broker.emulation.releases import releases as known
+
+    served = {name: emulated(release, apis()) for name, release in known().items()}
+    names, present = list(served), apis()
+
+    def row(key: int, some: Sequence[str]) -> tuple[object, ...]:
+        found = [served[name].get(key) for name in some]
+        return (present[key].name, *("–" if one is None else f"{one.low}–{one.high}" for one in found))
+
+    parts = [names[at : at + RELEASES_IN_TABLE] for at in range(0, len(names), RELEASES_IN_TABLE)]
+    return "\n".join(
+        table(("API", *some), (row(key, some) for key in present if any(key in served[name] for name in some)))
+        for some in parts
+    )
 
 
 def absent_apis() -> str:
@@ -195,7 +215,8 @@ def _shape(schema: dict[str, Any]) -> str:
 
 def write(_: Any = None) -> None:
     OUT.mkdir(exist_ok=True)
-    pages = {"apis": served_apis(), "absent_apis": absent_apis(), "authorization": authorization()}
+    pages = {"apis": served_apis(), "absent_apis": absent_apis(), "releases": releases()}
+    pages |= {"authorization": authorization()}
     pages |= {"errors": errors(), "verdict": verdict()}
     pages |= {"limits": limits(), "elements": elements(), "audit_log": audit_log()}
     pages |= {"metrics": metrics(), "columns": columns(), "routes": routes()}

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ottla.broker.apis import apis
 from ottla.broker.broker import Broker
 from ottla.broker.clock import VirtualSchedule
 from ottla.broker.config import sources as configuration
 from ottla.broker.net.connection import Connection
-from ottla.broker.net.dispatch import Dispatcher
 from ottla.broker.net.intercepting import Seam
 from ottla.broker.peer import Peer
 from ottla.broker.replies import Reply
 from ottla.broker.shards.host import S, ShardHost
 from ottla.broker.shards.loader import log_entries
 from ottla.protocol import codec, headers
+
+from ottla.served import served_by
 
 from .memory_files import MemFiles
 from .wire import request_frame
@@ -54,8 +54,8 @@ class World:
         self.fatal: list[str] = []
         self.broker.turn.fatal = self.fatal.append
         self.broker.start()
-        served = apis(config["unstable.api.versions.enable"])
-        self.dispatchers = {one.id: Dispatcher(self.broker.of_node(one), served) for one in self.broker.nodes}
+        served, make_dispatcher = served_by(config)
+        self.dispatchers = {one.id: make_dispatcher(self.broker.of_node(one), served) for one in self.broker.nodes}
         self.dispatcher = self.dispatchers[config.node_id]
         self.connections: dict[Connection, None] = {}  # none has a socket
         self.seam = Seam(self)

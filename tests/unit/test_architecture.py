@@ -109,6 +109,7 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
         "net",
         "tls",
     },
+    "emulation": {"floor", "replica", "broker", "net", "apis"},
 }
 NOT_BELOW_BROKER = {"asyncio", "uvloop", "random", "time", "socket", "threading", "secrets"}
 # how often each folder may say `Any`: less only

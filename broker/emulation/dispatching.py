@@ -1,0 +1,47 @@
+"""Dispatch of an emulated release: what it does with requests that it does not know, and the errors that it knows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from ...protocol import messages
+from ...protocol.structs import Struct
+from ..broker import Broker
+from ..net import error_counts
+from ..net.api import Api
+from ..net.context import Context
+from ..net.dispatch import Dispatcher, NotesRequests, Pending
+from ..peer import Peer
+from ..replies import Reply, Send
+from .error_codes import ErrorCodes
+from .releases import Release, releases
+
+_KEY_AND_VERSION = struct.Struct(">hh")
+
+
+class EmulatingDispatcher(Dispatcher):
+    """Serves the APIs of the release that the broker's configuration names."""
+
+    def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
+        super().__init__(broker, apis, log)
+        self.release: Release = releases()[broker.config["ottla.emulate"]]
+        self._error_codes = ErrorCodes(self.release)
+        # 0.9 does not answer what it does not know, and keeps the connection; 0.8.2 and all since 0.10 close it
+        self._is_silent = self.release.name == "0.9"
+
+    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
+        if self._is_silent and len(frame) >= _KEY_AND_VERSION.size:
+            key, version = _KEY_AND_VERSION.unpack_from(frame)
+            api = self.apis.get(key)
+            if api is None or not api.low <= version <= api.high:
+                send(None, False)
+                return None
+        return super().handle(peer, frame, send)
+
+    def listed_if_unsupported(self, api: Api) -> list[messages.ApiVersionsResponse.ApiVersion]:
+        return [] if self.release.is_before(2, 4) else super().listed_if_unsupported(api)
+
+    def _reply(self, api: Api, context: Context, outcome: Struct) -> Reply:
+        self._error_codes.replace_in(outcome, error_counts.plan_of(api.response))
+        return super()._reply(api, context, outcome)

@@ -1,0 +1,280 @@
+"""Converts record batches to message sets of versions 0 and 1 for old consumers, and message sets to batches.
+
+Both are generators. Each item is the work of one step: None, or a function that takes longer, does not use the loop and
+whose result is sent back. A batch becomes one compressed message, or a message for each of its records; headers,
+producer ids and control batches are left out, as in Kafka. Kafka converts the messages of one Produce request for a
+partition to one batch; so does this, unless the messages are not compressed and `batch_bytes_max` is smaller.
+
+Memory is bounded by what one batch may hold (`compression.openable_bytes`).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import TypeVar
+
+from . import compression, legacy, lz4_frames, records
+from .buffers import Data
+from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, openable_bytes
+from .errors import ApiError, Errors, MalformedMessage
+from .records import (
+    HEADER_SIZE,
+    INT64_MIN,
+    NO_TIMESTAMP,
+    RECORD_BYTES_MIN,
+    VARINT_BYTES_MAX,
+    BatchAt,
+    BatchHeader,
+    Record,
+    int64,
+    varint_at,
+)
+
+T = TypeVar("T")
+Packed = bytes | bytearray
+Work = Generator[Callable[[], Packed] | None, Packed | None, T]
+STEP_BYTES = 64 << 10
+PACKED_AT_ONCE_BYTES = 1 << 16
+KNOWN_BYTES_MIN = 18  # the bytes of a batch or an entry that are read before it is known what it is
+_ENTRY = struct.Struct(">qiI")  # offset, size, checksum
+_TIMED = struct.Struct(">bbq")
+_SIZE = struct.Struct(">i")
+_NULL = b"\xff\xff\xff\xff"
+_APPEND_TIME = legacy.APPEND_TIME_MASK
+
+
+# down
+
+
+def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[tuple[bytes, int]]:
+    """Converts what a log has to a message set of version `magic`, batch by batch until it has `bytes_max` bytes.
+    Returns (its bytes, the offset after it).
+
+    Messages of logs that are older than record batches stay as they are, or are converted to version 0.
+
+    Raises as `older` does.
+    """
+    made, position, end, worked = bytearray(), 0, first_offset, 0
+    while position + KNOWN_BYTES_MIN <= len(buf) and len(made) < bytes_max:
+        size = int.from_bytes(buf[position + 8 : position + 12], "big") + legacy.ENTRY.size
+        if position + size > len(buf):
+            break
+        if buf[position + records.MAGIC_AT] == records.MAGIC:
+            at = BatchAt(position, records.header_at(buf, position))
+            made += yield from older(buf, at, magic, first_offset)
+            end = at.header.next_offset
+        else:
+            entry = memoryview(buf)[position : position + size]
+            made += yield from _as_old(entry, magic)
+            end = int.from_bytes(entry[:8], "big") + 1
+        position += size
+        worked += size
+        if worked >= STEP_BYTES:
+            worked = 0
+            yield None
+    return bytes(made), end
+
+
+def _as_old(entry: memoryview, magic: int) -> Work[bytes]:
+    """Returns an entry of version 0 or 1, converted if its version is above `magic`."""
+    if entry[records.MAGIC_AT] <= magic:
+        return bytes(entry)
+    messages = []
+    for some in legacy.contents(entry):
+        messages += [replace(message, magic=magic, append_time=False) for message in some]
+        yield None
+    return legacy.encode(messages, entry[records.MAGIC_AT + 1] & records.CODEC_MASK)
+
+
+def older(buf: Data, at: BatchAt, magic: int, first_offset: int) -> Work[bytes]:
+    """Converts a batch to a message set of version `magic`: returns its bytes. Without compression it begins with the
+    message at `first_offset`; a compressed message is whole.
+
+    Raises MalformedMessage if the bytes are not what the header claims, and ApiError(UNSUPPORTED_COMPRESSION_TYPE) for
+    zstd.
+    """
+    header = at.header
+    if header.is_control:
+        return b""
+    if header.codec == ZSTD:
+        raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
+    made = _Older(header, magic, first_offset)
+    body = memoryview(buf)[at.position + HEADER_SIZE : at.position + header.size]
+    parts: list[bytes] = []
+    held = needed = 0
+    for chunk in compression.chunks(header.codec, body, openable_bytes(header.size), STEP_BYTES):
+        parts.append(chunk)
+        held += len(chunk)
+        if held < needed:
+            yield None
+            continue
+        data = b"".join(parts)
+        pos, needed = made.take(data)
+        parts, held = [data[pos:]], len(data) - pos
+        if len(data) >= STEP_BYTES:
+            yield None
+    records.check_end(header, made.count, held)
+    if header.codec == NONE or not made.out:
+        return bytes(made.out)
+    packed = (yield made.packed) if len(made.out) > PACKED_AT_ONCE_BYTES else made.packed()
+    assert packed is not None
+    return bytes(packed)
+
+
+class _Older:
+    """The messages of a batch so far."""
+
+    __slots__ = ("count", "first_offset", "header", "largest", "last", "magic", "out", "since")
+
+    def __init__(self, header: BatchHeader, magic: int, first_offset: int) -> None:
+        self.header = header
+        self.magic = magic
+        # the offsets of messages in a compressed message of version 1 count from its first one
+        self.since: int | None = None if header.codec != NONE and magic else 0
+        self.first_offset = first_offset if header.codec == NONE else INT64_MIN
+        self.out = bytearray()
+        self.count = 0
+        self.last = header.base_offset
+        self.largest = NO_TIMESTAMP
+
+    def take(self, data: bytes) -> tuple[int, int]:
+        """Converts the complete records of `data`. Returns where the first incomplete one begins, and how many bytes it
+        has, if that is known.
+        """
+        header, magic, out, pos, end = self.header, self.magic, self.out, 0, len(data)
+        base_offset, base_time, wanted = header.base_offset, header.base_timestamp, header.record_count
+        append_time = header.max_timestamp if header.is_append_time else None
+        attributes = _APPEND_TIME if append_time is not None else 0
+        crc32, pack, size_of, pack_timed, first = zlib.crc32, _ENTRY.pack, _SIZE.pack, _TIMED.pack, self.first_offset
+        start = pos
+        try:
+            while pos < end and self.count < wanted:
+                size, pos = varint_at(data, pos)
+                stop = pos + size
+                if size < RECORD_BYTES_MIN - 1:
+                    raise MalformedMessage("records", f"a record of {size} bytes")
+                if stop > end:
+                    return start, stop - start
+                time, pos = varint_at(data, pos + 1)
+                delta, pos = varint_at(data, pos)
+                length, pos = varint_at(data, pos)
+                if length < 0:
+                    key = _NULL
+                else:
+                    key = size_of(length) + data[pos : pos + length]
+                    pos += length
+                length, pos = varint_at(data, pos)
+                if length < 0:
+                    value = _NULL
+                else:
+                    value = size_of(length) + data[pos : pos + length]
+                    pos += length
+                if pos >= stop:
+                    raise MalformedMessage("records", f"a field goes beyond its record, which ends at {stop}")
+                offset = base_offset + delta
+                if offset >= first:
+                    if magic:
+                        time = base_time + time if append_time is None else append_time
+                        if not INT64_MIN <= time < -INT64_MIN:
+                            time = int64(time)
+                        self.largest = max(self.largest, time)
+                        body = pack_timed(1, attributes, time) + key + value
+                    else:
+                        body = b"\0\0" + key + value
+                    if self.since is None:
+                        self.since = offset
+                    out += pack(offset - self.since, len(body) + 4, crc32(body))
+                    out += body
+                    self.last = offset
+                self.count += 1
+                pos = start = stop  # headers are left out
+        except IndexError:
+            if end - start >= VARINT_BYTES_MAX:
+                raise MalformedMessage("records", "records end early") from None
+        return start, 0
+
+    def packed(self) -> bytes:
+        """Returns one compressed message around all messages."""
+        header = self.header
+        value = compression.compress(header.codec, bytes(self.out))
+        if self.magic == 0 and header.codec == LZ4:
+            value = lz4_frames.with_old_checksum(value)
+        largest = header.max_timestamp if header.is_append_time else self.largest
+        wrapper = legacy.Message(self.last, None, value, self.magic, largest, append_time=header.is_append_time)
+        return legacy.entry_of(wrapper, self.last, header.codec)
+
+
+# up
+
+
+class NewBatch:
+    """A batch that is being made of messages."""
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+        self.count = 0
+        self.base_timestamp = self.largest = NO_TIMESTAMP
+
+    def put(self, message: legacy.Message) -> None:
+        if not self.count:
+            self.base_timestamp = message.timestamp
+        self.largest = max(self.largest, message.timestamp)
+        record = Record(message.key, message.value, message.timestamp)
+        records.put_record(self.body, record, message.timestamp - self.base_timestamp, self.count)
+        self.count += 1
+
+    def packed(self, codec: int) -> bytearray:
+        template = records.Template(codec=codec)
+        return records.batch_of(self.body, template, self.count, self.count - 1, self.base_timestamp, self.largest)
+
+
+def newer(buf: Data, magic_max: int, message_bytes_max: int, batch_bytes_max: int | None) -> Work[list[bytearray]]:
+    """Converts a message set to batches: returns them as a list, in their order; an empty list for an empty set. What
+    follows the last complete message is ignored, as in Kafka.
+
+    `magic_max`: the latest message format that the broker knows. `message_bytes_max`: the largest message.
+    `batch_bytes_max`: the size from which on messages that are not compressed go into another batch; None: into one.
+
+    Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no message set, ApiError(MESSAGE_TOO_LARGE).
+    """
+    codec = NONE
+    for entry in legacy.entries(buf):
+        if entry.magic > magic_max:
+            raise ApiError(Errors.CORRUPT_MESSAGE)
+        if entry.size - legacy.ENTRY.size > message_bytes_max:
+            raise ApiError(Errors.MESSAGE_TOO_LARGE)
+        codec = entry.codec or codec
+    if codec >= ZSTD:
+        raise ApiError(Errors.CORRUPT_MESSAGE)
+    made: list[bytearray] = []
+    current, left, worked = NewBatch(), openable_bytes(len(buf)), 0
+    try:
+        for some in legacy.contents(buf):
+            for message in some:
+                if codec == NONE and batch_bytes_max is not None and current.count:
+                    size = HEADER_SIZE + len(current.body) + len(message.key or b"") + len(message.value or b"")
+                    if size + 3 * VARINT_BYTES_MAX > batch_bytes_max:
+                        made.append(current.packed(NONE))
+                        current = NewBatch()
+                before = len(current.body)
+                current.put(message)
+                left -= len(current.body) - before
+                worked += len(current.body) - before
+            if left < 0:
+                raise ApiError(Errors.CORRUPT_MESSAGE, limit="decompressed-bytes")
+            worked += 0 if some else CHUNK_BYTES  # some compressed bytes make no message
+            if worked >= STEP_BYTES:
+                worked = 0
+                yield None
+    except MalformedMessage:
+        raise ApiError(Errors.CORRUPT_MESSAGE) from None
+    if current.count:
+        last = current
+        is_long = codec != NONE and len(last.body) > PACKED_AT_ONCE_BYTES
+        packed = (yield lambda: last.packed(codec)) if is_long else last.packed(codec)
+        assert isinstance(packed, bytearray)
+        made.append(packed)
+    return made

@@ -1,0 +1,233 @@
+"""Batches become message sets of versions 0 and 1, and message sets become batches."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+
+import lz4.frame
+import pytest
+from ottla.broker.steps import all_at_once
+from ottla.protocol import compression, legacy, lz4_frames, records
+from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from ottla.protocol.conversion import newer, older_set
+from ottla.protocol.errors import ApiError, Errors, MalformedMessage
+from ottla.protocol.legacy import Message
+from ottla.protocol.records import BatchAt, Record, Template
+
+T = 1_700_000_000_000
+CODECS = [NONE, GZIP, SNAPPY, LZ4]
+RECORDS = [
+    Record(b"k", b"v0", T, 100),
+    Record(None, b"v1", T + 5, 101, (("name", b"value"),)),
+    Record(b"", None, T + 3, 103),
+    Record(b"k", b"x" * 300, T, 104),
+]
+
+
+def batch(codec: int = NONE, **fields: Any) -> bytes:
+    return bytes(records.encode(RECORDS, Template(base_offset=100, codec=codec, **fields)))
+
+
+def down(buf: bytes, magic: int, first_offset: int = 0, bytes_max: int = 1 << 20) -> tuple[list[Message], int]:
+    made, end = all_at_once(older_set(buf, magic, first_offset, bytes_max))
+    return legacy.decode(made), end
+
+
+def up(buf: bytes, magic_max: int = 1, message_bytes_max: int = 1 << 20, batch_bytes_max: int | None = None) -> Any:
+    return all_at_once(newer(buf, magic_max, message_bytes_max, batch_bytes_max))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_becomes_messages_with_its_offsets_keys_and_values(codec: int) -> None:
+    for magic in (0, 1):
+        found, end = down(batch(codec), magic)
+        assert [(m.offset, m.key, m.value) for m in found] == [(r.offset, r.key, r.value) for r in RECORDS]
+        assert {m.magic for m in found} == {magic}
+        assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in RECORDS]
+        assert end == 105
+
+
+def test_an_uncompressed_message_has_the_bytes_of_the_format() -> None:
+    made, _ = all_at_once(older_set(batch(), 0, 104, 1 << 20))
+    body = b"\0\0" + struct.pack(">i", 1) + b"k" + struct.pack(">i", 300) + b"x" * 300
+    assert made == struct.pack(">qiI", 104, len(body) + 4, zlib.crc32(body)) + body
+
+
+def test_messages_before_the_offset_are_left_out_unless_they_are_compressed() -> None:
+    assert [m.offset for m in down(batch(), 1, 102)[0]] == [103, 104]
+    assert [m.offset for m in down(batch(GZIP), 1, 102)[0]] == [100, 101, 103, 104]
+
+
+def test_a_compressed_message_of_version_1_has_relative_offsets_and_the_largest_timestamp() -> None:
+    made, _ = all_at_once(older_set(batch(GZIP), 1, 0, 1 << 20))
+    (entry,) = legacy.entries(made)
+    assert (entry.offset, entry.timestamp, entry.codec) == (104, T + 5, GZIP)
+    inner = compression.decompress(GZIP, made[entry.position + 34 : entry.position + entry.size])
+    assert [one.offset for one in legacy.entries(inner)] == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_log_append_time_is_that_of_every_message(codec: int) -> None:
+    found, _ = down(batch(codec, append_time=T + 99), 1)
+    assert {(m.timestamp, m.append_time) for m in found} == {(T + 99, True)}
+
+
+def test_markers_of_transactions_are_left_out_and_passed() -> None:
+    marker = bytes(records.encode([Record(b"\0\0\0\1", b"\0\0\0\0\0\0", T)], Template(base_offset=7, control=True)))
+    assert down(marker, 0) == ([], 8)
+
+
+def test_zstd_has_no_old_form() -> None:
+    with pytest.raises(ApiError) as caught:
+        down(batch(ZSTD), 1)
+    assert caught.value.code == Errors.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_conversion_ends_when_the_bytes_are_enough() -> None:
+    several = b"".join(bytes(records.encode([Record(b"k", b"v", T)], Template(base_offset=base))) for base in range(10))
+    found, end = down(several, 0, 0, 60)
+    assert ([m.offset for m in found], end) == ([0, 1, 2], 3)
+
+
+def test_a_large_batch_is_converted_in_steps() -> None:
+    large = [Record(b"k", bytes(1000), T, offset) for offset in range(500)]
+    work = older_set(bytes(records.encode(large)), 0, 0, 1 << 20)
+    assert sum(1 for _ in work) > 5
+
+
+def test_messages_of_old_logs_lose_their_timestamps_for_the_oldest_clients() -> None:
+    for codec in (NONE, GZIP):
+        stored = legacy.encode([Message(5, b"k", b"v", 1, T), Message(6, None, b"w", 1, T)], codec)
+        for magic, timestamp in ((1, T), (0, -1)):
+            found, end = down(stored, magic)
+            assert [(m.offset, m.value, m.magic, m.timestamp) for m in found] == [
+                (5, b"v", magic, timestamp),
+                (6, b"w", magic, timestamp),
+            ]
+            assert end == 7
+
+
+@pytest.mark.parametrize("claim", [3, 5])
+def test_a_batch_with_another_number_of_records_is_malformed(claim: int) -> None:
+    data = bytearray(batch())
+    struct.pack_into(">i", data, 57, claim)
+    with pytest.raises(MalformedMessage):
+        down(bytes(data), 0)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_set_becomes_one_batch(magic: int, codec: int) -> None:
+    given = [Message(i, r.key, r.value, magic, r.timestamp if magic else -1) for i, r in enumerate(RECORDS)]
+    (made,) = up(legacy.encode(given, codec))
+    header = records.header_at(made)
+    assert (header.codec, header.producer_id, header.base_sequence) == (codec, -1, -1)
+    assert header.max_timestamp == (T + 5 if magic else -1)
+    found = records.decode(made, BatchAt(0, header))
+    assert [(r.offset, r.key, r.value, r.timestamp) for r in found] == [
+        (m.offset, m.key, m.value, m.timestamp) for m in given
+    ]
+    assert records.computed_crc(made, 0, len(made)) == header.crc
+
+
+def test_several_compressed_messages_become_one_batch_of_the_last_codec() -> None:
+    given = legacy.encode([Message(0, None, b"a", 0)]) + b"".join(
+        legacy.encode([Message(0, None, value, 0), Message(1, None, value, 0)], codec)
+        for codec, value in ((GZIP, b"b"), (SNAPPY, b"c"))
+    )
+    (made,) = up(given)
+    header = records.header_at(made)
+    assert header.codec == SNAPPY
+    assert [r.value for r in records.decode(made, BatchAt(0, header))] == [b"a", b"b", b"b", b"c", b"c"]
+
+
+def test_a_set_that_is_larger_than_a_batch_becomes_several() -> None:
+    given = legacy.encode([Message(i, None, bytes(400), 0) for i in range(5)])
+    made = up(given, batch_bytes_max=1000)
+    assert [records.header_at(one).record_count for one in made] == [2, 2, 1]
+    assert all(len(one) <= 1000 for one in made)
+
+
+def test_the_end_of_a_message_that_is_cut_is_ignored() -> None:
+    given = legacy.encode([Message(0, None, b"a", 0), Message(1, None, b"b", 0)])
+    (made,) = up(given[:-1])
+    assert records.header_at(made).record_count == 1
+    assert up(given[:20]) == up(b"") == []
+
+
+def wrapped(value: bytes, codec: int = GZIP, magic: int = 1) -> bytes:
+    return legacy.entry_of(Message(0, None, value, magic, T), 0, codec)
+
+
+GOOD = legacy.encode([Message(0, None, b"a", 1, T), Message(1, None, b"b", 1, T)])
+NESTED = wrapped(compression.compress(GZIP, wrapped(compression.compress(GZIP, GOOD))))
+WRONG_INNER_CRC = wrapped(compression.compress(GZIP, GOOD[:-1] + b"x"))
+OTHER_VERSION = wrapped(compression.compress(GZIP, legacy.encode([Message(0, None, b"a", 0)])))
+BAD = {
+    "a wrong checksum": GOOD[:-1] + b"x",
+    "a compressed message in a compressed message": NESTED,
+    "a wrong checksum inside": WRONG_INNER_CRC,
+    "another version inside": OTHER_VERSION,
+    "a compressed message without a value": legacy.entry_of(Message(0, None, None, 1, T), 0, GZIP),
+    "an empty compressed message": wrapped(compression.compress(GZIP, b"")),
+    "bytes that are not gzip": wrapped(b"nonsense"),
+    "zstd": wrapped(compression.compress(ZSTD, GOOD), ZSTD),
+    "a codec that does not exist": wrapped(GOOD, 7),
+    "a field beyond the message": legacy.ENTRY.pack(0, 14 + 8)
+    + struct.pack(">I", zlib.crc32(b"\1\0" + bytes(8) + b"\0\0\0\1" + b"\0\0\0\1"))
+    + b"\1\0"
+    + bytes(8)
+    + b"\0\0\0\1"
+    + b"\0\0\0\1",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_sets_are_corrupt(name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        up(BAD[name])
+    assert caught.value.code == Errors.CORRUPT_MESSAGE
+
+
+def test_offsets_that_lie_do_no_harm() -> None:
+    lying = [Message(9, None, b"a", 1, T), Message(-(2**60), None, b"b", 1, T), Message(9, None, b"c", 1, T)]
+    inner = b"".join(legacy.entry_of(m, m.offset, NONE) for m in lying)
+    (made,) = up(wrapped(compression.compress(GZIP, inner)))
+    found = records.decode(made, BatchAt(0, records.header_at(made)))
+    assert [(r.offset, r.value) for r in found] == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_a_message_that_is_too_large_or_too_new_is_refused() -> None:
+    for arguments, code in (
+        ({"message_bytes_max": 20}, Errors.MESSAGE_TOO_LARGE),
+        ({"magic_max": 0}, Errors.CORRUPT_MESSAGE),
+    ):
+        with pytest.raises(ApiError) as caught:
+            up(GOOD, **arguments)
+        assert caught.value.code == code
+
+
+def test_many_compressed_messages_together_hold_no_more_than_one_may() -> None:
+    bomb = wrapped(compression.compress(GZIP, legacy.encode([Message(0, None, bytes(9 << 20), 1, T)])))
+    yielded: list[object] = []
+    with pytest.raises(ApiError) as caught:
+        yielded.extend(newer(bomb * 8, 1, 1 << 20, None))
+    assert caught.value.code == Errors.CORRUPT_MESSAGE
+    assert 4 <= len(yielded) < 3000, "it is done in steps, and ends long before all is decompressed"
+    assert set(yielded) == {None}, "nothing is packed"
+
+
+def test_lz4_frames_of_version_0_have_the_checksum_of_their_time() -> None:
+    frame = compression.compress(LZ4, b"some bytes")
+    old = lz4_frames.with_old_checksum(frame)
+    assert old != frame
+    with pytest.raises(RuntimeError):
+        lz4.frame.decompress(old)
+    assert lz4_frames.with_right_checksum(old) == frame
+    assert lz4_frames.with_right_checksum(b"\x04\x22\x4d\x18") == b"\x04\x22\x4d\x18"
+    made, _ = all_at_once(older_set(batch(LZ4), 0, 0, 1 << 20))
+    (entry,) = legacy.entries(made)
+    with pytest.raises(RuntimeError):
+        lz4.frame.decompress(made[entry.position + 26 : entry.position + entry.size])
