@@ -4,11 +4,12 @@ its own result.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ...coordinator.share.state import PartitionKey
-from ...protocol.errors import ApiError, WithError
+from ...protocol.errors import ApiError, Errors, WithError
 from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..later import Later
 from ..net.context import Context
@@ -25,6 +26,10 @@ class NamedPartition(Protocol):
     partition: int
 
 
+# errors that are not the share-partition's: Kafka's words of them say what it was asked for
+OF_COORDINATOR = frozenset(
+    (Errors.NOT_COORDINATOR, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE)
+)
 Part = TypeVar("Part", bound=NamedPartition)
 PartOf_co = TypeVar("PartOf_co", bound=NamedPartition, covariant=True)
 
@@ -87,6 +92,11 @@ def refuse(
     ]
 
 
+def _words(api: str) -> str:
+    """Returns what an API does: `read share group state`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", api).lower()
+
+
 async def answer(
     context: Context,
     request: Request[Part],
@@ -115,6 +125,8 @@ async def answer(
             out = partition_result(partition=part.partition)
             if isinstance(outcome, ApiError):
                 outcome.put_into(out)
+                if outcome.code in OF_COORDINATOR:
+                    out.error_message = f"Unable to {_words(context.api.name)}: {out.error_message}"
             else:
                 fill(out, outcome)
             results.setdefault(topic_id, {})[part.partition] = out

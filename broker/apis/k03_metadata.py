@@ -4,7 +4,7 @@
 - Topics that are created by this request are reported as UNKNOWN_TOPIC_OR_PARTITION in this reply, as in Kafka.
 
 **Versions**
-- 0 an empty list means all topics; from 1 on null does
+- 0 an empty list means all topics; from 1 on null does. Replicas that are not alive are left out
 - 1 controller, rack, internal topics
 - 2 cluster id
 - 4 the client can forbid automatic creation
@@ -29,7 +29,6 @@ from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
-from ..broker import Broker
 from ..client_quotas import Usage
 from ..error_places import Place, array, codes
 from ..internal_topics import is_internal
@@ -248,25 +247,32 @@ def _topic(context: Context, request: messages.MetadataRequest, name: str) -> Pi
     operations = NOT_ASKED
     if request.include_topic_authorized_operations:
         operations = authorized_operations(context, ResourceType.TOPIC, name)
-    return topic_piece(context, name, operations, lambda: _described(context.broker, name, operations))
+    return topic_piece(context, name, operations, lambda: _described(context, name, operations))
 
 
-def _described(broker: Broker, name: str, operations: int) -> Topic:
-    image = broker.image
+def _described(context: Context, name: str, operations: int) -> Topic:
+    broker, image = context.broker, context.broker.image
     topic = image.topics[name]
     out = messages.MetadataResponse.MetadataResponseTopic(
         name=name, topic_id=topic.id, is_internal=is_internal(name), topic_authorized_operations=operations
     )
     partition_class = messages.MetadataResponse.MetadataResponsePartition
+    alive = frozenset(node.id for node in broker.alive()) if context.version == 0 else None
     for state in image.partitions_of(topic.id):
         leader, isr, offline = leadership(broker, name, state)
+        error, replicas = Errors.LEADER_NOT_AVAILABLE if leader < 0 else Errors.NONE, list(state.replicas)
+        if alive is not None:
+            known, isr = [one for one in replicas if one in alive], [one for one in isr if one in alive]
+            if leader >= 0 and (len(known) < len(replicas) or len(isr) < len(state.isr)):
+                error = Errors.REPLICA_NOT_AVAILABLE
+            replicas = known
         out.partitions.append(
             partition_class(
-                error_code=Errors.LEADER_NOT_AVAILABLE if leader < 0 else 0,
+                error_code=error,
                 partition_index=state.index,
                 leader_id=leader,
                 leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
+                replica_nodes=replicas,
                 isr_nodes=isr,
                 offline_replicas=offline,
             )

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ...coordinator.metadata import brokers
 from ...coordinator.metadata.elections import Kind
 from ...coordinator.security.acls import Operation, ResourceType
@@ -55,14 +57,24 @@ async def handle(context: Context, request: messages.ElectLeadersRequest) -> mes
         wanted = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
     metadata, kind = context.broker.metadata, KINDS[request.election_type]
     found = await metadata.submit(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
-    asked = [topic.topic for topic in request.topic_partitions or ()] or list(context.broker.image.topics)
-    topics = {name: r.ReplicaElectionResult(topic=name) for name in asked}
-    for name, index, error in found:
-        result = r.PartitionResult(partition_id=index, error_message=None)
-        if error is not None:
-            error.put_into(result)
-        topic = topics.get(name)
-        if topic is None:  # it was created meanwhile, or is not there any more
-            topic = topics[name] = r.ReplicaElectionResult(topic=name)
-        topic.partition_result.append(result)
-    return r(replica_election_results=list(topics.values()))
+    if request.topic_partitions is None:
+        topics = {name: r.ReplicaElectionResult(topic=name) for name in context.broker.image.topics}
+        for name, index, error in found:
+            if name not in topics:  # it was created meanwhile, or is not there any more
+                topics[name] = r.ReplicaElectionResult(topic=name)
+            topics[name].partition_result.append(_result(index, error))
+        return r(replica_election_results=list(topics.values()))
+    rest = iter(found)  # one for each that is named; a topic that is named twice has two results
+    results = [
+        r.ReplicaElectionResult(
+            topic=topic.topic,
+            partition_result=[_result(index, error) for _, index, error in islice(rest, len(topic.partitions))],
+        )
+        for topic in request.topic_partitions
+    ]
+    return r(replica_election_results=results)
+
+
+def _result(index: int, error: ApiError | None) -> messages.ElectLeadersResponse.PartitionResult:
+    result = messages.ElectLeadersResponse.PartitionResult(partition_id=index, error_message=None)
+    return result if error is None else error.put_into(result)

@@ -47,7 +47,8 @@ async def handle(context: Context, request: messages.UpdateFeaturesRequest) -> m
     metadata, validate_only = context.broker.metadata, context.version >= KINDS_SINCE and request.validate_only
     try:
         await metadata.submit(
-            lambda: update_features(metadata.controller, context.node_id, updates, validate_only), request.timeout_ms
+            lambda: update_features(metadata.controller, metadata.quorum.leader, updates, validate_only),
+            request.timeout_ms,
         )
     except ApiError as error:
         return error.put_into(r())

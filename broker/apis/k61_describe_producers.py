@@ -47,7 +47,10 @@ def _partition(context: Context, topic: str, index: int) -> messages.DescribePro
         if context.authorizer is not None:
             check_name(topic)
             TOPICS.require(context, topic)
-        log = context.broker.partitions.led(topic, index).open_log()
+        partitions = context.broker.partitions
+        partition = partitions.get(topic, index)
+        partitions.check_read(partition, -1, may_follow=True)
+        log = partition.open_log()
         answer.active_producers = [
             r.ProducerState(
                 producer_id=pid,

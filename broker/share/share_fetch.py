@@ -84,7 +84,7 @@ class ShareFetch:
             try:
                 self.shared[key] = shared = sharing.shared(PartitionKey(terms.group_id, *key))
             except ApiError as error:
-                self._fail(key, error.code, error.message_or_default)
+                self._fail(key, error.code, error.own_message)
                 continue
             shared.waiting[self] = None
             shared.partition.waiters[self] = None

@@ -136,11 +136,11 @@ class SharePartitionManager:
     def acknowledge(
         self, key: PartitionKey, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> Later[None]:
-        """Completes when the acknowledgements of a member are written. Fails with ApiError."""
-        partition, found = self.logs.by_id.get((key.topic_id, key.partition)), self.partitions.get(key)
-        if partition is not None and not self.logs.leads(partition):
-            return failed(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
-        if found is None:
+        """Completes when the acknowledgements of a member are written. Fails with ApiError; a node that does not lead
+        the partition does not know the share-partition, as in Kafka.
+        """
+        found = self.partitions.get(key)
+        if found is None or not self.logs.leads(found.partition):
             return failed(
                 ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, default_message(Errors.UNKNOWN_TOPIC_OR_PARTITION))
             )
