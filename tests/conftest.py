@@ -19,7 +19,7 @@ from ottla.testing import Broker
 from .oracle import jars
 from .oracle.kafka import Kafka
 from .support import transcripts
-from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally
+from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally, told
 from .support.poll import until
 from .support.transcripts import Transcript
 from .support.wire import Wire
@@ -176,19 +176,7 @@ def settled(kafka: str) -> None:
 
 @pytest.fixture
 def pair(ours: Broker, kafka: str, settled: None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Pair]:
-    transcript = Transcript(request.node.nodeid, playing=not kafka)
-    found = Pair(ours.bootstrap_servers, kafka, tally, transcript)
-    tally.stories.add(transcript.path)
-    before, stale_before = len(tally.differences), len(tally.stale)
-    yield found
-    found.close()
-    fresh = tally.differences[before:]
-    assert not fresh, "\n".join([f"{len(fresh)} differences", *fresh[:12]])
-    if transcripts.mode() == "record":
-        transcript.write()
-    else:
-        stale = tally.stale[stale_before:]
-        assert not stale, "\n".join(
-            ["Kafka says something else than its transcript (`make transcripts` writes it again):", *stale[:12]]
-        )
-        assert transcript.entries, f"there is no transcript {transcript.path.name}; `make transcripts` writes it"
+    with told(tally, Transcript(request.node.nodeid, playing=not kafka), transcripts.mode()) as transcript:
+        found = Pair(ours.bootstrap_servers, kafka, tally, transcript)
+        yield found
+        found.close()

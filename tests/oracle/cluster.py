@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,10 @@ class _Part(Kafka):
         path = self.directory / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         return path
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def start(self) -> Kafka:
         if not self.formatted:
@@ -90,10 +95,12 @@ class KafkaCluster:
         return self.parts[node].bootstrap_servers
 
     def happens(self, what: str, node: int) -> None:
-        """`stop`, `kill` or `start`."""
+        """`stop`, `kill`, `start`, `pause` or `resume`."""
         part = self.parts[node]
         if what == "start":
             part.start()
+        elif what in ("pause", "resume"):
+            os.kill(part.pid, signal.SIGSTOP if what == "pause" else signal.SIGCONT)
         else:
             part.stop(signal.SIGTERM if what == "stop" else signal.SIGKILL)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,26 @@ class Tally:
     stale: list[str] = field(default_factory=list)  # where Kafka says something else than the transcript
 
 
+@contextmanager
+def told(tally: Tally, transcript: Transcript, mode: str) -> Iterator[Transcript]:
+    """The time in which a story is told. AssertionError at its end if something differed; else its transcript is
+    written where `mode` is `record`.
+    """
+    tally.stories.add(transcript.path)
+    before, stale_before = len(tally.differences), len(tally.stale)
+    yield transcript
+    fresh = tally.differences[before:]
+    assert not fresh, "\n".join([f"{len(fresh)} differences", *fresh[:12]])
+    if mode == "record":
+        transcript.write()
+    else:
+        stale = tally.stale[stale_before:]
+        assert not stale, "\n".join(
+            ["Kafka says something else than its transcript (`make transcripts` writes it again):", *stale[:12]]
+        )
+        assert transcript.entries, f"there is no transcript {transcript.path.name}; `make transcripts` writes it"
+
+
 class Pair:
     """Two brokers and a connection to each; what Kafka says is written down, or comes from what was."""
 
@@ -92,10 +112,13 @@ class Pair:
         self.transcript = transcript
         self.client_id = client_id
         self.source = source
-        self.ours: Wire = Wire(ours, client_id=client_id, source=source)
+        self.ours = self._dial_ours()
         self.theirs: Voice = transcript.dial(theirs, client_id, source)
         self.heard: dict[str, set[str]] = {}  # by API, the errors in Kafka's replies
         self.trims: dict[str, Callable[[Any], None]] = {}  # by API, takes out of a reply what other stories left
+
+    def _dial_ours(self) -> Asks:
+        return Wire(self.addresses[0], client_id=self.client_id, source=self.source)
 
     @property
     def wires(self) -> tuple[Asks, Asks]:
@@ -149,9 +172,14 @@ class Pair:
 
         def is_same() -> bool:
             mine, other = (self._one(wire, side, name, version, message) for side, wire in enumerate(self.wires))
-            return all(self._allowed(name, path, a, b) for path, a, b in differences(mine, other))
+            return not self.unlike(name, mine, other)
 
         until(is_same, f"the same answer to {name} v{version}")
+
+    def unlike(self, name: str, mine: Any, other: Any) -> list[str]:
+        """Where two replies differ, and may not."""
+        self._trim(name, mine, other)
+        return [path for path, a, b in differences(mine, other) if not self._allowed(name, path, a, b)]
 
     def raw(self, frame: bytes) -> tuple[bytes | str, bytes | str]:
         """Sends bytes to both, each on a connection of its own; what each answers, or "closed"."""
@@ -216,7 +244,7 @@ class Pair:
         except Closed:
             wire.close()
             if side == 0:
-                self.ours = Wire(self.addresses[0], client_id=self.client_id, source=self.source)
+                self.ours = self._dial_ours()
             else:
                 last = self.theirs.last
                 self.theirs = self.transcript.dial(self.addresses[1], self.client_id, self.source)

@@ -1,0 +1,140 @@
+"""What nodes answer that do not lead, or do not lead in the epoch that the client knows: the same as Apache Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.node_stories import Story, ends
+from ..support.stories import nodes
+
+pytestmark = pytest.mark.slow
+Ids = tuple[bytes, bytes]
+
+
+def everywhere(story: Story, name: str, version: int, message: Any) -> None:
+    for node in sorted(story.running):
+        story.at(node).both(name, version, message if callable(message) else lambda side: message)
+
+
+@pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
+def test_produce(story: Story, version: int) -> None:
+    """From version 10 on the reply names the leader, and where it is (KIP-951)."""
+    name = f"produce{version}"
+    ids = story.topic(name, [1, 2], [3, 1])
+    for acks in (-1, 1):
+        for partition in (0, 1, 2):
+            everywhere(story, "Produce", version, nodes.produce(name, ids, version, partition=partition, acks=acks))
+    nobody = (b"\7" * 16, b"\7" * 16)
+    everywhere(story, "Produce", version, nodes.produce("nobody", nobody, version))
+    story.happens("stop", 1)
+    story.knows(name)
+    for partition in (0, 1):
+        everywhere(story, "Produce", version, nodes.produce(name, ids, version, partition=partition))
+    story.happens("stop", 3)
+    story.knows(name)
+    everywhere(story, "Produce", version, nodes.produce(name, ids, version, partition=1))
+    unknown = "UNKNOWN_TOPIC_ID" if version >= 13 else "UNKNOWN_TOPIC_OR_PARTITION"
+    assert story.errors("Produce") == {"NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", unknown}
+
+
+@pytest.mark.parametrize("version", [12, 15, 16, 18])
+def test_fetch(story: Story, version: int) -> None:
+    """From version 16 on the reply says where the leader is (KIP-951); clients read from followers."""
+    story.trims["Fetch"] = nodes.values_only
+    name = f"fetch{version}"
+    ids = story.topic(name, [1, 2], [3, 1])
+    nodes.written(story.at(1), name, ids, "a", "b")
+    for node in (1, 2):
+        story.at(node).agree("Fetch", version, nodes.fetch(name, ids, version))
+    for partition in (0, 1, 2):
+        for offset in (0, 2, 3):
+            everywhere(story, "Fetch", version, nodes.fetch(name, ids, version, offset, partition=partition))
+    for epoch in (0, 1):
+        everywhere(story, "Fetch", version, nodes.fetch(name, ids, version, current_leader_epoch=epoch))
+    story.happens("stop", 1)
+    story.knows(name)
+    for epoch in (-1, 0, 1, 2):
+        for partition in (0, 1):
+            known = {"current_leader_epoch": epoch, "partition": partition}
+            everywhere(story, "Fetch", version, nodes.fetch(name, ids, version, **known))
+    for last in (-1, 0, 1) if version >= 12 else ():
+        everywhere(story, "Fetch", version, nodes.fetch(name, ids, version, 2, last_fetched_epoch=last))
+    assert {"NONE", "NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"} <= story.errors("Fetch")
+
+
+def test_sessions_of_fetches_hear_of_a_leader_that_moves(story: Story) -> None:
+    """An incremental fetch (KIP-227) tells of the partition that has another leader now."""
+    story.trims["Fetch"] = nodes.values_only
+    ids = story.topic("session", [1, 2], [2, 1])
+    at = story.at(2)
+    mine, other = at.both("Fetch", 12, nodes.fetch("session", ids, 12, partition=1, session_epoch=0))
+    sessions = (mine.session_id, other.session_id)
+
+    def more(epoch: int, *named: Any) -> None:
+        def make(side: int) -> Any:
+            r = m.FetchRequest
+            topics = [r.FetchTopic(topic="session", partitions=list(named))] if named else []
+            return r(topics=topics, session_id=sessions[side], session_epoch=epoch, max_bytes=1 << 20, min_bytes=0)
+
+        at.both("Fetch", 12, make)
+
+    more(1)
+    more(2, m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20))
+    nodes.written(at, "session", ids, "a", partition=1)
+    more(3)
+    more(4)
+    story.happens("stop", 1)
+    story.knows("session")
+    nodes.written(at, "session", ids, "b", partition=0)
+    more(5)
+    more(6, m.FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20, current_leader_epoch=0))
+    more(7)
+    more(9)
+    assert story.errors("Fetch") == {"NONE", "FENCED_LEADER_EPOCH", "INVALID_FETCH_SESSION_EPOCH"}
+
+
+@pytest.mark.parametrize("version", [5, 7, 10, 11])
+def test_list_offsets(story: Story, version: int) -> None:
+    name = f"offsets{version}"
+    ids = story.topic(name, [1, 2], [3, 1])
+    nodes.written(story.at(1), name, ids, "a", "b")
+    story.knows(name)
+    times = {5: (-1, -2, 0), 7: (-1, -2, -3, 0)}.get(version, (-1, -2, -3, -4, -5, 0))
+    for timestamp in times:
+        for isolation in (0, 1):
+            asked = ends(name, 0, 1, 2, timestamp=timestamp, isolation=isolation)
+            everywhere(story, "ListOffsets", version, asked)
+    story.happens("stop", 1)
+    story.knows(name)
+    for epoch in (-1, 0, 1, 2):
+        everywhere(story, "ListOffsets", version, ends(name, 0, 1, epoch=epoch))
+    story.happens("stop", 3)
+    story.knows(name)
+    everywhere(story, "ListOffsets", version, ends(name, 1))
+    assert story.errors("ListOffsets") >= {"NONE", "NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"}
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_offset_for_leader_epoch(story: Story, version: int) -> None:
+    name = f"ends{version}"
+    ids = story.topic(name, [1, 2], [3, 1])
+    nodes.written(story.at(1), name, ids, "a", "b")
+    story.knows(name)
+    story.happens("stop", 1)
+    story.knows(name)
+    nodes.written(story.at(2), name, ids, "c")
+    for partition in (0, 1, 2):
+        for epoch in (-1, 0, 1, 2):
+            for current in (-1, 0, 1, 2):
+                asked = nodes.end_of_epoch(name, epoch, current, partition)
+                everywhere(story, "OffsetForLeaderEpoch", version, asked)
+    assert story.errors("OffsetForLeaderEpoch") == {
+        "NONE",
+        "NOT_LEADER_OR_FOLLOWER",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }

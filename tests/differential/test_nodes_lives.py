@@ -1,0 +1,116 @@
+"""Nodes that stop, are killed, pause and start again: what the others say of them, as in Apache Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.node_stories import NODES, Story, group_at
+
+pytestmark = pytest.mark.slow
+
+
+def cluster_described(story: Story) -> None:
+    for node in sorted(story.running):
+        for fenced in (False, True):
+            request = m.DescribeClusterRequest(
+                include_cluster_authorized_operations=True, include_fenced_brokers=fenced
+            )
+            story.at(node).agree("DescribeCluster", 2, request)
+
+
+def coordinators_found(story: Story, name: str) -> None:
+    """Where the coordinators of groups, transactions and share-partitions are, as each node says."""
+    names = [group_at(partition, name) for partition in range(3)]
+    for node in sorted(story.running):
+        for version, kind in ((2, 0), (2, 1), (6, 0), (6, 1)):
+            if version < 4:
+                for one in names:
+                    story.at(node).agree("FindCoordinator", 2, m.FindCoordinatorRequest(key=one, key_type=kind))
+            else:
+                asked = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=names)
+                story.at(node).agree("FindCoordinator", version, asked)
+        keys = [f"{name}:{'A' * 22}:{index}" for index in range(2)]
+        story.at(node).agree("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=2, coordinator_keys=keys))
+
+
+@pytest.mark.parametrize("what", ["stop", "kill", "pause"])
+@pytest.mark.parametrize("node", [1, 3])
+def test_a_node_that_is_gone_and_comes_back(story: Story, what: str, node: int) -> None:
+    name, alone = f"{what}{node}", f"{what}{node}-alone"
+    story.topic(name, [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    story.topic(alone, [node])
+    cluster_described(story)
+    story.happens(what, node)
+    story.knows(name, alone)
+    assert story.state(alone) == (-1, 1, [], [node], [node])
+    cluster_described(story)
+    coordinators_found(story, name)
+    story.happens("resume" if what == "pause" else "start", node)
+    story.knows(name)
+    assert story.state(alone)[0] == node
+    cluster_described(story)
+    coordinators_found(story, name)
+
+
+def test_two_nodes_are_gone(story: Story) -> None:
+    """min.insync.replicas=2 keeps replicas eligible that were in sync last."""
+    story.topic("pair", [1, 2, 3], [2, 3, 1], [3, 1, 2], min_insync_replicas="2")
+    story.happens("stop", 2)
+    story.knows("pair")
+    story.happens("kill", 3)
+    assert story.state("pair", 1)[:3] == (1, 2, [1])
+    cluster_described(story)
+    coordinators_found(story, "two-gone")
+    story.happens("start", 3)
+    story.knows("pair")
+    story.happens("start", 2)
+    story.knows("pair")
+    assert story.state("pair", 2)[:3] == (1, 1, [1, 2, 3])
+
+
+def test_a_node_that_was_killed_may_have_lost_records(story: Story) -> None:
+    """Kafka's controller takes it out of those in sync and eligible when it registers again (KIP-966)."""
+    story.topic("lossy", [1, 2], [2, 1], min_insync_replicas="2")
+    story.topic("lossy-last", [2])
+    story.happens("kill", 2)
+    assert story.state("lossy", 1) == (1, 1, [1], [2], [])
+    assert story.state("lossy-last")[:3] == (-1, 1, [])
+    story.happens("start", 2)
+    assert story.state("lossy", 1)[:3] == (1, 1, [1, 2])
+    assert story.state("lossy-last")[:3] == (2, 2, [2])
+
+
+def test_a_broker_is_unregistered(story: Story) -> None:
+    """One that is stopped is forgotten; its replicas stay where they are. It registers again when it starts."""
+    story.topic("forgotten", [3, 1], [1, 3])
+    at = story.at(1)
+    for unknown in (7, -1):
+        at.ask("UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=unknown))
+    story.happens("stop", 3)
+    story.knows("forgotten")
+    at.ask("UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=3))
+    cluster_described(story)
+    story.knows("forgotten")
+    at.ask("UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=3))
+    story.happens("start", 3)
+    story.knows("forgotten")
+    cluster_described(story)
+    assert story.errors("UnregisterBroker") == {"NONE", "BROKER_ID_NOT_REGISTERED"}
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_quorum_as_a_node_describes_it(story: Story, node: int) -> None:
+    r = m.DescribeQuorumRequest
+
+    def asked(topic: str, *indexes: int) -> Any:
+        return r(
+            topics=[r.TopicData(topic_name=topic, partitions=[r.PartitionData(partition_index=i) for i in indexes])]
+        )
+
+    for request in (asked("__cluster_metadata", 1), asked("nope", 0), asked("__cluster_metadata", 0, 1), r(topics=[])):
+        for version in range(3):
+            story.at(node).ask("DescribeQuorum", version, request)
+    assert story.errors("DescribeQuorum") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}

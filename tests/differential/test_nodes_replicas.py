@@ -1,0 +1,96 @@
+"""Replicas in sync, those eligible, elections and lost records: asked of ottla and of Apache Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.node_stories import SESSION_MS, Story
+from ..support.stories import nodes
+
+pytestmark = pytest.mark.slow
+SAFE = {"min_insync_replicas": "2"}
+ALL = -1
+
+
+@pytest.mark.parametrize("acks", [ALL, 1])
+@pytest.mark.parametrize("what", ["stop", "kill"])
+def test_too_few_replicas_are_in_sync(story: Story, what: str, acks: int) -> None:
+    """A write with acks=all is refused, and one with acks=1 is read when enough are in sync again (KIP-966)."""
+    story.trims["Fetch"] = nodes.values_only
+    name = f"few-{what}{acks}"
+    ids = story.topic(name, [1, 2], [2, 1], **SAFE)
+    at = story.at(1)
+    nodes.written(at, name, ids, "a", acks=acks)
+    nodes.read(at, name, ids)
+    story.happens(what, 2)
+    assert story.state(name) == (1, 0, [1], [2], [])
+    nodes.written(at, name, ids, "b", acks=acks)
+    nodes.written(at, name, ids, "c", partition=1, acks=acks)
+    nodes.read(at, name, ids)
+    story.happens("start", 2)
+    assert story.state(name) == (1, 0, [1, 2], [], [])
+    nodes.written(at, name, ids, "d", acks=acks)
+    for node in (1, 2):
+        nodes.read(story.at(node), name, ids)
+    assert story.errors("Produce") == ({"NONE", "NOT_ENOUGH_REPLICAS"} if acks == ALL else {"NONE"})
+
+
+def test_a_producer_that_waits_for_a_node_that_pauses_has_its_answer_from_the_next_leader(story: Story) -> None:
+    ids = story.topic("short", [1, 2], [2, 1])
+    at = story.at(1)
+
+    def impatient(side: int) -> Any:
+        request = nodes.produce("short", ids, 10)(side)
+        request.timeout_ms = 200
+        return request
+
+    story.happens("pause", 2, 0)
+    at.both("Produce", 10, impatient)
+    story.world.pass_ms(3 * SESSION_MS)
+    story.knows("short")
+    at.both("Produce", 10, impatient)
+    story.happens("resume", 2)
+    story.knows("short")
+    assert story.errors("Produce") == {"REQUEST_TIMED_OUT", "NONE"}
+
+
+def test_a_clean_election_loses_nothing(story: Story) -> None:
+    """The last one in sync stops and comes back; the other one, which is behind, waits for it."""
+    story.trims["Fetch"] = nodes.values_only
+    ids = story.topic("clean", [1, 2], [2, 1])
+    nodes.written(story.at(1), "clean", ids, "a")
+    nodes.read(story.at(2), "clean", ids)
+    story.happens("stop", 2)
+    story.knows("clean")
+    nodes.written(story.at(1), "clean", ids, "b", "c")
+    story.happens("stop", 1)
+    story.knows("clean")
+    story.happens("start", 2)
+    story.knows("clean")
+    for version in (10, 12):
+        story.at(2).both("Fetch", version, nodes.fetch("clean", ids, version))
+        story.at(2).both("Produce", version, nodes.produce("clean", ids, version))
+    story.happens("start", 1)
+    assert story.state("clean")[::2] == (1, [1, 2], [])
+    for node in (1, 2):
+        nodes.read(story.at(node), "clean", ids)
+    for epoch in range(4):
+        story.at(1).ask("OffsetForLeaderEpoch", 4, nodes.end_of_epoch("clean", epoch))
+
+
+@pytest.mark.parametrize("min_isr", ["1", "2", "3"])
+def test_eligible_replicas_one_by_one(story: Story, min_isr: str) -> None:
+    """All replicas go, one after the other, and come back in another order (KIP-966)."""
+    name = f"elr{min_isr}"
+    story.topic(name, [2, 3, 1], [3, 1, 2], min_insync_replicas=min_isr)
+    story.topic(f"{name}-two", [2, 3], [3, 2], min_insync_replicas=min_isr)
+    for what, node in (("stop", 2), ("kill", 3), ("start", 2), ("start", 3), ("kill", 2), ("stop", 3), ("start", 3)):
+        story.happens(what, node)
+        story.knows(name, f"{name}-two")
+    story.happens("start", 2)
+    story.knows(name, f"{name}-two")
+    found = story.at(1).ours.ask("DescribeCluster", 2, m.DescribeClusterRequest())
+    assert len(found.brokers) == 3
