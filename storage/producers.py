@@ -146,6 +146,10 @@ class Producers:
             found.note(epoch, sequence)
         return found
 
+    def forget_verifications(self) -> None:
+        """The partition has another leader, which knows nothing of what was being verified."""
+        self.verifying.clear()
+
     def _check_older(self, producer_id: int, epoch: int) -> None:
         producer = self.by_id.get(producer_id)
         if producer is not None and epoch < producer.epoch:

@@ -36,7 +36,10 @@ class Verifications:
         return self.context.version >= PRODUCE_ADDS_SINCE or self.context.broker.appender.verifies()
 
     def begin(self, partition: Partition, part: int, header: BatchHeader) -> None:
-        """Notes the batch `part` if it is the first of its transaction in the partition. Raises ApiError."""
+        """Notes the batch `part` if it is the first of its transaction in the partition. Raises ApiError, also if the
+        partition is not led here: a node that was paused still gets batches that the leader has had since.
+        """
+        self.context.broker.partitions.check_led(partition)
         raises, now_ms = self.context.version >= PRODUCE_ADDS_SINCE, self.context.broker.schedule.now_ms()
         begun = partition.open_log().producers.begin_verification(
             header.producer_id, header.producer_epoch, header.base_sequence, raises, now_ms

@@ -268,13 +268,15 @@ class _Appending(Allowance):
             if acks not in (-1, 0, 1):
                 raise ApiError(Errors.INVALID_REQUIRED_ACKS)
             verified = self.verified.get(id(wanted)) if self.verified else None
-            if isinstance(verified, ApiError):
+            if isinstance(verified, ApiError) and verified.code != Errors.NOT_LEADER_OR_FOLLOWER:
                 raise verified
         except ApiError as error:
             error.put_into(answer, with_default=False)
             self.failed = True
             return answer
         try:
+            if isinstance(verified, ApiError):
+                raise verified
             context.broker.partitions.check_led(partition)
             end = context.broker.appender.append(partition, wanted.records, at, acks, answer, verified, self, opened)
         except ApiError as error:

@@ -92,6 +92,7 @@ class Leaders:
                 partition.disturb()  # clients in its rack are sent to the new one in sync
             return self.turn.moved(partition)
         self.owner.closed(partition)
+        partition.log.producers.forget_verifications()
         if partition.leader != before:
             partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()

@@ -11,7 +11,7 @@ from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
 from ..support.lab import LabWorld
-from ..support.node_world import cluster, create, happens, produce, records, state
+from ..support.node_world import NODES, cluster, create, happens, produce, records, state
 from ..support.share_world import EARLIEST, Consumer, beat, configure
 from ..support.transaction_world import Writer
 from ..support.world import Answer, World
@@ -280,3 +280,41 @@ def test_a_drained_node_that_was_away_is_fenced_until_it_registers_again(w: Worl
     assert (state(w, 0, "alone")[0], [one.id for one in w.broker.alive()]) == (-1, [2, 3])
     happens(w, "unfence", 1)
     assert (state(w, 0, "alone")[0], [one.id for one in w.broker.alive()]) == (1, [1, 2, 3])
+
+
+# verifications of transactions
+
+
+def waiting_in_transaction(w: World, node: int, writer: Writer, index: int) -> Answer:
+    before, w.dispatcher = w.dispatcher, w.dispatchers[node]
+    answer = writer.send(b"v", index=index)
+    w.pass_ms(100)
+    w.dispatcher = before
+    return answer
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_first_batch_is_verified_only_where_its_partition_is_led(w: World, raises: bool) -> None:
+    """A node that was paused gets batches late. What it would remember of them must not refuse those of the leader."""
+    writer, _, index, leader = begun(w)
+    writer.raises = raises
+    if not raises:
+        writer.add(index)
+    late = waiting_in_transaction(w, next(one for one in NODES if one != leader), writer, index)
+    refused = late.reply.responses[0].partition_responses[0]
+    assert code(late) == "NOT_LEADER_OR_FOLLOWER"
+    assert (refused.current_leader.leader_id, [one.node_id for one in late.reply.node_endpoints]) == (leader, [leader])
+    assert not w.broker.partitions.by_name["t", index].open_log().producers.verifying
+    assert code(waiting_in_transaction(w, leader, writer, index)) == "NONE"
+
+
+def test_a_new_leader_knows_nothing_of_what_the_old_one_was_verifying(w: World) -> None:
+    writer, node, index, leader = begun(w)
+    happens(w, "pause", node)
+    assert not waiting_in_transaction(w, leader, writer, index).done, "the coordinator does not answer"
+    producers = w.broker.partitions.by_name["t", index].open_log().producers
+    assert producers.verifying
+    LabWorld(w).ask(f"POST /v1/partitions/t/{index}/move")
+    w.pass_ms(10)
+    assert state(w, index)[0] != leader
+    assert not producers.verifying
