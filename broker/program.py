@@ -1,7 +1,9 @@
 """A program that works beside the broker, in a process of its own: what would take the loop too long.
 
 It is a module of ottla, and takes a stream of bytes. It ends when the stream ends, so it does not outlive its broker
-for long, however that ends.
+for long, however that ends. It stays in the broker's session: Linux gives each session the same share of a processor
+(autogroups), whatever the priority of a process in it, so that a program with a session of its own would take as much
+from the broker's clients as they have.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if answers else subprocess.DEVNULL,
             pass_fds=tuple(descriptors),
-            start_new_session=True,  # Ctrl-C ends the broker, and the broker ends this
+            process_group=0,  # Ctrl-C ends the broker, and the broker ends this
         )
         assert self._process.stdin is not None
         self._stdin = self._process.stdin

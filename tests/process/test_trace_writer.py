@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from ottla.broker.lab.traces.writer import NICE
 from ottla.protocol import messages as m
 
 from ottla.testing import Broker
@@ -99,3 +100,12 @@ def test_a_broker_goes_on_without_its_program_and_counts_what_is_missing(tmp_pat
         until(lambda: dropped() > 2, "events are dropped")
         assert "t.jsonl has ended" in broker.log
         assert broker.stop() == 0
+
+
+def test_a_program_yields_to_the_processes_of_its_session_and_ctrl_c_is_for_the_broker(tmp_path: Path) -> None:
+    with Broker({"ottla.trace": tmp_path / "t.jsonl"}) as broker:
+        program, its_broker = writer(broker), psutil.Process(broker.pid)
+        use(broker, 1)
+        until(lambda: program.nice() == min(its_broker.nice() + NICE, 19), "it has taken a lower priority")
+        assert os.getsid(program.pid) == os.getsid(broker.pid)
+        assert os.getpgid(program.pid) not in (os.getpgid(broker.pid), os.getpgid(0))

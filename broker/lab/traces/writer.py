@@ -15,7 +15,7 @@ from .feeding import Answer, run
 from .recording import Times, lines, unpacked
 
 logger = logging.getLogger("ottla.lab.traces")
-NICE: Final = 5
+NICE: Final = 10  # beside somebody who is busy it gets a tenth of a processor
 LINES_AT_ONCE: Final = 500
 
 

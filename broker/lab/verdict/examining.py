@@ -24,7 +24,7 @@ from ..traces.feeding import Answer, run
 from ..traces.recording import REQUEST, Body, Exchanged, unpacked
 from ..traces.stream import SIZE
 
-NICE: Final = 5
+NICE: Final = 7  # beside somebody who is busy it gets a sixth of a processor
 QUESTION: Final = b"?"  # with which no block of records begins
 TEXTS_MAX: Final = 10_000  # of connections, that are known
 COLLECTED_AFTER: Final = (50_000, 20, 100)
