@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from . import schema
+from .buffers import Data
 from .emit import compile_function
 from .message import Member, Message, Nullable
 from .trees import tree
@@ -21,6 +22,7 @@ from .wire import Array, Bytes, Encoded, Fixed, Records, String, Wire
 
 NULL: Final = "null"
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")  # of a batch
+BATCH_HEADER_BYTES: Final = _HEADER.size
 _MAGIC_AT: Final = 16
 _quoted = json.encoder.encode_basestring_ascii
 JsonWriter = Callable[[object], str]
@@ -43,6 +45,15 @@ def json_writer(name: str, version: int, masks: Masks) -> JsonWriter:
     return compile_function(f"json {name} v{version}", last, "\n".join(source.lines), source.names)
 
 
+def tagged_text(message: Message, masks: Masks) -> str:
+    """Returns the part of the text of a struct for its tagged fields, if none of them is there."""
+    source = _Source(masks)
+    parts = ",".join(f'"{member.name}":{source.member(member, False)}' for member in message.tagged)
+    source.lines += ["def tagged(o):", f"    return f'{parts}'"]
+    write: JsonWriter = compile_function(f"tagged {message.title}", "tagged", "\n".join(source.lines), source.names)
+    return write(message.cls())
+
+
 def may_have_secrets(name: str, masks: Masks) -> bool:
     """Whether messages of a schema, in any version, have fields that are masked."""
     loaded = schema.load(name)
@@ -53,35 +64,42 @@ def may_have_secrets(name: str, masks: Masks) -> bool:
     return False
 
 
+def json_names(masks: Masks) -> dict[str, object]:
+    """What the text of functions uses."""
+    return {
+        "NULL": NULL,
+        "TRUE": "true",
+        "FALSE": "false",
+        "MASK": _quoted(masks.instead),
+        "quoted": _quoted,
+        "is_secret": masks.is_secret,
+        "integer": int.__repr__,
+        "number": _number,
+        "uuid": _hex,
+        "text": _text,
+        "data": _data,
+        "records": _records,
+        "head_text": _head,
+        "size_text": _size,
+        "array": _array,
+        "present": _present,
+        "with_tags": _with_tags,
+    }
+
+
 class _Source:
     """The text of the functions of a message and of its structs."""
 
     def __init__(self, masks: Masks) -> None:
         self._masks = masks
         self.lines: list[str] = []
-        self.names: dict[str, object] = {
-            "NULL": NULL,
-            "TRUE": "true",
-            "FALSE": "false",
-            "MASK": _quoted(masks.instead),
-            "quoted": _quoted,
-            "is_secret": masks.is_secret,
-            "integer": int.__repr__,
-            "number": _number,
-            "uuid": _hex,
-            "text": _text,
-            "data": _data,
-            "records": _records,
-            "array": _array,
-            "present": _present,
-            "with_tags": _with_tags,
-        }
+        self.names = json_names(masks)
 
     def add(self, message: Message) -> str:
         """Adds the function for a struct; returns its name."""
         members = (*message.plain, *message.tagged)
         is_config = {"name", "value"} <= {member.name for member in members}
-        parts = [f'"{member.name}":{self._member(member, is_config)}' for member in members]
+        parts = [f'"{member.name}":{self.member(member, is_config)}' for member in members]
         name = f"json_{len(self.lines)}"
         self.lines += [
             f"def {name}(o):",
@@ -90,7 +108,7 @@ class _Source:
         ]
         return name
 
-    def _member(self, member: Member, is_config: bool) -> str:
+    def member(self, member: Member, is_config: bool) -> str:
         """The part of an f-string for a field."""
         assert member.wire is not None
         place = f"o.{member.name}"
@@ -157,9 +175,18 @@ def _records(value: object) -> str:
     if value is None:
         return NULL
     size = len(value)  # type: ignore[arg-type]  # bytes, or LateRecords
-    if not isinstance(value, bytes | bytearray | memoryview) or size < _HEADER.size or value[_MAGIC_AT] != 2:
-        return f'{{"bytes":{size}}}'
-    base, _, _, _, _, attributes, last, _, _, producer, epoch, sequence, count = _HEADER.unpack_from(value)
+    return _head(value, size) if isinstance(value, bytes | bytearray | memoryview) else _size(size)
+
+
+def _size(size: int) -> str:
+    return f'{{"bytes":{size}}}'
+
+
+def _head(data: Data, size: int) -> str:
+    """Of records that begin with `data`, which has the header of their first batch if they have it."""
+    if size < BATCH_HEADER_BYTES or data[_MAGIC_AT] != 2:
+        return _size(size)
+    base, _, _, _, _, attributes, last, _, _, producer, epoch, sequence, count = _HEADER.unpack_from(data)
     return (
         f'{{"bytes":{size},"base_offset":{base},"last_offset_delta":{last},"count":{count},"attributes":{attributes},'
         f'"producer_id":{producer},"producer_epoch":{epoch},"base_sequence":{sequence}}}'

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import binascii
 import json
-from functools import cache
+from functools import cache, cached_property
 from typing import Final, Literal, cast
 
 from ....protocol import codec, headers
 from ....protocol.buffers import Data
+from ....protocol.frame_text import UNREADABLE, FrameText, frame_text
 from ....protocol.json_text import NULL, JsonWriter, Masks, json_writer, may_have_secrets
 from ....protocol.text import Json
 from ...config.secrets import MASK, SENSITIVE, is_secret
 from ...peer import Peer
-from ..sent_replies import Holes, message_of
+from ..sent_replies import LENGTH, Holes, message_of
 
 FORMAT: Final = 1
 Raw = Literal["none", "frames", "secrets"]
@@ -28,25 +29,46 @@ _MASKED: Final = f'"{MASK}"'
 
 
 class Shape:
-    """What all requests of a version of an API have in common."""
+    """What all requests of a version of an API have in common. Functions are compiled when they are first used."""
 
     def __init__(self, key: int, version: int) -> None:
         request, response = cast(str, headers.request_name(key)), headers.response_name(key)
         self.text = f'"api":"{request.removesuffix("Request")}","key":{key},"version":{version}'
         self.may_have_secrets = may_have_secrets(request, MASKS) or may_have_secrets(response, MASKS)
-        self.request_text: JsonWriter = json_writer(request, version, MASKS)
-        self.response_text: JsonWriter = json_writer(response, version, MASKS)
         self._request, self._response, self._version = request, response, version
         self._header_version = headers.request_header_version(request, version)
+        self._response_start = 2 * LENGTH + headers.response_header_version(response, version)
+
+    @cached_property
+    def request_text(self) -> JsonWriter:
+        return json_writer(self._request, self._version, MASKS)
+
+    @cached_property
+    def _response_text(self) -> JsonWriter:
+        return json_writer(self._response, self._version, MASKS)
+
+    @cached_property
+    def _request_frame(self) -> FrameText:
+        return frame_text(self._request, self._version, MASKS)
+
+    @cached_property
+    def _response_frame(self) -> FrameText:
+        return frame_text(self._response, self._version, MASKS)
 
     def request_of(self, frame: Data) -> str:
         """The text of the request in a frame without length. Raises MalformedMessage."""
         _, start = headers.client_id_of(self._header_version, frame)
-        return self.request_text(codec.parse(self._request, self._version, frame, start))
+        try:
+            return self._request_frame(frame, start, ())
+        except UNREADABLE:
+            return self.request_text(codec.parse(self._request, self._version, frame, start))
 
     def response_of(self, data: Data, holes: Holes | None) -> str:
         """The text of the reply in a frame with its length, without records in files. Raises MalformedMessage."""
-        return self.response_text(message_of(self._response, self._version, data, holes))
+        try:
+            return self._response_frame(data, self._response_start, holes or ())
+        except UNREADABLE:
+            return self._response_text(message_of(self._response, self._version, data, holes))
 
 
 @cache
