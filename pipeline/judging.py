@@ -1,5 +1,5 @@
-"""Examines traces in Spark's tasks. The rules are those of `ottla verdict`; what is different is that lines are read
-with orjson, which takes a quarter of the time of `json`, and that a task may examine a share of a trace's clients.
+"""Examines traces in Spark's tasks. The rules are those of `ottla verdict`; what is different is that lines are decoded
+by msgspec (`trace_decoding.py`), and that a task may examine a share of a trace's clients.
 
 A row is a rule on a client, or, without a rule, a trace.
 """
@@ -10,7 +10,6 @@ import gc
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import orjson
 import pyarrow as pa
 
 from ..verdict.from_trace import FilteredTrace, Line, TraceExaminer
@@ -19,6 +18,7 @@ from ..verdict.rule import Examination
 from ..verdict.skimming import Skimmer
 from ..verdict.trace_lines import Blocks, TraceError, damaged, event_of
 from .files import Files
+from .trace_decoding import REFUSED, Decoding
 from .traces import Unit
 
 _TEXT, _LONG, _INT = pa.string(), pa.int64(), pa.int32()
@@ -57,6 +57,7 @@ class Reading:
         self.head: Line = {}
         self.lines = self.damaged = self.dropped = 0
         self._files, self._since_ms = unit.trace.files, asked.since_ms
+        self._decoding = Decoding(self.of.examiner.keys, self.of.examiner.message_keys)
         self._skimmer = Skimmer(self.of.examiner) if unit.share.of > 1 else None
 
     def is_wanted(self) -> bool:
@@ -83,16 +84,29 @@ class Reading:
         return _number(self.head.get("clock_ms"))
 
     def _take(self, path: str, lines: Sequence[bytes], count: int) -> None:
-        skimmer = self._skimmer
+        skimmer, feed, event_of_line = self._skimmer, self.of.examiner.feed, self._decoding.event
         for number, line in enumerate(lines, count + 1):
             if skimmer is not None and skimmer.may_skip(line):
                 continue
-            found = event_of(line, path, number, orjson.loads)
+            try:
+                event = event_of_line(line)
+            except REFUSED:
+                self._take_other(event_of(line, path, number), line, f"{path}:{number}")
+                continue
             if not self.head:
-                if found["event"] != "trace":
-                    raise TraceError(f"{path}:{number}: not the first line of a trace")
-                self.head = found
-            self._examine(found, line)
+                raise TraceError(f"{path}:{number}: not the first line of a trace")
+            if event is not None:
+                feed(event)
+                if skimmer is not None:
+                    skimmer.took(line, "", event)
+
+    def _take_other(self, found: Line, line: bytes, where: str) -> None:
+        """Takes a line that is rare, or one that somebody has changed."""
+        if not self.head:
+            if found["event"] != "trace":
+                raise TraceError(f"{where}: not the first line of a trace")
+            self.head = found
+        self._examine(found, line)
 
     def _examine(self, found: Line, line: bytes = b"") -> None:
         event, kind = self.of.take(found), found["event"]

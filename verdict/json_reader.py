@@ -49,7 +49,7 @@ class _Source:
             "texts": _texts,
             "number": _number,
             "data": bytes.fromhex,
-            "records": _records,
+            "records": batch_head,
             "TextOrNone": (str, type(None)),
         }
 
@@ -130,7 +130,7 @@ def _number(found: object) -> float:
     return float(found)
 
 
-def _records(found: object) -> BatchHead | None:
+def batch_head(found: object) -> BatchHead | None:
     """The head of a partition's records, as `json_text` writes it."""
     if found is None:
         return None

@@ -108,19 +108,16 @@ class Blocks:
             raise TraceError(f"{self._name}: cannot be decompressed: {error}") from None
 
 
-def event_of(line: bytes, name: str, number: int, loads: Callable[[bytes], object] = json.loads) -> Event:
+def event_of(line: bytes, name: str, number: int) -> Event:
     """Returns the event of a complete line, which is the `number`-th of the file `name`. One that was cut off by the
-    end of a broker, before the next began the same file again, is the event `damaged`. `loads`: reads JSON, or raises
-    ValueError. Raises TraceError.
+    end of a broker, before the next began the same file again, is the event `damaged`. Raises TraceError.
     """
     try:
-        found = loads(line)
+        found = json.loads(line)
     except (ValueError, RecursionError):
         start = line.rfind(HEAD)
         if start > 0:  # another broker has begun in the middle
-            return event_of(line[start:], name, number, loads)
-        if loads is not json.loads:  # which takes more
-            return event_of(line, name, number)
+            return event_of(line[start:], name, number)
         return damaged(f"{name}:{number}")
     if not isinstance(found, dict) or not isinstance(found.get("event"), str):
         raise TraceError(f"{name}:{number}: not an event of a trace")

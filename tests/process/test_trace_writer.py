@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from ottla.broker.lab.traces.writer import NICE
+from ottla.broker.lab.traces.feeding import NICE
 from ottla.protocol import messages as m
 
 from ottla.testing import Broker

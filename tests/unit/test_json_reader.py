@@ -4,14 +4,12 @@ writes.
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
 import pytest
-from ottla.protocol import headers, schema
 from ottla.protocol import messages as m
-from ottla.protocol.json_text import Masks, json_writer
+from ottla.protocol import schema
 from ottla.verdict.events import BatchHead
 from ottla.verdict.from_trace import event_of, message_of
 from ottla.verdict.json_reader import Changed, json_reader
@@ -19,15 +17,9 @@ from ottla.verdict.json_reader import Changed, json_reader
 from ..support.ask import batch, produce_message
 from ..support.generate import Generator
 from ..support.seeds import seeds
+from ..support.written import NAMES, written
 
-MASKS = Masks(frozenset(), lambda name: False, "")
-APIS = [name for key in range(100) if (name := headers.request_name(key)) is not None]
-NAMES = [*APIS, *(f"{name.removesuffix('Request')}Response" for name in APIS)]
 HEARTBEAT: dict[str, Any] = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
-
-
-def written(name: str, version: int, value: Any) -> Any:
-    return json.loads(json_writer(name, version, MASKS)(value))
 
 
 @pytest.mark.parametrize("seed", seeds(10, 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -92,15 +91,6 @@ def test_lines_are_found_across_blocks_and_a_line_too_long_is_cut(monkeypatch: p
     assert [found[0], found[1], found[3]] == [b"", b"x" * 30, b"last"]
     assert 0 < len(found[2]) <= 48
     assert blocks.is_cut
-
-
-def test_json_that_another_reader_refuses_is_read() -> None:
-    def refuses(line: bytes) -> object:
-        raise ValueError("not for me")
-
-    assert event_of(b'{"event":"closed","n":1e999}', "t", 1, refuses)["event"] == "closed"
-    assert event_of(b"nonsense", "t", 7, refuses) == {"event": "damaged", "where": "t:7"}
-    assert event_of(b"x" + HEAD, "t", 1, refuses) == json.loads(HEAD)
 
 
 def test_nested_json_without_end_is_damaged() -> None:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from .stream import SIZE
 
 READ_BYTES: Final = 1 << 20
+NICE: Final = 10  # beside somebody who is busy it gets a tenth of a processor
 Answer = Callable[[bytes], object]
 """Sends bytes to the broker."""
 
@@ -57,7 +58,7 @@ class Feed:
         self._fed.end()
 
 
-def run(begin: Begin, arguments: Sequence[str], nice: int) -> None:
+def run(begin: Begin, arguments: Sequence[str]) -> None:
     """Works on what comes on standard input, to its end; answers go to standard output."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the broker ends this
         signal.signal(number, signal.SIG_IGN)
@@ -69,15 +70,15 @@ def run(begin: Begin, arguments: Sequence[str], nice: int) -> None:
             feed.feed(data)
             if not is_nice:  # it is soon ready, and then it yields to the loop
                 is_nice = True
-                _yield(nice)
+                _yield()
         feed.end()
     except BrokenPipeError:  # the broker has ended, and waits for no answer
         pass
 
 
-def _yield(nice: int) -> None:
+def _yield() -> None:
     """Takes a lower priority, and interrupts nobody when there is something to do."""
-    os.nice(nice)
+    os.nice(NICE)
     if sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 

@@ -15,7 +15,6 @@ from .feeding import Answer, run
 from .recording import Times, lines, unpacked
 
 logger = logging.getLogger("ottla.lab.traces")
-NICE: Final = 10  # beside somebody who is busy it gets a tenth of a processor
 LINES_AT_ONCE: Final = 500
 
 
@@ -71,4 +70,4 @@ def begin(arguments: Sequence[str], answer: Answer) -> Writer:
 
 
 def main(arguments: Sequence[str]) -> None:
-    run(begin, arguments, NICE)
+    run(begin, arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Final, NamedTuple, cast
 
 from ....protocol import codec, headers
@@ -19,12 +20,11 @@ from ....protocol.structs import Struct
 from ....verdict.events import UNKNOWN, Reply, Request
 from ....verdict.from_trace import TraceExaminer, message_of_line
 from ....verdict.rule import Examination
-from ..sent_replies import Holes, message_of
+from ..sent_replies import LENGTH, Holes, message_of
 from ..traces.feeding import Answer, run
 from ..traces.recording import REQUEST, Body, Exchanged, unpacked
 from ..traces.stream import SIZE
 
-NICE: Final = 7  # beside somebody who is busy it gets a sixth of a processor
 QUESTION: Final = b"?"  # with which no block of records begins
 TEXTS_MAX: Final = 10_000  # of connections, that are known
 COLLECTED_AFTER: Final = (50_000, 20, 100)
@@ -71,14 +71,14 @@ class Examining:
         event, given_ms, ns, text, (number, key, version, correlation_id), size, _, body, holes = record
         who = self._known.get(text) or self._who(text)
         at_ms = zero_ms + ns // 1_000_000 if given_ms is None else given_ms
-        has_message = key in self._of.examiner.message_keys
+        of, has_message = kind(key, version), key in self._of.examiner.message_keys
         if event == REQUEST:
             return Request(
                 who.connection,
                 at_ms,
                 ns // 1000,
                 number,
-                name_of(key),
+                of.api,
                 key,
                 version,
                 correlation_id,
@@ -87,9 +87,9 @@ class Examining:
                 who.software,
                 who.software_version,
                 size,
-                request_of(key, version, body) if has_message else None,
+                of.request(body) if has_message else None,
             )
-        message = reply_of(key, version, body, holes)
+        message = of.reply(body, holes)
         throttle_ms = getattr(message, "throttle_time_ms", 0)
         return Reply(who.connection, at_ms, ns // 1000, number, size, throttle_ms, message if has_message else None)
 
@@ -119,28 +119,38 @@ class Examining:
     def end(self) -> None: ...
 
 
-def name_of(key: int) -> str:
-    """The name of an API that is served."""
-    return cast(str, headers.request_name(key)).removesuffix("Request")
+class Kind:
+    """What all requests of a version of an API have in common."""
+
+    def __init__(self, key: int, version: int) -> None:
+        self._request, self._response = cast(str, headers.request_name(key)), headers.response_name(key)
+        self.api = self._request.removesuffix("Request")
+        self._key, self._version = key, version
+        self._header_version = headers.request_header_version(self._request, version)
+        self._response_start = 2 * LENGTH + headers.response_header_version(self._response, version)
+
+    def request(self, body: Body) -> Struct | None:
+        """The message of a request."""
+        if isinstance(body, bytes):
+            _, start = headers.client_id_of(self._header_version, body)
+            message: Struct = codec.parse(self._request, self._version, body, start)
+            return message
+        return message_of_line(self._key, REQUEST, self._version, json.loads(cast(str, body)))
+
+    def reply(self, body: Body, holes: Holes | None) -> Struct | None:
+        """The message of a reply; None if none was sent, or if faults have damaged it."""
+        try:
+            if isinstance(body, bytes) and not holes:
+                message: Struct = codec.parse(self._response, self._version, body, self._response_start)
+                return message
+            return None if body is None else message_of(self._response, self._version, cast(Data, body), holes)
+        except MalformedMessage:
+            return None
 
 
-def request_of(key: int, version: int, body: Body) -> Struct | None:
-    """The message of a request."""
-    if isinstance(body, str):
-        return message_of_line(key, REQUEST, version, json.loads(body))
-    name = cast(str, headers.request_name(key))
-    _, start = headers.client_id_of(headers.request_header_version(name, version), cast(Data, body))
-    return cast(Struct, codec.parse(name, version, cast(Data, body), start))
-
-
-def reply_of(key: int, version: int, body: Body, holes: Holes | None) -> Struct | None:
-    """The message of a reply; None if none was sent, or if faults have damaged it."""
-    if body is None:
-        return None
-    try:
-        return message_of(headers.response_name(key), version, cast(Data, body), holes)
-    except MalformedMessage:
-        return None
+@cache
+def kind(key: int, version: int) -> Kind:
+    return Kind(key, version)
 
 
 def begin(arguments: Sequence[str], answer: Answer) -> Examining:
@@ -149,4 +159,4 @@ def begin(arguments: Sequence[str], answer: Answer) -> Examining:
 
 def main(arguments: Sequence[str]) -> None:
     gc.set_threshold(*COLLECTED_AFTER)
-    run(begin, arguments, NICE)
+    run(begin, arguments)
