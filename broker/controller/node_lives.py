@@ -162,7 +162,7 @@ class NodeLives:
         if self.metadata.quorum.missing is None:
             await self._fence(node)
         else:  # no node is left that could be the controller
-            self.turn.background(self._fence(node))
+            self.turn.background(self._fence_alone(node))
 
     async def drain(self, node: Node) -> None:
         """Lets others lead, as before a stop; the node goes on, and leads nothing. Raises NodeRefused or ApiError."""
@@ -288,7 +288,7 @@ class NodeLives:
     def _expired(self, node: Node, session: int) -> None:
         if node.session == session and not self.turn.stopped:
             logger.info("the session of node %d has expired", node.id)
-            self.turn.background(self._fence(node))
+            self.turn.background(self._fence_alone(node))
 
     async def _register(self, node: Node) -> None:
         metadata, controller = self.metadata, self.metadata.controller
@@ -298,6 +298,14 @@ class NodeLives:
     async def _fence(self, node: Node) -> None:
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.fence(controller, node.id))
+
+    async def _fence_alone(self, node: Node) -> None:
+        """Fences a node while nothing waits for it; a process that stops fences all."""
+        try:
+            await self._fence(node)
+        except ApiError:
+            if not self.turn.stopped:
+                raise
 
     async def _unfence(self, node: Node) -> None:
         controller = self.metadata.controller

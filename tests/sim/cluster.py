@@ -1,5 +1,6 @@
 """A cluster under trouble: nodes that stop, crash, pause, fall behind, are drained, fenced and cut off, elections of
-all kinds, topics that come and go, replicas that move, slow followers, and clients that find their way.
+all kinds, topics that come and go, replicas that move, slow followers, a process that starts again, and clients that
+find their way.
 
     python -m tests.sim cluster [seeds=20000] [seed=N]
 
@@ -28,6 +29,7 @@ from .cluster_invariants import ALWAYS, SOMETIMES, Invariant
 from .cluster_moves import MOVES, mend, reassign
 from .cluster_network import Check, Network
 from .cluster_nodes import NODES
+from .cluster_restarts import lose_tails, restart
 from .cluster_truth import Told, Truth
 
 SETTINGS = {
@@ -52,7 +54,9 @@ class Sim:
         self.chance = random.Random(seed)
         self.trouble = True
         self.nodes = self.chance.choice((3, 3, 3, 4, 5))
-        self.world = _world(self.nodes, self.chance.randrange(1, 1 << 30))
+        self.settings = {**SETTINGS, "ottla_nodes": str(self.nodes)}
+        self.world = _world(self.nodes, self.chance.randrange(1, 1 << 30), self.settings)
+        self.past_ms = 0
         self.producers: list[Producer] = []
         self.clients: list[Client] = []
         self.unclean_topics: set[str] = set()
@@ -69,13 +73,18 @@ class Sim:
             self.clients.append(Committer(self, group))
         self.weights = {name: self.chance.choice((0, 1, 1, 3)) for name in ACTIONS}  # some never happen
         self.weights["client"] = 6
+        self.weights["restart"] = min(self.weights["restart"], 1)
 
     @property
     def now_ms(self) -> int:
-        return self.world.schedule.monotonic_ms()
+        return self.past_ms + self.world.schedule.monotonic_ms()
+
+    @property
+    def every(self) -> tuple[Invariant, ...]:
+        return (*self.always, *self.sometimes)
 
     def _followed(self, told: Told, before: Any, after: Any) -> None:
-        for one in (*self.always, *self.sometimes):
+        for one in self.every:
             one.followed(told, before, after)
 
     def _delivered(self, node: int, name: str, message: Any) -> Check:
@@ -159,7 +168,10 @@ class Sim:
             NodeState.STOPPED: ("begin", "begin", "hold", "release"),
             NodeState.PAUSED: ("resume", "resume", "kill"),
         }
-        self.happens(self.chance.choice(may.get(node.state, ("hold", "release"))), node)
+        what = self.chance.choice(may.get(node.state, ("hold", "release")))
+        if what == "begin" and not node.was_clean:
+            lose_tails(self.world, node, self.chance)
+        self.happens(what, node)
 
     def cut(self) -> None:
         """A node is cut off, or healed."""
@@ -324,13 +336,13 @@ ACTIONS: dict[str, Callable[[Sim], None]] = {
         Sim.add_partitions,
         Sim.stale,
         reassign,
+        restart,
     )
 }
 
 
-def _world(nodes: int, seed: int) -> World:
+def _world(nodes: int, seed: int, settings: dict[str, str]) -> World:
     """A world with its topics: made once, then begun again from its files."""
-    settings = {**SETTINGS, "ottla_nodes": str(nodes)}
     if nodes not in _created:
         world = World(**settings)
         r = m.CreateTopicsRequest

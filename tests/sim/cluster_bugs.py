@@ -12,6 +12,7 @@ from ottla.broker.replica.high_watermarks import HighWatermarks
 from ottla.broker.replica.leaders import Leaders
 from ottla.broker.replica.partition import Partition
 from ottla.broker.replica.partitions import PartitionsOfNode
+from ottla.broker.replica.replica_ends import ReplicaEnds
 from ottla.broker.shards.hosts import ShardHosts
 from ottla.coordinator.metadata import brokers, elections, reassignments
 from ottla.coordinator.metadata.controller import Controller
@@ -64,5 +65,7 @@ BUGS: tuple[Bug, ...] = (
     (NodeLives, "cut", "self._expire_session(node)", "pass"),
     (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
     (Controller, "is_active", "found.is_active", "not found.fenced"),
+    (ReplicaEnds, "of", "return found if self.is_exact else", "return found if found else"),
+    (Replicas, "recall", "end = min(here.end, known.get(self.leader, here).end)", "end = 0"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
 )

@@ -55,6 +55,13 @@ class Network:
         self.paused: dict[int, list[tuple[Call, str, int, Any]]] = {}
         world.broker.node_lives.sockets = self
 
+    def begin_again(self, world: World) -> None:
+        """All connections have ended, and the nodes are those of another process."""
+        self.world = world
+        self.lines = {node: line + 1 for node, line in self.lines.items()}
+        self.paused.clear()
+        world.broker.node_lives.sockets = self
+
     # what happens to nodes
 
     def join(self, node: Node) -> None:

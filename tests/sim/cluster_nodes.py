@@ -48,6 +48,9 @@ class NodesThatAreCutOffAreFenced(Invariant):
                 assert now_ms <= since + session_ms + GRACE_MS, f"{node} is cut off since {since}, and not fenced"
         self._since = seen
 
+    def began_again(self) -> None:
+        self._since = {}
+
 
 class ReplicasFollowLeadersThatTheyReach(Invariant):
     """One that is away, held or cut off, and all those of a leader that is cut off, stay where they are."""
@@ -73,6 +76,9 @@ class ReplicasFollowLeadersThatTheyReach(Invariant):
                 )
                 stay[key] = now
         self._stay = stay
+
+    def began_again(self) -> None:
+        self._stay = {}
 
 
 NODES: tuple[type[Invariant], ...] = (

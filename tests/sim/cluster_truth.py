@@ -22,7 +22,9 @@ Row = tuple[int, bytes]  # the epoch that wrote a record, and its value; control
 
 @dataclass
 class Told:
-    """What is known of a partition. `losses`: its unclean elections; `is_loss_new`: since the rows were read."""
+    """What is known of a partition. `losses`: its unclean elections; `is_loss_new`: since the rows were read;
+    `is_recovering`: the process was killed, and the high watermark is not yet where it was.
+    """
 
     name: str
     state: State
@@ -31,6 +33,7 @@ class Told:
     rows: list[Row] = field(default_factory=list)  # what was committed, by offset
     losses: int = 0
     is_loss_new: bool = False
+    is_recovering: bool = False
 
 
 class Truth:
@@ -42,16 +45,25 @@ class Truth:
         self.failed: list[AssertionError] = []
         self.watch(world)
 
+    def begin_again(self, world: World, is_clean: bool) -> None:
+        """The process has ended, and another one has begun with its files."""
+        image = world.broker.image
+        self.partitions = {key: told for key, told in self.partitions.items() if key in image.partitions}
+        for told in self.partitions.values():
+            if not is_clean:
+                told.high_watermark, told.is_recovering = 0, True
+        self.watch(world)
+
     def watch(self, world: World) -> None:
         """Follows the broker of a world from now on."""
         self.world = world
         self.image = world.broker.image
         self.active_before = self.active()  # before the present change
         for key, state in self.image.partitions.items():
-            if key in self.partitions:
-                self._follow(key, state)
-            else:
+            if key not in self.partitions:
                 self._add(key, state)
+            elif state != self.partitions[key].state:
+                self._follow(key, state)
         world.broker.metadata.watch(self._changed)
 
     def active(self) -> set[int]:
@@ -104,6 +116,7 @@ class Truth:
             raise self.failed[0]
         for told, partition in self.open():
             end = partition.high_watermark
+            told.is_recovering &= end < len(told.rows)
             if told.is_loss_new:
                 told.is_loss_new = False
                 del told.rows[agreed(told.rows, rows_of(partition, 0)) :]
