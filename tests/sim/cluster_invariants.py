@@ -144,10 +144,9 @@ class LogsAgreeBelowTheHighWatermark(Invariant):
         for told, partition in self.cluster.truth.open():
             found = rows_of(partition, 0)
             same = agreed(told.rows, found)
-            assert same == len(found) and (told.is_recovering or same == len(told.rows)), (
-                f"{told.name} has other committed records from {same} on: {found[same : same + 3]} and not "
-                f"{told.rows[same : same + 3]}; {len(found)} and {len(told.rows)} in all"
-            )
+            words = f"{found[same : same + 3]} and not {told.rows[same : same + 3]}; {len(found)} and {len(told.rows)}"
+            assert same == len(found), f"{told.name} has other committed records from {same} on: {words} in all"
+            assert told.is_recovering or same == len(told.rows), f"{told.name} has lost committed records: {words}"
             epochs = [epoch for epoch, _ in found]
             assert epochs == sorted(epochs), f"the epochs of {told.name} go back"
 
