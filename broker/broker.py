@@ -25,6 +25,7 @@ from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
 from .controller.controller import MetadataController
 from .controller.cordons import Cordons
+from .controller.cut_off import UnreachedController
 from .controller.in_sync import InSync
 from .controller.node_directories import NodeDirectories
 from .controller.node_lives import NodeLives
@@ -38,8 +39,9 @@ from .replica.appender import Appender
 from .replica.directories import LogDirectories, LogDirectory
 from .replica.high_watermarks import HighWatermarks
 from .replica.partition import Partition
-from .replica.partitions import Partitions
+from .replica.partitions import Partitions, PartitionsOfNode
 from .replica.replica_manager import ReplicaManager
+from .replica.stale_leaders import StaleAppender
 from .security.authorization import Audit
 from .security.authorizing import AclFollower, authorizer_of
 from .security.tokens import tokens_of
@@ -115,6 +117,8 @@ class Broker:
         self.acls: AclFollower | None = None
         self.audit: Audit | None = None
         self.loggers = Loggers()
+        self._views: dict[int, Broker] = {}  # by node
+        self.node_lives.views = self
         self.extensions: dict[str, Any] = {}  # state of API families, made on first use
         turn.move = self.high_watermarks.move
         self.log_directories.offline = self._directory_failed
@@ -270,7 +274,28 @@ class Broker:
         if node is not self.nodes.first:
             found.extensions = {}
         found.share_partitions = self.share_partitions.of_node(partitions)
+        self._views[node.id] = found
         return found
+
+    def cut_off(self, node: Node) -> None:
+        """A node goes on with the metadata that it has, and what it asks of the controller waits."""
+        view = self._views.get(node.id)
+        if view is not None and isinstance(view.partitions, PartitionsOfNode):
+            view.image = self.image.copied()
+            view.partitions.cut_off(view.image)
+            view.metadata = UnreachedController.of(self.metadata)
+            view.appender = StaleAppender.of(self.appender, node.id)
+
+    def healed(self, node: Node) -> None:
+        """Ends `cut_off`."""
+        view = self._views.get(node.id)
+        if view is not None and isinstance(view.metadata, UnreachedController):
+            assert isinstance(view.partitions, PartitionsOfNode)
+            unsent, view.metadata = view.metadata.events, self.metadata
+            view.image = self.image
+            view.partitions.healed(self.partitions)
+            view.appender = self.appender
+            unsent.reach()
 
     def alive(self) -> Iterator[Node]:
         """Yields the nodes that clients hear of: those that are not fenced."""

@@ -300,10 +300,8 @@ class _Appending(Allowance):
             return
         context = self.context
         if error.code == Errors.NOT_LEADER_OR_FOLLOWER and context.version >= LEADERS_SINCE:
-            answer.current_leader.leader_id, answer.current_leader.leader_epoch = (
-                -1 if partition.leader is None else partition.leader,
-                partition.leader_epoch,
-            )
+            leader = context.broker.partitions.known_leader(partition)
+            answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
 

@@ -139,8 +139,10 @@ def _find(
         end = log.end_offset if reach is None else reach.end
     else:
         end = partition.read_limit(request.isolation_level)[0]
+        if reach is not None:  # of a leader that is cut off
+            end = min(end, reach.high_watermark)
     if timestamp == LATEST:
-        return FoundOffset(-1, end, partition.leader_epoch)
+        return FoundOffset(-1, end, partitions.known_leader(partition)[1])
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(-1, log.start_offset, _epoch_at(partition, log.start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

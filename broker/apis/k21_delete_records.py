@@ -81,6 +81,8 @@ def _delete(
     """ApiError."""
     broker = context.broker
     partition = broker.partitions.led(topic, answer.partition_index)
+    if not broker.partitions.leads(partition):  # a leader that is cut off, of which another one was elected
+        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
     log = partition.open_log()
     if not log.settings.is_deleted and log.settings.cleanup_policy:
         raise ApiError(Errors.POLICY_VIOLATION)

@@ -72,6 +72,9 @@ def _find_end(
     answer: messages.OffsetForLeaderEpochResponse.EpochEndOffset,
 ) -> None:
     """ApiError."""
-    partition = context.broker.partitions.led(topic, wanted.partition, wanted.current_leader_epoch)
+    partitions = context.broker.partitions
+    partition = partitions.get(topic, wanted.partition)
+    reach = partitions.check_read(partition, wanted.current_leader_epoch, may_follow=False)
     log = partition.open_log()
-    answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, log.end_offset)
+    end = log.end_offset if reach is None else reach.end  # a leader that is cut off has its own
+    answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, end)

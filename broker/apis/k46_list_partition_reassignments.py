@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...coordinator.metadata.state import Partition
 from ...coordinator.security.acls import Operation, ResourceType
+from ...coordinator.shard import Result
 from ...protocol import messages
 from ..error_places import CONTROLLER, ITSELF, Place, Text, array, codes
 from ..net.context import Context
@@ -33,7 +34,10 @@ async def handle(
     context: Context,
     request: messages.ListPartitionReassignmentsRequest,
 ) -> messages.ListPartitionReassignmentsResponse:
-    r, image, pace = messages.ListPartitionReassignmentsResponse, context.broker.image, Pace(context.broker.turn)
+    r, pace = messages.ListPartitionReassignmentsResponse, Pace(context.broker.turn)
+    if not context.broker.metadata.is_reached:
+        await context.broker.metadata.submit(lambda: Result([]))
+    image = context.broker.image
     response = r(error_message=None)
     by_topic: dict[bytes, list[int]] = {}
     for topic_id, index in image.reassigned if request.topics is None else ():

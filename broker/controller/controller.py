@@ -98,6 +98,8 @@ class _Writer:
 class MetadataController:
     """The metadata of this broker: the controller, its log, and the committed image."""
 
+    is_reached = True  # from a node; one that is cut off has another view of it (`cut_off.py`)
+
     def __init__(
         self,
         turn: Turn,

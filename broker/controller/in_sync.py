@@ -37,6 +37,7 @@ class InSync:
         self.partitions = partitions
         self.nodes = nodes
         self._joining: dict[Partition, None] = {}
+        self._refused: dict[Partition, tuple[int, list[int]]] = {}  # an epoch, and what was not taken into the ISR then
 
     def start(self) -> None:
         if len(self.nodes) > 1:
@@ -44,6 +45,7 @@ class InSync:
             self.turn.every(lambda: lag_ms / 2, self._round)
 
     def _round(self) -> None:
+        self._refused.clear()
         self.turn.background(in_steps(self.turn, self._shrink(), ROUND_STEP))
 
     def _shrink(self) -> Iterator[None]:
@@ -78,10 +80,12 @@ class InSync:
 
     def _join(self) -> None:
         joining, self._joining = self._joining, {}
-        self.extend(joining)
+        self.extend(joining, again=False)
 
-    def extend(self, partitions: Iterable[Partition]) -> Later[None]:
-        """Asks for the replicas that may be in sync; completes when that is committed."""
+    def extend(self, partitions: Iterable[Partition], *, again: bool = True) -> Later[None]:
+        """Asks for the replicas that may be in sync; completes when that is committed. `again`: also for what the
+        controller has refused in this round, since which nothing has changed.
+        """
         brokers_of, wanted = self.metadata.image.brokers, Wanted()
         asked: list[tuple[Partition, Replicas, list[int]]] = []
         for one in partitions:
@@ -95,7 +99,7 @@ class InSync:
                 for node in joining
                 if node not in one.offline_nodes and (known := brokers_of.get(node)) is not None and known.is_active
             ]
-            if more:
+            if more and (again or self._refused.get(one) != (state.partition_epoch, more)):
                 wanted[key] = state, (*state.isr, *more)
                 one.replica_set.asked += more
                 asked.append((one, one.replica_set, more))
@@ -112,6 +116,9 @@ class InSync:
         for partition, replicas, nodes in asked:
             for node in nodes:
                 replicas.asked.remove(node)
+            state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
+            if state is not None and not set(nodes) <= set(state.isr):
+                self._refused[partition] = state.partition_epoch, nodes
             self.turn.moved(partition)
 
     def _submit(self, wanted: Wanted) -> Later[None]:

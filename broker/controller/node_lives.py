@@ -69,6 +69,16 @@ class NoSockets:
         """Does nothing."""
 
 
+class Views(Protocol):
+    """What nodes know of the metadata."""
+
+    def cut_off(self, node: Node) -> None:
+        """A node hears of no change any more, and does not reach the controller."""
+
+    def healed(self, node: Node) -> None:
+        """Ends `cut_off`."""
+
+
 class NodeLives:
     """Changes what nodes do. Its methods complete when that has happened and is committed."""
 
@@ -88,6 +98,7 @@ class NodeLives:
         self.in_sync = in_sync
         self.nodes = nodes
         self.sockets: Sockets = NoSockets()
+        self.views: Views
 
     def start(self) -> None:
         """Begins to give partitions back to their preferred leaders from time to time."""
@@ -234,6 +245,7 @@ class NodeLives:
         self._expect(node, NodeState.RUNNING)
         self._expect_reachable(node)
         node.is_cut = True
+        self.views.cut_off(node)
         self.leaders.cut_off(node.id)
         self.metadata.quorum.lost(node)
         self._expire_session(node)
@@ -243,6 +255,8 @@ class NodeLives:
         if not node.is_cut:
             raise NodeRefused(f"node {node.id} is not cut off")
         node.is_cut = False
+        self.views.healed(node)
+        self.leaders.forget_stale(node.id)
         if node.state is not NodeState.RUNNING:
             return
         node.session += 1
@@ -280,6 +294,7 @@ class NodeLives:
         node.state = NodeState.STOPPED
         node.session += 1
         self.sockets.close(node)
+        self.leaders.forget_stale(node.id)
         self.leaders.stop_following(node.id, is_gone=True)
 
     def _expire_session(self, node: Node) -> None:

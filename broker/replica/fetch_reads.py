@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...storage.aborted import some_aborted
@@ -61,8 +60,8 @@ def _tell(fetch: Fetch, entry: Entry, data: messages.FetchResponse.PartitionData
         and partition is not None
         and fetch.tells_leaders
     ):
-        data.current_leader.leader_id = NO_LEADER if partition.leader is None else partition.leader
-        data.current_leader.leader_epoch = partition.leader_epoch
+        leader = fetch.partitions.known_leader(partition)
+        data.current_leader.leader_id, data.current_leader.leader_epoch = leader
 
 
 def _read(
@@ -84,7 +83,7 @@ def _read(
     data.log_start_offset = log.start_offset
     entry.lags = False
     if reach is not None:
-        entry.lags = reach.high_watermark < partition.high_watermark
+        entry.lags = fetch.partitions.is_cut or reach.high_watermark < partition.high_watermark
         data.high_watermark = reach.high_watermark
         data.last_stable_offset = min(data.last_stable_offset, reach.high_watermark)
     elif fetch.rack_id:

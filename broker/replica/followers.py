@@ -100,6 +100,9 @@ class Replicas:
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
+    def __contains__(self, node: int) -> bool:
+        return node in self._by_node
+
     def take_over(self, state: PartitionState, end: int, followers: Reach, now_ms: int, lag_ms: int) -> int:
         """Takes over a change of the metadata. Returns the end of the log: that of a new leader that is behind is lower
         than the present one. `followers`: how far those that follow are; `lag_ms`: after which new ones have the log.

@@ -23,7 +23,7 @@ from ..turn import Turn
 from .catching_up import CatchingUp
 from .checkpointing import Checkpoints
 from .followers import Reach
-from .partition import Partition
+from .partition import Partition, StaleLeader
 from .partitions import Partitions
 
 logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
@@ -82,6 +82,9 @@ class Leaders:
     def follow(self, partition: Partition, state: PartitionState) -> None:
         """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
         before, isr_size = partition.leader, partition.isr_size
+        left = StaleLeader(
+            partition.leader_epoch, partition.end_offset, partition.high_watermark, partition.is_under_min_isr
+        )
         has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             if has_moved and end < partition.end_offset:
@@ -93,7 +96,9 @@ class Leaders:
             return self.turn.moved(partition)
         self.owner.closed(partition)
         partition.log.producers.forget_verifications()
-        if partition.leader != before:
+        if before is not None and partition.leader != before:
+            if self.nodes.is_cut(before) and self.nodes.by_id[before].is_serving:
+                partition.leave_behind(before, left)
             partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()
         if partition.has_leader:
@@ -127,6 +132,8 @@ class Leaders:
             return
         partition.high_watermark = min(partition.high_watermark, end)
         partition.follower.cut(end)
+        for stale in partition.stale.values():
+            stale.cut(end)
         self.owner.reopen(partition)
 
     def _note_loss(self, partition: Partition, log: Log, end: int, before: int | None) -> Loss:
@@ -176,6 +183,11 @@ class Leaders:
             if node != node_id and self.nodes.follows(node):
                 found.update(dict.fromkeys(one for one in led if self._follow_again(one, node)))
         return list(found)
+
+    def forget_stale(self, node_id: int) -> None:
+        """A node that was cut off ends, or hears of the leaders that were elected instead of it."""
+        for partition in list(self.partitions.by_name.values()):
+            partition.forget_stale(node_id)
 
     def _stop(self, partition: Partition, node: int) -> None:
         """A replica stays where it is, if it is one of several."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
@@ -25,6 +26,7 @@ from ..watermark_policies import IMMEDIATE
 from .followers import Follower, Follows, Reach, Replicas
 
 READ_COMMITTED = 1
+NEVER = 1 << 62  # an offset that no high watermark reaches
 MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
 
 
@@ -36,6 +38,29 @@ class Waiter(Protocol):
 
     def disturbed(self, partition: Partition) -> None:
         """The partition was removed or moved, or its log was truncated: waiting requests must read it again."""
+
+
+@dataclass(slots=True)
+class StaleLeader:
+    """A leader that is cut off, and goes on with its epoch after another one was elected (`stale_leaders.py`).
+    `end_offset`: with what it has taken since.
+    """
+
+    leader_epoch: int
+    end_offset: int
+    high_watermark: int
+    is_under_min_isr: bool
+
+    def cut(self, end: int) -> None:
+        """What it could read from `end` on is lost."""
+        self.high_watermark = min(self.high_watermark, end)
+
+
+def compare_epochs(current_leader_epoch: int, leader_epoch: int) -> None:
+    """Raises ApiError if a client's leader epoch is older or newer than ours."""
+    if current_leader_epoch >= 0 and current_leader_epoch != leader_epoch:
+        older = current_leader_epoch < leader_epoch
+        raise ApiError(Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH)
 
 
 def _distance(before: tuple[Segment, int] | None, after: tuple[Segment, int]) -> int:
@@ -58,6 +83,7 @@ class Partition:
         self.closed_end = 0  # the end of the log, while it is opened again
         self.cut_at: int | None = None  # a leader was elected meanwhile, whose log ends there
         self.opening: Callable[[], None] | None = None  # opens the log at once, if that is quick
+        self.stale: dict[int, StaleLeader] = {}  # by node
         self.offline = False
         self.offline_nodes: set[int] = set()  # those whose replicas are in a directory that failed for them alone
         self.high_watermark = 0
@@ -141,9 +167,7 @@ class Partition:
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raises ApiError if the client's leader epoch is older or newer than ours."""
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
-            older = current_leader_epoch < self.leader_epoch
-            raise ApiError(Errors.FENCED_LEADER_EPOCH if older else Errors.UNKNOWN_LEADER_EPOCH)
+        compare_epochs(current_leader_epoch, self.leader_epoch)
 
     # the end
 
@@ -240,9 +264,28 @@ class Partition:
             bugs.guarded(f"a waiter of {self.name}", waiter.progressed, self, 0, 0)
 
     def fail_parked(self, error: ApiError) -> None:
+        """Requests to leaders that are cut off wait on, when another leader is elected."""
         parked, self.parked = self.parked, deque()
-        for _, later in parked:
-            later.fail(error)
+        for offset, later in parked:
+            if offset == NEVER and self.stale and error.code == Errors.NOT_LEADER_OR_FOLLOWER:
+                self.parked.append((offset, later))
+            else:
+                later.fail(error)
+
+    def leave_behind(self, node: int, stale: StaleLeader) -> None:
+        """Another leader is elected while the present one, a node that is cut off, goes on."""
+        self.stale[node] = stale
+        self.parked = deque((NEVER, later) for _, later in self.parked)
+
+    def forget_stale(self, node: int) -> None:
+        """A node that was cut off hears that another one was elected, if that happened."""
+        if self.stale.pop(node, None) is None:
+            return
+        waiting = [later for offset, later in self.parked if offset == NEVER]
+        self.parked = deque(one for one in self.parked if one[0] != NEVER)
+        for later in waiting:
+            later.fail(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
+        self.disturb()
 
     def reset_high_watermark(self, high_watermark: int) -> None:
         """Sets the high watermark after opening and truncation, without notifying waiters."""

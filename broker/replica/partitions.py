@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...coordinator.metadata.state import MetadataState
+from ...coordinator.metadata.state import NO_LEADER, MetadataState
 from ...protocol.errors import ApiError, Errors
 from ...storage.layout import RECOVERY_POINTS
 from ...storage.log import Log
@@ -12,13 +12,15 @@ from ..topic_pieces import TopicPieces
 from . import directories
 from .directories import LogDirectories, LogDirectory
 from .followers import Reach
-from .partition import Partition
+from .partition import Partition, compare_epochs
 
 NO_REPLICA = -1
 
 
 class Partitions:
     """The table of partitions; `ReplicaManager` adds and removes them. `image`: the committed metadata."""
+
+    is_cut = False  # `image` is what a node knew when it was cut off
 
     def __init__(self, image: MetadataState, log_directories: LogDirectories) -> None:
         self.image = image
@@ -65,6 +67,10 @@ class Partitions:
     def known_high_watermark(self, partition: Partition) -> int:
         """Returns the high watermark as the replica here knows it."""
         return partition.high_watermark
+
+    def known_leader(self, partition: Partition) -> tuple[int, int]:
+        """Returns the leader, NO_LEADER if there is none, and its epoch."""
+        return NO_LEADER if partition.leader is None else partition.leader, partition.leader_epoch
 
     def closest_replica(self, partition: Partition, rack_id: str, offset: int) -> int:
         """Returns the follower from which a client in a rack reads (KIP-392); NO_REPLICA if it is the leader."""
@@ -151,8 +157,18 @@ class PartitionsOfNode(Partitions):
 
     node_id: int
 
+    def cut_off(self, image: MetadataState) -> None:
+        """The node goes on with what it knows."""
+        self.image, self.is_cut, self.pieces = image, True, TopicPieces()
+
+    def healed(self, everywhere: Partitions) -> None:
+        """Ends `cut_off`."""
+        self.image, self.is_cut, self.pieces = everywhere.image, False, everywhere.pieces
+
     def leads(self, partition: Partition) -> bool:
-        return partition.leader == self.node_id
+        return partition.leader == self.node_id and (
+            not self.is_cut or self.known_leader(partition) == (partition.leader, partition.leader_epoch)
+        )
 
     def replica_end(self, partition: Partition) -> int | None:
         if self.node_id not in partition.replicas:
@@ -164,6 +180,8 @@ class PartitionsOfNode(Partitions):
         self.check_read(partition, current_leader_epoch, may_follow=False)
 
     def check_read(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
+        if self.is_cut:
+            return self._check_cut_off(partition, current_leader_epoch, may_follow)
         if self.node_id not in partition.replicas:  # it does not know the epoch either
             raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
         if self.node_id in partition.offline_nodes:
@@ -175,8 +193,31 @@ class PartitionsOfNode(Partitions):
             raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
         return partition.replica_set.reach_of(self.node_id, partition.end_offset, partition.followers_reach)
 
+    def _check_cut_off(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
+        """Like `check_read`, by what the node knew when it was cut off."""
+        known, replicas = self.image.partitions.get((partition.topic_id, partition.index)), partition.replica_set
+        if known is None or self.node_id not in known.replicas:
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+        if self.node_id in partition.offline_nodes:
+            raise ApiError(Errors.KAFKA_STORAGE_ERROR)
+        compare_epochs(current_leader_epoch, known.leader_epoch)
+        stale = partition.stale.get(self.node_id)
+        if stale is not None and known.leader == self.node_id:  # it may have been elected without hearing of it
+            return Reach(stale.end_offset, stale.high_watermark)
+        if self.leads(partition):
+            return None
+        if not may_follow or replicas is None or partition.leader == self.node_id or self.node_id not in replicas:
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+        return replicas.reach_of(self.node_id, partition.end_offset, partition.followers_reach)
+
+    def known_leader(self, partition: Partition) -> tuple[int, int]:
+        known = self.image.partitions.get((partition.topic_id, partition.index)) if self.is_cut else None
+        return super().known_leader(partition) if known is None else (known.leader, known.leader_epoch)
+
     def known_high_watermark(self, partition: Partition) -> int:
-        replicas = partition.replica_set
+        replicas, stale = partition.replica_set, partition.stale.get(self.node_id)
+        if stale is not None:
+            return stale.high_watermark
         if replicas is None or partition.leader == self.node_id or self.node_id not in partition.replicas:
             return partition.high_watermark
         return replicas.reach_of(self.node_id, partition.end_offset, partition.followers_reach).high_watermark

@@ -57,6 +57,7 @@ class Sim:
         self.settings = {**SETTINGS, "ottla_nodes": str(self.nodes)}
         self.world = _world(self.nodes, self.chance.randrange(1, 1 << 30), self.settings)
         self.past_ms = 0
+        self.is_any_cut = False  # a node may have said what is not true any more
         self.producers: list[Producer] = []
         self.clients: list[Client] = []
         self.unclean_topics: set[str] = set()
@@ -130,6 +131,8 @@ class Sim:
     def happens(self, what: str, node: Node) -> None:
         lives = self.world.broker.node_lives
         self.changes.append(drive(getattr(lives, what)(node)))
+        self.is_any_cut |= what == "cut"
+        self.truth.note_cuts()
         self.world.broker.turn.settle()
 
     def any_node(self) -> Node:

@@ -7,12 +7,13 @@ from __future__ import annotations
 from ottla.broker.apis.k00_produce import _Appending
 from ottla.broker.config.nodes import Nodes
 from ottla.broker.controller.node_lives import NodeLives
+from ottla.broker.replica import partition
 from ottla.broker.replica.followers import Replicas
 from ottla.broker.replica.high_watermarks import HighWatermarks
 from ottla.broker.replica.leaders import Leaders
-from ottla.broker.replica.partition import Partition
 from ottla.broker.replica.partitions import PartitionsOfNode
 from ottla.broker.replica.replica_ends import ReplicaEnds
+from ottla.broker.replica.stale_leaders import StaleAppender
 from ottla.broker.shards.hosts import ShardHosts
 from ottla.coordinator.metadata import brokers, elections, reassignments
 from ottla.coordinator.metadata.controller import Controller
@@ -30,7 +31,7 @@ BUGS: tuple[Bug, ...] = (
     (brokers, "_left_by", "for one in partition.isr if one != node]", "for one in partition.isr]"),
     (PartitionsOfNode, "check_read", "partition.check_epoch(current_leader_epoch)", "partition.check_epoch(-1)"),
     (PartitionsOfNode, "check_read", "if partition.leader == self.node_id:", "if partition.has_leader:"),
-    (Partition, "check_epoch", "older = current_leader_epoch < self.leader_epoch", "older = True"),
+    (partition, "compare_epochs", "older = current_leader_epoch < leader_epoch", "older = True"),
     (
         Leaders,
         "follow",
@@ -65,6 +66,8 @@ BUGS: tuple[Bug, ...] = (
     (NodeLives, "cut", "self._expire_session(node)", "pass"),
     (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
     (Controller, "is_active", "found.is_active", "not found.fenced"),
+    (StaleAppender, "append", "return NEVER", "return stale.end_offset"),
+    (PartitionsOfNode, "_check_cut_off", "compare_epochs(current_leader_epoch, known.leader_epoch)", "pass"),
     (ReplicaEnds, "of", "return found if self.is_exact else", "return found if found else"),
     (Replicas, "recall", "end = min(here.end, known.get(self.leader, here).end)", "end = 0"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),

@@ -47,6 +47,7 @@ class History(Protocol):
     network: Network
     truth: Truth
     trouble: bool
+    is_any_cut: bool
 
     @property
     def now_ms(self) -> int: ...
@@ -133,8 +134,10 @@ class OfPartition(Client):
                 self.heard(one.leader_id, one.leader_epoch)
 
     def heard(self, leader: int, epoch: int) -> None:
-        """Takes over who leads, unless that is older than what is known."""
-        assert epoch >= self.epoch, f"metadata of {self.topic}-{self.index} goes back to epoch {epoch}"
+        """Takes over who leads, unless that is older than what is known: a node that is cut off may have said it."""
+        if epoch < self.epoch:
+            assert self.sim.is_any_cut, f"metadata of {self.topic}-{self.index} goes back to epoch {epoch}"
+            return
         self.leader, self.epoch, self.is_lost = leader, epoch, leader < 0
 
     def refused(self, part: Any) -> None:

@@ -198,11 +198,11 @@ def _answered(reply: Any) -> Iterator[tuple[str, int, int]]:
 
 
 class AClientWithAStaleEpochIsAlwaysTold(Invariant):
-    """And so is one that asks a node that does not lead."""
+    """And so is one that asks a node that does not lead, as far as the node knows: it may be cut off."""
 
     def delivered(self, node: int, name: str, message: Any) -> Check | None:
         wrong: dict[tuple[str, int], tuple[int, State]] = {}
-        image = self.cluster.world.broker.image
+        image = self.cluster.truth.known_to(node)
         for topic, index, epoch in _led(message) if name in WITH_LEADERS else ():
             found = image.topics.get(topic)
             state = image.partitions.get((found.id, index)) if found is not None else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ottla.broker.group.coordinators import TOPIC_NAME as OFFSETS
 from ottla.broker.replica.partition import Partition
 from ottla.coordinator.metadata.delta import MetadataDelta
-from ottla.coordinator.metadata.state import NO_LEADER
+from ottla.coordinator.metadata.state import NO_LEADER, MetadataState
 from ottla.coordinator.metadata.state import Partition as State
 from ottla.protocol import records
 
@@ -43,11 +43,13 @@ class Truth:
         self.partitions: dict[Key, Told] = {}
         self.followed: Callable[[Told, State, State], None] = lambda told, before, after: None
         self.failed: list[AssertionError] = []
+        self.cut: dict[int, MetadataState] = {}
         self.watch(world)
 
     def begin_again(self, world: World, is_clean: bool) -> None:
         """The process has ended, and another one has begun with its files."""
         image = world.broker.image
+        self.cut.clear()
         self.partitions = {key: told for key, told in self.partitions.items() if key in image.partitions}
         for told in self.partitions.values():
             if not is_clean:
@@ -69,6 +71,20 @@ class Truth:
     def active(self) -> set[int]:
         """The brokers that may lead."""
         return {one.id for one in self.image.brokers.values() if not one.fenced and not one.in_controlled_shutdown}
+
+    def known_to(self, node: int) -> MetadataState:
+        """The metadata as a node knows them, which may be cut off."""
+        if node not in self.cut:
+            return self.image
+        return self.cut[node]
+
+    def note_cuts(self) -> None:
+        """Notes what nodes that were just cut off know, and forgets that of those that were healed."""
+        for node in self.world.broker.nodes:
+            if not node.is_cut:
+                self.cut.pop(node.id, None)
+            elif node.id not in self.cut:
+                self.cut[node.id] = self.image.copied()
 
     def losses_of_offsets(self) -> int:
         """How often a coordinator of groups was elected that may have lost commits."""

@@ -45,10 +45,12 @@ def happens(w: World, what: str, node: int) -> object:
     raise AssertionError(f"node {node} does not {what} within 100 ms")
 
 
-def state(w: World, index: int = 0, name: str = "t") -> State:
-    """The leader, its epoch, the replicas in sync, the eligible ones, and those that were eligible last."""
+def state(w: World, index: int = 0, name: str = "t", at: int = 1) -> State:
+    """The leader, its epoch, the replicas in sync, the eligible ones, and those that were eligible last, as one node
+    knows them.
+    """
     wanted = m.DescribeTopicPartitionsRequest(topics=[m.DescribeTopicPartitionsRequest.TopicRequest(name=name)])
-    found = w.ask("DescribeTopicPartitions", 0, wanted).topics[0].partitions[index]
+    found = w.at(at, "DescribeTopicPartitions", 0, wanted).topics[0].partitions[index]
     return (
         found.leader_id,
         found.leader_epoch,
