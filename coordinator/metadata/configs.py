@@ -5,7 +5,7 @@ and their checks.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...protocol import messages
@@ -201,7 +201,7 @@ def alter_configs(
         changes: dict[str, str | None] = {key: None for key in before if key not in values}
         changes |= values
         reply.append(_alter(controller, kind, name, changes, records))
-    return bounded(Result(records, reply))
+    return bounded(Result([*records, *_clearing(controller, records)], reply))
 
 
 def incremental_alter_configs(
@@ -218,7 +218,7 @@ def incremental_alter_configs(
             reply.append(error)
             continue
         reply.append(_alter(controller, kind, name, changes, records))
-    return bounded(Result(records, reply))
+    return bounded(Result([*records, *_clearing(controller, records)], reply))
 
 
 def _changes(
@@ -280,6 +280,17 @@ def _check_min_isr(state: MetadataState, kind: int, name: str, changes: dict[str
     if changes[MIN_ISR] is None:
         text = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
         raise ApiError(Errors.INVALID_CONFIG, text)
+
+
+def _clearing(controller: Controller, records: Iterable[Struct]) -> Iterator[Struct]:
+    """Yields the records that take the eligible replicas from the topics whose `min.insync.replicas` changes (KIP-966).
+    With a lower one records are committed that these replicas may not have.
+    """
+    if controller.state.features.get(ELR_VERSION):
+        for record in records:
+            if isinstance(record, messages.ConfigRecord) and record.name == MIN_ISR:
+                topic = record.resource_name if record.resource_type == TOPIC else ""
+                yield messages.ClearElrRecord(topic_name=topic)
 
 
 def records_for_elr(controller: Controller) -> list[Struct]:

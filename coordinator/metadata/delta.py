@@ -93,6 +93,9 @@ class MetadataDelta:
     ) -> None:
         self.brokers[r.broker_id] = None
 
+    def _clear_elr(self, r: messages.ClearElrRecord) -> None:
+        self.changed_partitions |= {(one.topic_id, one.index): None for one in self._staged.with_elr(r)}
+
     def _config(self, r: messages.ConfigRecord) -> None:
         self.configs[r.resource_type, r.resource_name] = None
 
@@ -117,6 +120,7 @@ _NOTES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "RegisterBrokerRecord": MetadataDelta._broker,
     "BrokerRegistrationChangeRecord": MetadataDelta._broker,
     "UnregisterBrokerRecord": MetadataDelta._broker,
+    "ClearElrRecord": MetadataDelta._clear_elr,
     "ConfigRecord": MetadataDelta._config,
     "FeatureLevelRecord": MetadataDelta._feature,
     "AccessControlEntryRecord": MetadataDelta._acl,

@@ -7,7 +7,7 @@ all changes into the state's own tables, which takes much less time.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -47,6 +47,13 @@ class Overlay(Generic[K, V]):
         if key in self._put:
             return self._put[key]
         return default if key in self._removed else self._base.get(key, default)
+
+    def values(self) -> Iterator[V]:
+        """Yields the values, those of changes last."""
+        for key, value in self._base.items():
+            if key not in self._put and key not in self._removed:
+                yield value
+        yield from self._put.values()
 
     def __setitem__(self, key: K, value: V) -> None:
         self._put[key] = value

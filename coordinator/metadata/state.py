@@ -209,6 +209,17 @@ class MetadataState:
         elif before.is_reassigned:
             self.reassigned.pop((r.topic_id, r.partition_id), None)
 
+    def with_elr(self, r: messages.ClearElrRecord) -> list[Partition]:
+        """Returns the partitions of a topic, or of all without a name, that have eligible replicas or had them last."""
+        topic = self.topics.get(r.topic_name)
+        found = self.partitions.values() if not r.topic_name else () if topic is None else self.partitions_of(topic.id)
+        return [one for one in found if one.elr or one.last_known_elr]
+
+    def replay_clear_elr(self, r: messages.ClearElrRecord) -> None:
+        for one in self.with_elr(r):
+            changed = replace(one, elr=(), last_known_elr=(), partition_epoch=one.partition_epoch + 1)
+            self.partitions[one.topic_id, one.index] = changed
+
     def replay_config(self, r: messages.ConfigRecord) -> None:
         key = (r.resource_type, r.resource_name)
         values = self._to_change(self.configs, key)
@@ -385,6 +396,7 @@ _REPLAYS: dict[str, Callable[[MetadataState, Any], None]] = {
     "NewPartitions": MetadataState.replay_new_partitions,
     "ManyRecords": MetadataState.replay_many,
     "PartitionChangeRecord": MetadataState.replay_partition_change,
+    "ClearElrRecord": MetadataState.replay_clear_elr,
     "ConfigRecord": MetadataState.replay_config,
     "RegisterBrokerRecord": MetadataState.replay_register_broker,
     "BrokerRegistrationChangeRecord": MetadataState.replay_broker_registration_change,

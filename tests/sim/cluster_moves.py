@@ -47,13 +47,13 @@ def _alter(sim: History, key: tuple[bytes, int], replicas: list[int] | None) -> 
 
 def mend(sim: History, healing_ms: int) -> None:
     """Does what an operator has to do when the trouble has stopped, with Kafka too: a reassignment that names one
-    replica as new and as leaving never ends, and a partition whose eligible replicas have all left it (ELR) has no
-    leader until somebody asks for an unclean election.
+    replica as new and as leaving never ends, and a partition without eligible replicas (they have left it, or
+    `min.insync.replicas` has changed) has no leader until somebody asks for an unclean election.
     """
     for key, state in sim.world.broker.image.partitions.items():
         if state.is_reassigned and healing_ms > PATIENCE_MS:
             _alter(sim, key, None)
-        if state.leader == NO_LEADER and state.elr and not set(state.elr) & set(state.replicas):
+        if state.leader == NO_LEADER and not {*state.isr, *state.elr} & set(state.replicas):
             sim.asks_unclean = True
             e = m.ElectLeadersRequest
             wanted = [e.TopicPartitions(topic=sim.world.broker.image.topic_names[key[0]], partitions=[key[1]])]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from ottla.coordinator.metadata import brokers
+from ottla.coordinator.metadata.state import BROKER, TOPIC
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -131,6 +132,34 @@ def test_an_eligible_replica_is_elected_before_any_other(w: World) -> None:
     assert state_of(w, "safe")[0] == -1
     happens(w, "begin", 2)
     assert state_of(w, "safe")[:2] == (2, [2, 1])
+
+
+@pytest.mark.parametrize("where", ["topic", "cluster"])
+def test_no_replica_is_eligible_after_a_change_of_how_many_must_be_in_sync(w: World, where: str) -> None:
+    """Node 2 left when nothing more was committed; it has not what is committed since (ClearElrRecord)."""
+    create(w, "safe", [1, 2], **({"min_insync_replicas": "2"} if where == "topic" else {}))
+    if where == "cluster":
+        configure(w, BROKER, "", **{"min.insync.replicas": "2"})
+    happens(w, "stop", 2)
+    assert produce(w, 1, topic="safe", acks=1).error_code == 0
+    assert (state_of(w, "safe"), records(w, 1, topic="safe")) == ((1, [1], [2], []), [])
+    before = w.broker.image.partitions[w.broker.image.topics["safe"].id, 0].partition_epoch
+    kind, name = (TOPIC, "safe") if where == "topic" else (BROKER, "")
+    configure(w, kind, name, **{"min.insync.replicas": "1"})
+    assert (state_of(w, "safe"), records(w, 1, topic="safe")) == ((1, [1], [], []), [b"v"])
+    assert w.broker.image.partitions[w.broker.image.topics["safe"].id, 0].partition_epoch == before + 1
+    happens(w, "stop", 1)
+    happens(w, "begin", 2)
+    assert state_of(w, "safe")[0] == -1
+    happens(w, "begin", 1)
+    assert (state_of(w, "safe")[0], records(w, 1, topic="safe")) == (1, [b"v"])
+
+
+def configure(w: World, kind: int, name: str, **values: str) -> None:
+    r = m.IncrementalAlterConfigsRequest
+    configs = [r.AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()]
+    resource = r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    assert w.ask("IncrementalAlterConfigs", 1, r(resources=[resource])).responses[0].error_code == 0
 
 
 def state_of(w: World, name: str) -> tuple[int, list[int], list[int], list[int]]:
