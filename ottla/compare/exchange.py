@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..comparing.generations import Round
 from ..comparing.identities import Identities, translate
 from ..protocol import codec, headers, schema
 from ..protocol import messages as m
@@ -45,8 +46,11 @@ class Exchange:
     answer: bytes | None = None  # of A, once it is there
     # set without an answer where there is none, or will be none any more
     answered: asyncio.Event = field(default_factory=asyncio.Event)
-    earlier: tuple[asyncio.Event, ...] = ()  # of a JoinGroup, when those of its group that came before it are sent to B
+    is_placed: asyncio.Event = field(default_factory=asyncio.Event)  # of a heartbeat: `after` says which go before it
+    told: int = 0  # of a heartbeat: see `Assignments.answered`
+    round: Round | None = None  # of a JoinGroup that A has answered
     sent: asyncio.Event = field(default_factory=asyncio.Event)  # to B, or never will be
+    finished_at: int = 0  # the same as `came_at`, when B has answered
     placed: Struct | None = None  # the message for B with A's assignments of partitions, in A's ids
     shared: Struct | None = None  # of ShareFetch and ShareAcknowledge, what B got
     is_left: bool = False  # by the client, which did not wait for the answer
@@ -64,6 +68,13 @@ class Exchange:
         names = [name for name in self.request.__slots__ if name.endswith(("timeout_ms", "wait_ms"))]
         times: list[int] = [getattr(self.request, name) for name in names]
         return max([0, *times])
+
+    @property
+    def waiting_ms(self) -> int:
+        """How long B may wait by itself after A has answered: for records, or for a member that fell silent."""
+        if isinstance(self.request, m.JoinGroupRequest):
+            return self.request.session_timeout_ms
+        return self.time_ms if self.api in WITHOUT_ORDER else 0
 
     def for_b(self, identities: Identities) -> bytes:
         """The frame for B, with B's ids."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 from ..comparing.assignments import FIELDS, Heartbeat
 from ..comparing.differences import Difference, differences, request_context
 from ..comparing.early import AGAIN, READING, SENT_AGAIN, is_early, is_refused
+from ..comparing.identities import translate
 from ..protocol import messages as m
 from ..protocol.structs import Struct
-from . import fetches, placing, produces, share_fetches
+from . import fetches, joins, placing, produces, share_fetches
 from .addresses import Address
-from .exchange import WITHOUT_ORDER, Exchange
+from .exchange import Exchange
+from .joins import AGAIN_MAX, pause_s
 from .nodes import OF_EACH_NODE, keys_of
+from .rebalances import REBALANCE, TOLD
 from .share_fetches import SHARING, as_object
 from .silent import Silent
 from .upstream import GONE, Upstream
@@ -22,9 +25,7 @@ from .upstream import GONE, Upstream
 if TYPE_CHECKING:
     from .proxy import Proxy
 
-AGAIN_MAX: Final = 40  # how often a broker is asked again
 LATE_MAX: Final = 20  # the same, where replies differ in what they say and not by an error
-AGAIN_S: Final = (0.02, 0.05, 0.1, 0.2, 0.25)  # the pauses; the last is that of all further ones
 OFFSETS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))  # what they reply moves with each write
 SASL_KEYS: Final = (17, 36)
 FIND_VERSION: Final = 1  # of FindCoordinator
@@ -48,6 +49,9 @@ class Lane:
     async def serve(self, exchange: Exchange) -> None:
         """Sends a request to B and compares the replies; does not raise for what B or A do."""
         try:
+            if exchange.api in FIELDS:
+                await exchange.answered.wait()
+                await exchange.is_placed.wait()
             for event in exchange.after:
                 await event.wait()
             if exchange.api_key in SASL_KEYS and self._proxy.options.credentials is not None:
@@ -68,6 +72,9 @@ class Lane:
         a = exchange.reply(exchange.answer or b"")
         if a is None:
             return False
+        if isinstance(a, m.SyncGroupResponse) and a.error_code == REBALANCE:
+            self._proxy.report.skip(exchange.api, exchange.version, "A began another rebalance")
+            return True
         if isinstance(a, m.ProduceResponse):
             taken = produces.taken(a, AGAIN)
             exchange.only = None if len(taken) == len(list(produces.results(a))) else taken
@@ -161,13 +168,20 @@ class Lane:
     async def _ask(self, exchange: Exchange) -> bytes:
         """B's reply."""
         upstream = await self._connected(exchange)
-        for event in exchange.earlier:
-            await event.wait()
+        if exchange.api == "JoinGroup":
+            await self._proxy.rebalances.turn(exchange)
+        elif isinstance(exchange.request, m.SyncGroupRequest):
+            return await joins.sync(exchange, exchange.request, self._proxy, upstream, self._reply)
         await upstream.send(self._for_b(exchange))
         exchange.sent.set()
         return await self._reply(upstream, exchange)
 
     def _for_b(self, exchange: Exchange) -> bytes:
+        if exchange.api in FIELDS and exchange.request is not None:
+            message = exchange.message()
+            translate(message, self._proxy.identities)
+            self._proxy.assignments.prepare(exchange.api, exchange.request, message)
+            return exchange.frame_as_it_is(message)
         if exchange.api not in SHARING or exchange.request is None:
             return exchange.for_b(self._proxy.identities)
         exchange.shared = exchange.message()
@@ -179,7 +193,7 @@ class Lane:
         """B has some seconds from A's reply on; a request that waits for records, and so at each broker by itself, has
         the time that it asks for too.
         """
-        limit_s = self._proxy.options.timeout_s + (exchange.time_ms / 1000 if exchange.api in WITHOUT_ORDER else 0)
+        limit_s = self._proxy.options.timeout_s + exchange.waiting_ms / 1000
         reading, answered = asyncio.ensure_future(upstream.read()), asyncio.ensure_future(exchange.answered.wait())
         try:
             await asyncio.wait((reading, answered), return_when=asyncio.FIRST_COMPLETED)
@@ -246,9 +260,17 @@ class Lane:
         each its time.
         """
         identities, context = self._proxy.identities, request_context(exchange.request)
+        if isinstance(a, m.JoinGroupResponse) and exchange.round is not None:
+            assert isinstance(b, m.JoinGroupResponse)
+            b = exchange.round.comparable(a, b)
         if exchange.api in FIELDS:
             replies = self._proxy.assignments.settle(_beat(exchange, a), as_object(b))
             return differences(*replies, identities, context)
+        if exchange.api in TOLD:
+            explained = self._proxy.rebalances.explained(exchange, differences(a, b, identities, context))
+            if explained is None:
+                self._proxy.report.skip(exchange.api, exchange.version, "B began another rebalance")
+            return explained or []
         found, written = differences(a, b, identities, context), self._proxy.writes
         for number in range(LATE_MAX if exchange.api in READING else 0):
             if not self._proxy.report.may_pass(exchange.api, found):
@@ -269,7 +291,10 @@ class Lane:
 
     async def _again(self, exchange: Exchange, number: int, frame: bytes | None = None) -> Struct | None:
         """B's reply to the same request a little later, or to another frame; None if there is none."""
-        await asyncio.sleep(AGAIN_S[min(number, len(AGAIN_S) - 1)])
+        await asyncio.sleep(pause_s(number))
+        return await self._at_once(exchange, frame)
+
+    async def _at_once(self, exchange: Exchange, frame: bytes | None) -> Struct | None:
         self._proxy.report.asked_again[exchange.api] += 1
         try:
             if self._proxy.nodes.are_several:
@@ -317,6 +342,8 @@ class Lane:
             if again is None:
                 break
             b = again
+        if isinstance(a, m.JoinGroupResponse) and isinstance(b, m.JoinGroupResponse):
+            return await joins.follow(exchange, a, b, self._proxy, self._at_once)
         return await self._assigned(exchange, a, b) if exchange.api in FIELDS else b
 
     async def _assigned(self, exchange: Exchange, a: Struct, b: Struct) -> Struct:
@@ -329,8 +356,12 @@ class Lane:
             assignments.take(beat, now)
             if not assignments.is_behind(beat):
                 break
-            request = assignments.again(beat, now)
-            again = await self._again(exchange, number, exchange.frame_as_it_is(request))
+            await asyncio.sleep(pause_s(number))
+            for key, request in list(assignments.others(beat)):
+                found = await self._at_once(exchange, exchange.frame_as_it_is(request))
+                if found is not None:
+                    assignments.take_other(key, as_object(found))
+            again = await self._at_once(exchange, exchange.frame_as_it_is(assignments.again(beat)))
             if again is None:
                 break
             b = again
@@ -394,4 +425,4 @@ class Lane:
 
 
 def _beat(exchange: Exchange, a: Struct) -> Heartbeat:
-    return Heartbeat(exchange.api, as_object(exchange.request), as_object(a))
+    return Heartbeat(exchange.api, as_object(exchange.request), as_object(a), exchange.told)

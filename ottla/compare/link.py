@@ -117,8 +117,8 @@ class Link:
                     raise MalformedMessage("frame", "a reply without a request")
                 exchange = self._pending.popleft()
                 shown = await self._shown(exchange, frame)
-                self._proxy.owe(exchange, self._lane)
                 exchange.answer = frame
+                self._proxy.owe(exchange, self._lane)
                 exchange.answered.set()
                 self._writer.write(framed(shown))
                 await self._writer.drain()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ..comparing.assignments import Assignments
+from ..comparing.assignments import FIELDS, Assignments
 from ..comparing.identities import Identities
 from ..comparing.login import Credentials
 from ..comparing.shares import Shares
@@ -19,7 +19,9 @@ from .exchange import WITHOUT_ORDER, Exchange
 from .lane import Lane
 from .link import Link
 from .nodes import Nodes
+from .pace import Pace
 from .placing import METADATA_VERSION
+from .rebalances import Rebalances
 from .report import Report
 from .share_fetches import SHARING
 from .upstream import GONE, Upstream, versions_of
@@ -70,7 +72,8 @@ class Proxy:
         self._writing: dict[Exchange, Lane] = {}  # sent to A and not done by B
         self._servers: list[asyncio.Server] = []
         self._addresses: dict[Address, asyncio.Future[Address]] = {}  # of the proxy, by those of A
-        self._joining: dict[Exchange, None] = {}  # JoinGroups that B has not answered
+        self.rebalances = Rebalances(identities)
+        self._pace = Pace()
         self._links: set[asyncio.Task[None]] = set()
 
     def shares(self, address_of_a: Address) -> Shares:
@@ -154,11 +157,9 @@ class Proxy:
         exchange.after = tuple(
             one.done for one in self._due if one.api not in WITHOUT_ORDER or exchange.api in DELETING
         )
-        if isinstance(exchange.request, m.JoinGroupRequest):
-            group = exchange.request.group_id
-            joins = (one for one in self._joining if one.request.group_id == group)  # type: ignore[union-attr]
-            exchange.earlier = tuple(one.sent for one in joins)
-            self._joining[exchange] = None
+        self.rebalances.begin(exchange)
+        self._pace.begin(exchange, lane)
+        self.assignments.note(exchange.api, exchange.request)
         if exchange.api in WRITING:
             self.writes += 1
             self._writing[exchange] = lane
@@ -170,6 +171,11 @@ class Proxy:
     def owe(self, exchange: Exchange, lane: Lane) -> None:
         """A has answered, or will not: later requests go to B after B has answered too."""
         self._moment += 1
+        self.rebalances.take_a(exchange)
+        self._pace.take_a(exchange)
+        if exchange.api in FIELDS and exchange.answer is not None:
+            reply = exchange.reply(exchange.answer)
+            exchange.told = self.assignments.answered(exchange.api, exchange.request, reply)
         if exchange.api in DELETING:
             self.forgo(exchange)
             self._deleted_at = self._moment
@@ -184,12 +190,14 @@ class Proxy:
     def forgo(self, exchange: Exchange) -> None:
         """A has answered or never will."""
         self._deleting -= exchange.api in DELETING
+        self._pace.take_a(exchange)
 
     def finish(self, exchange: Exchange) -> None:
         """B has answered."""
         exchange.done.set()
         exchange.sent.set()
-        self._joining.pop(exchange, None)
+        exchange.finished_at = self._moment
+        self._pace.finish(exchange)
         self._due.pop(exchange, None)
         self._writing.pop(exchange, None)
 

@@ -20,6 +20,7 @@ AGAIN: Final = frozenset(
         *("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "LEADER_NOT_AVAILABLE"),
         *("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "CONCURRENT_TRANSACTIONS"),
         *("UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "UNSTABLE_OFFSET_COMMIT"),
+        "STALE_MEMBER_EPOCH",  # its heartbeat is on the way
     )
 )
 """Errors of a broker that is not as far as the other yet."""

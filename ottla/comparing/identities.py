@@ -134,9 +134,10 @@ class Identities:
                 self._learn(kind, (kind.name, *scope), a, b)
             return True
         known = self._to_b.get((kind.name, a)), self._to_a.get((kind.name, b))
-        if kind is NODE and known != (None, None):  # it stays what it is, whoever leads or coordinates what
-            return known == (b, a)
-        matches = known == (b, a) or (known == (None, None) and (kind is not MEMBER or shape(a) == shape(b)))
+        is_known = known != (None, None)
+        if is_known and kind in (NODE, MEMBER):  # it stays what it is, whoever leads or coordinates what
+            return known == (b, a) and (kind is NODE or shape(a) == shape(b))
+        matches = known == (b, a) or (not is_known and (kind is not MEMBER or shape(a) == shape(b)))
         self._learn(kind, (kind.name,), a, b)
         return matches
 

@@ -104,6 +104,7 @@ class Player:
             message = exchange.request()
             self._shares.prepare(message, exchange.plain_reply if exchange.has_reply else None)
             translate(message, self._identities)
+            self._assignments.prepare(exchange.api, exchange.request(), message)
             frame = exchange.frame(message)
         except (NotWhole, MalformedMessage) as error:
             self.found.left_out.append((exchange, str(error)))
@@ -167,7 +168,7 @@ class Player:
         if exchange.api in FIELDS and not now.get("error_code"):
             beat = _beat(exchange)
             self._assignments.take(beat, now)
-            return self._assignments.again(beat, now) if self._assignments.is_behind(beat) else None
+            return self._assignments.again(beat) if self._assignments.is_behind(beat) else None
         return None
 
     def _compare(self, exchange: Exchange, now: Plain, frame: bytes) -> None:

@@ -138,10 +138,11 @@ def test_java_in_transactions(proxy: Compared, tmp_path: Path) -> None:
     assert_same(proxy, "InitProducerId", "Produce", "TxnOffsetCommit", "EndTxn", "JoinGroup", "ConsumerGroupHeartbeat")
 
 
-def test_members_that_share_partitions(proxy: Compared) -> None:
-    compared_work.share_partitions(proxy.bootstrap_servers, "consumer")
-    proxy.end()  # partitions go from member to member at each broker's own pace
-    assert_same(proxy, "ConsumerGroupHeartbeat", "OffsetCommit", moments=frozenset({"assignment"}))
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_that_share_partitions(proxy: Compared, protocol: str) -> None:
+    compared_work.share_partitions(proxy.bootstrap_servers, protocol)
+    proxy.end()
+    assert_same(proxy, "JoinGroup" if protocol == "classic" else "ConsumerGroupHeartbeat", "OffsetCommit")
 
 
 def test_members_of_a_share_group_get_the_same_records(proxy: Compared) -> None:

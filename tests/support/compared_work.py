@@ -26,12 +26,14 @@ def filled(servers: str, topic: str, partitions: int) -> None:
     assert producer.flush(60) == 0
 
 
-def share_partitions(servers: str, protocol: str) -> None:
-    """Three members begin at once; then one leaves, and the others take over."""
-    topic = f"of-{protocol}"
+def share_partitions(servers: str, protocol: str, name: str = "") -> None:
+    """Three members begin at once; then one leaves, and the others take over. `name`: of the topic and the group."""
+    topic = name or f"of-{protocol}"
     filled(servers, topic, 6)
     config: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 2, "auto.offset.reset": "earliest"}
-    config.update({"group.id": f"g-{protocol}", "group.protocol": protocol})
+    config.update({"group.id": topic, "group.protocol": protocol})
+    if protocol == "classic":
+        config["heartbeat.interval.ms"] = 300
     members = [Consumer({**config, "client.id": f"m{number}"}) for number in range(3)]
     for member in members:
         member.subscribe([topic])

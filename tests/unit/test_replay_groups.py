@@ -134,7 +134,7 @@ def test_a_member_asks_again_until_it_has_what_it_had() -> None:
     now = {"member_id": "m", "member_epoch": 7, "assignment": given(ITS, 0)}
     assignments.take(one, now)
     assert assignments.is_behind(one)
-    again: Any = assignments.again(one, now)
+    again: Any = assignments.again(one)
     assert (again.group_id, again.member_id, again.member_epoch) == ("q", "m", 7)
     assert assignments.settle(one, now)[0]["assignment"] != assignments.settle(one, now)[1]["assignment"]
     assignments.take(one, {"assignment": given(ITS, 1, 0)})
