@@ -37,7 +37,7 @@ RECORD_OVERHEAD = 40  # the most bytes of a record without its key, value and he
 HEADER_OVERHEAD = 8
 FLAG = "errors.deadletterqueue.group.enable"
 RETRIABLE_CREATE = frozenset((Errors.TOPIC_ALREADY_EXISTS, Errors.THROTTLING_QUOTA_EXCEEDED))
-RETRIABLE_PRODUCE = frozenset((Errors.NOT_LEADER_OR_FOLLOWER,))
+RETRIABLE_PRODUCE = frozenset((Errors.NOT_LEADER_OR_FOLLOWER, Errors.NETWORK_EXCEPTION))
 
 
 class DeadLetterRefused(Exception):
@@ -189,10 +189,10 @@ class DeadLetters:
             return
         found = self.image.topics.get(topic)
         count = self.image.partition_counts.get(found.id, 0) if found is not None else 0
-        by_partition: dict[int, list[_Letter]] = {}
+        by_way: dict[tuple[int, int | None], list[_Letter]] = {}  # by partition, and the node that writes
         for one in letters:
-            by_partition.setdefault(one.source.index % max(1, count), []).append(one)
-        for index, some in by_partition.items():
+            by_way.setdefault((one.source.index % max(1, count), one.source.leader), []).append(one)
+        for (index, _), some in by_way.items():
             self.turn.background(self._produce(topic, index, some))
 
     async def _make(self, topic: str) -> None:
@@ -225,7 +225,7 @@ class DeadLetters:
                     batch, ends = at_once(self._batch(letters, limit), Allowance())
                 except TooLong:
                     batch, ends = await opened_in_steps(self.turn, self._batch(letters, limit))
-                await self._append(topic, index, batch)
+                await self._append(topic, index, batch, next(iter(ends)).source)
             except Exception as error:
                 if not isinstance(error, ApiError):
                     bugs.report(f"the dead-letter queue {topic}", error)
@@ -262,12 +262,14 @@ class DeadLetters:
                 ends[one] = ends.get(one, one.offset) + 1
         return batch, ends
 
-    async def _append(self, topic: str, index: int, batch: list[Record]) -> None:
-        """Produces with acks=all. Raises ApiError."""
-        appender = self.appender
+    async def _append(self, topic: str, index: int, batch: list[Record], source: Partition) -> None:
+        """Produces with acks=all, from the node that leads `source`. Raises ApiError."""
+        appender, nodes = self.appender, self.metadata.nodes
 
         async def attempt() -> None:
             partition = appender.partitions.get(topic, index)
+            if partition.has_leader and not nodes.reaches(source.leader, partition.leader):
+                raise ApiError(Errors.NETWORK_EXCEPTION)
             data = records.encode(batch)
             at = BatchAt(0, records.header_at(data))
             answer = messages.ProduceResponse.PartitionProduceResponse(index=index)

@@ -10,6 +10,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
+from ..support.dead_letters import QUEUE, letters
 from ..support.lab import LabWorld
 from ..support.node_world import NODES, cluster, create, happens, produce, records, state
 from ..support.share_world import EARLIEST, Consumer, beat, configure
@@ -17,7 +18,7 @@ from ..support.transaction_world import Writer
 from ..support.world import Answer, World
 
 SESSION_MS = 9_000
-ACCEPT = 1
+ACCEPT, REJECT = 1, 3
 # the log of transactions has one replica, so that it does not wait for the node with which something happens
 ALONE = {"transaction_state_log_replication_factor": "1", "transaction_state_log_min_isr": "1"}
 
@@ -268,6 +269,34 @@ def test_share_states_wait_for_a_coordinator_that_does_not_answer() -> None:
     happens(w, "resume", node)
     w.pass_ms(5_000)
     assert late.reply.responses[0].partitions[0].error_code == 0
+
+
+@pytest.mark.parametrize(("away", "back"), [("cut", "heal"), ("pause", "resume")])
+def test_dead_letters_wait_for_the_leader_of_their_queue(away: str, back: str) -> None:
+    own = {"num_partitions": "3", "replication_factor": "1", "min_isr": "1"}
+    w = cluster(**{f"share_coordinator_state_topic_{name}": value for name, value in own.items()})
+    create(w, "s", [1])
+    assert configure(w, 32, "q", EARLIEST | {"errors.deadletterqueue.topic.name": QUEUE}) == 0
+    w.dispatcher = w.dispatchers[coordinator(w, 0, "q")]
+    assert beat(w, "m", 0, "s").error_code == 0
+    w.pass_ms(1000)
+    w.dispatcher = w.dispatchers[1]
+    one = Consumer(w, topic="s")
+    one.fetch()
+    assert produce(w, 1, topic="s").error_code == 0
+    assert one.got() == [(0, 0, 1)]
+    states = w.broker.share_states
+    (key,) = w.broker.share_partitions.partitions
+    asked = states.partitions.by_name[states.topic_name, states.partition_for(key)].leader
+    node = 3 if asked == 2 else 2
+    create(w, QUEUE, [node], errors_deadletterqueue_group_enable="true")
+    happens(w, away, node)
+    one.send_acknowledge((0, 0, REJECT))
+    w.pass_ms(500)
+    assert letters(w) == []
+    happens(w, back, node)
+    w.pass_ms(5_000)
+    assert [letter["offset"] for letter in letters(w)] == ["0"]
 
 
 @pytest.mark.parametrize(("away", "back"), [("cut", "heal"), ("pause", "resume")])
