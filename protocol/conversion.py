@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from . import compression, legacy, lz4_frames, records
 from .buffers import Data
-from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, openable_bytes
+from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, Undecodable, openable_bytes
 from .errors import ApiError, Errors, MalformedMessage
 from .records import (
     HEADER_SIZE,
@@ -231,19 +231,20 @@ class NewBatch:
         return records.batch_of(self.body, template, self.count, self.count - 1, self.base_timestamp, self.largest)
 
 
-def newer(buf: Data, magic_max: int, message_bytes_max: int, batch_bytes_max: int | None) -> Work[list[bytearray]]:
+def newer(
+    buf: Data, message_bytes_max: int, batch_bytes_max: int | None = None, checks_inner: bool = True
+) -> Work[list[bytearray]]:
     """Converts a message set to batches: returns them as a list, in their order; an empty list for an empty set. What
     follows the last complete message is ignored, as in Kafka.
 
-    `magic_max`: the latest message format that the broker knows. `message_bytes_max`: the largest message.
+    `message_bytes_max`: the largest message. `checks_inner`: as for `legacy.contents`.
     `batch_bytes_max`: the size from which on messages that are not compressed go into another batch; None: into one.
 
-    Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no message set, ApiError(MESSAGE_TOO_LARGE).
+    Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no message set, ApiError(MESSAGE_TOO_LARGE),
+    and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed, as Kafka.
     """
     codec = NONE
     for entry in legacy.entries(buf):
-        if entry.magic > magic_max:
-            raise ApiError(Errors.CORRUPT_MESSAGE)
         if entry.size - legacy.ENTRY.size > message_bytes_max:
             raise ApiError(Errors.MESSAGE_TOO_LARGE)
         codec = entry.codec or codec
@@ -252,7 +253,7 @@ def newer(buf: Data, magic_max: int, message_bytes_max: int, batch_bytes_max: in
     made: list[bytearray] = []
     current, left, worked = NewBatch(), openable_bytes(len(buf)), 0
     try:
-        for some in legacy.contents(buf):
+        for some in legacy.contents(buf, None, checks_inner):
             for message in some:
                 if codec == NONE and batch_bytes_max is not None and current.count:
                     size = HEADER_SIZE + len(current.body) + len(message.key or b"") + len(message.value or b"")
@@ -269,6 +270,8 @@ def newer(buf: Data, magic_max: int, message_bytes_max: int, batch_bytes_max: in
             if worked >= STEP_BYTES:
                 worked = 0
                 yield None
+    except Undecodable:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
     except MalformedMessage:
         raise ApiError(Errors.CORRUPT_MESSAGE) from None
     if current.count:

@@ -69,13 +69,14 @@ def decode(buf: Data, limit: int | None = None) -> list[Message]:
     return [message for some in contents(buf, limit) for message in some]
 
 
-def contents(buf: Data, limit: int | None = None) -> Iterator[list[Message]]:
+def contents(buf: Data, limit: int | None = None, checks_inner: bool = True) -> Iterator[list[Message]]:
     """Yields the messages of a set, including compressed ones, while they are decompressed. An item, which may be
     empty, is the work of one step.
 
     Raises MalformedMessage for a wrong CRC or an incomplete message.
 
-    `limit`: how many bytes each compressed message may hold; by default in proportion to the set.
+    `limit`: how many bytes each compressed message may hold; by default in proportion to the set. `checks_inner`:
+    whether the CRCs of messages in compressed ones must be right.
     """
     limit = compression.openable_bytes(len(buf)) if limit is None else limit
     for entry in entries(buf):
@@ -83,10 +84,10 @@ def contents(buf: Data, limit: int | None = None) -> Iterator[list[Message]]:
         if message.codec == compression.NONE:
             yield [message]
         else:
-            yield from _opened(message, limit)
+            yield from _opened(message, limit, checks_inner)
 
 
-def _opened(wrapper: Message, limit: int) -> Iterator[list[Message]]:
+def _opened(wrapper: Message, limit: int, checks: bool) -> Iterator[list[Message]]:
     """Opens a compressed message; twice if its inner offsets are counted from the last one."""
     if wrapper.value is None:
         raise MalformedMessage("records", "a compressed message without a value")
@@ -98,7 +99,7 @@ def _opened(wrapper: Message, limit: int) -> Iterator[list[Message]]:
     shift = wrapper.offset - last if last is not None else 0
     count = 0
     for data, found in _inner(wrapper, limit):
-        inner = [_message(memoryview(data)[e.position : e.position + e.size], e) for e in found]
+        inner = [_message(memoryview(data)[e.position : e.position + e.size], e, checks) for e in found]
         for message in inner:
             if message.codec or message.magic != wrapper.magic:
                 raise MalformedMessage("records", "a compressed message that holds another one, or another version")
@@ -136,8 +137,8 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
                 return
 
 
-def _message(data: Data, entry: EntryAt) -> Message:
-    if not entry.crc_valid:
+def _message(data: Data, entry: EntryAt, checks: bool = True) -> Message:
+    if checks and not entry.crc_valid:
         raise MalformedMessage("records", f"wrong CRC in the message at offset {entry.offset}")
     if entry.size - 12 < SMALLEST[entry.magic]:
         raise MalformedMessage("records", f"a message of {entry.size - 12} bytes")

@@ -4,7 +4,9 @@ The messages for a partition are converted to record batches, which are stored; 
 in these versions are accepted if the release knows them. With acks=all the reply waits as usual; 0.8.2 knows other
 numbers of acknowledgements too, for which this waits as for acks=all.
 
-An empty message set is accepted and has no offset, as in Kafka.
+An empty message set is accepted and has no offset, as in Kafka. Before 0.11 the messages of a set may be more than one
+batch may have, the checksums of messages in a compressed one are not looked at, and the version of a message is taken
+from it, whatever the release writes.
 """
 
 from __future__ import annotations
@@ -75,10 +77,10 @@ class _Producing:
         try:
             partition = context.broker.partitions.get(topic, wanted.index)
             bytes_max = partition.open_log().settings.max_message_bytes
-            several = bytes_max if self.release.message_format < records.MAGIC else None
-            magic_max = min(1, self.release.message_format)
+            is_before = self.release.message_format < records.MAGIC
+            several = bytes_max if is_before else None
             self.batches[key] = await work_out(
-                context.broker.turn, len(data), lambda: newer(data, magic_max, bytes_max, several)
+                context.broker.turn, len(data), lambda: newer(data, bytes_max, several, not is_before)
             )
         except ApiError as error:
             context.broker.limits.note(error, f"{topic}-{wanted.index}")

@@ -288,6 +288,14 @@ def test_mutated_requests_of_every_api_leave_the_broker_well(broker: Broker) -> 
 
 
 @pytest.mark.slow
+def test_mutated_requests_of_old_versions_leave_the_broker_well() -> None:
+    from ..support import fuzz
+
+    with Broker(fuzz.ALL_VERSIONS, lab=False) as broker:
+        assert fuzz.run(broker, count=1000, seed=int(os.environ.get("OTTLA_SEED", "1"))) == 1000
+
+
+@pytest.mark.slow
 def test_mutated_frames_of_sasl_leave_the_broker_well() -> None:
     from ..support import fuzz
     from ..support.secured import SETTINGS

@@ -13,12 +13,16 @@ from pathlib import Path
 
 import psutil
 from ottla.broker.apis import apis
+from ottla.broker.emulation.apis import emulated
+from ottla.broker.emulation.releases import releases
+from ottla.broker.net.api import Api
 from ottla.protocol import messages as m
 from ottla.protocol import schema
 from ottla.protocol.frames import framed
 
 from ottla.testing import Broker
 
+from . import fuzz_earlier
 from .ask import create, fetch, produce
 from .fuzz_security import Target, kerberos
 from .fuzz_security import run as run_security
@@ -30,6 +34,7 @@ from .tls import make_certificates
 from .wire import Closed, Wire, request_frame
 
 MEMORY_GROWTH_MAX = 150 << 20
+ALL_VERSIONS: dict[str, object] = {"ottla.emulate": "3.9"}  # the last release that had all versions
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFE, 0xFF)
 
 
@@ -53,18 +58,25 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
 def run(broker: Broker, count: int, seed: int) -> int:
     """Sends `count` requests; AssertionError with the seed when the broker takes harm."""
     chance = random.Random(seed)
-    known = list(apis().values())
+    known = list(_served(broker).values())
     process = psutil.Process(broker.pid)
     topic = f"fuzz-kept-{seed}"
     with Wire(broker.bootstrap_servers) as wire:
         create(wire, topic)
+        create(wire, f"{topic}-old")
         produce(wire, topic, b"acknowledged")
     before = process.memory_info().rss
     wire = Wire(broker.bootstrap_servers, timeout=60)
     for _ in range(count):
         api = chance.choice(known)
         version = chance.randint(api.low, api.high)
-        message = Generator(schema.load(api.request), version, chance).message()
+        loaded = schema.load(api.request)
+        if version not in loaded.valid:
+            loaded = schema.load_removed(api.request) or loaded
+        if version < fuzz_earlier.BATCHES_SINCE.get(api.key, 0) and chance.random() < 0.8:
+            message = fuzz_earlier.request(api.key, f"{topic}-old", chance)
+        else:
+            message = Generator(loaded, version, chance).message()
         for name, value in (("max_wait_ms", 0), ("timeout_ms", 10), ("acks", 1)):
             if hasattr(message, name):
                 setattr(message, name, value)
@@ -83,6 +95,12 @@ def run(broker: Broker, count: int, seed: int) -> int:
     growth = process.memory_info().rss - before
     assert growth < MEMORY_GROWTH_MAX, f"seed {seed}: {growth >> 20} MiB more"
     return count
+
+
+def _served(broker: Broker) -> dict[int, Api]:
+    """The APIs of a broker, which may emulate a release."""
+    emulates = broker.settings.get("ottla.emulate")
+    return apis() if emulates is None else emulated(releases()[str(emulates)], apis())
 
 
 def run_sasl(broker: Broker, count: int, seed: int) -> int:
@@ -128,6 +146,8 @@ def main(arguments: list[str]) -> int:
     options = {k: int(v) for k, _, v in (a.partition("=") for a in arguments)}
     with Broker() as broker:
         done = run(broker, options.get("count", 100_000), options.get("seed", random.randrange(10**9)))
+    with Broker(ALL_VERSIONS) as broker:
+        done += run(broker, options.get("count", 100_000) // 5, options.get("seed", random.randrange(10**9)))
     secured = {
         **SETTINGS,
         "sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),

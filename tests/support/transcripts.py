@@ -66,6 +66,8 @@ def plain(value: Any, bytes_max: int | None = None) -> Any:
 def message(name: str, version: int, data: Any) -> Any:
     """The message that `plain` made `data` of, as it comes out of the codec."""
     loaded = schema.load(name)
+    if version not in loaded.valid:
+        loaded = schema.load_removed(name) or loaded
     return codec.parse(name, version, bytes(codec.build(name, version, _struct(loaded, loaded.root, data))))
 
 

@@ -218,6 +218,8 @@ func main() {
 	case "clients":
 		franz(broker)
 		saramas(broker)
+	case "earlier":
+		earlier(broker, os.Args[3], os.Args[4])
 	case "groups":
 		franzGroup(broker, false, "classic")
 		franzGroup(broker, true, "consumer")

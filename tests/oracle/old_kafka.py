@@ -1,0 +1,90 @@
+"""Brokers of Apache Kafka that need ZooKeeper (0.8.2.2, 0.10.2.2) on loopback, with a ZooKeeper of their own.
+
+Their transcripts are written by hand: `OTTLA_ORACLE=record pytest tests/differential/test_earlier_releases.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from ..support.poll import until
+from ..support.ports import free_port
+from .jars import classpath
+
+START_SECONDS_MAX = 60.0
+LOG4J = """log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+"""
+
+
+class OldKafka:
+    """A broker as a context manager. `version`: one of those that have a pom beside this file."""
+
+    def __init__(self, version: str, settings: dict[str, object] | None = None) -> None:
+        self.version = version
+        self.settings = settings or {}
+        self.directory = Path(tempfile.mkdtemp(prefix="old-kafka-"))
+        self.port, self.zookeeper_port = free_port(), free_port()
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> OldKafka:
+        (self.directory / "log4j.properties").write_text(LOG4J)
+        zookeeper = {
+            "dataDir": self.directory / "zookeeper",
+            "clientPort": self.zookeeper_port,
+            "clientPortAddress": "127.0.0.1",
+        }
+        self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, self.zookeeper_port)
+        broker = {
+            "broker.id": 1,
+            "host.name": "127.0.0.1",
+            "port": self.port,
+            "log.dirs": self.directory / "data",
+            "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
+            "offsets.topic.replication.factor": 1,
+            **self.settings,
+        }
+        self._start("kafka.Kafka", broker, self.port)
+        return self
+
+    def _start(self, main: str, values: dict[str, object], port: int) -> None:
+        """Starts a program with a properties file, and waits until it listens."""
+        properties = self.directory / f"{main}.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        command = [
+            *("java", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}",
+            *("-cp", classpath(f"kafka-{self.version}"), main, str(properties)),
+        ]
+        with (self.directory / f"{main}.log").open("wb") as out:
+            self._processes.append(subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL))
+
+        def listens() -> bool:
+            assert self._processes[-1].poll() is None, (self.directory / f"{main}.log").read_text()[-2000:]
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        until(listens, f"{main} listens", within=START_SECONDS_MAX, every=0.1)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
+        shutil.rmtree(self.directory, ignore_errors=True)
