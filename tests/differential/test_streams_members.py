@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ..support.differential import Pair, own_brokers
 from ..support.stories.groups import join_request
 from ..support.stories.streams import (
     DELAY_MS,
     SETTINGS,
+    Application,
     R,
     beat,
     configure,
@@ -157,6 +159,31 @@ def test_a_member_shuts_the_application_down(pair: Pair) -> None:
     beat(pair, "sm6", -1, "m2", shutdown_application=True)
     join(pair, "sm6", part("0", "sm6"))
     beat(pair, "sm6", 6, shutdown_application=True)
+
+
+def test_the_first_member_that_asks_for_the_end_is_named(pair: Pair) -> None:
+    source(pair, "sm6b", 2)
+    application = Application(pair, "sm6b", part("0", "sm6b"))
+    application.join("m1")
+    application.join("m2")
+    application.settle()
+    application.beat("m2", shutdown_application=True)
+    application.beat("m1", shutdown_application=True)
+    application.beat("m2")
+    application.leave("m2")
+    assert "member m2 encountered" in application.beat("m1").status[0].status_detail
+
+
+@pytest.mark.parametrize("instance_id", [None, "i9"])
+def test_one_that_is_no_member_shuts_the_application_down(pair: Pair, instance_id: str | None) -> None:
+    """Kafka notes who asks for the end before it looks for the member."""
+    group = f"sm6c-{instance_id}"
+    source(pair, group, 2)
+    application = Application(pair, group, part("0", group))
+    application.join("m1")
+    refused = beat(pair, group, -1, "nobody", instance_id=instance_id, shutdown_application=True)
+    assert Errors(refused.error_code) == Errors.UNKNOWN_MEMBER_ID
+    assert "member nobody encountered" in application.beat("m1").status[0].status_detail
 
 
 def test_first_members_wait_for_others(pair: Pair) -> None:

@@ -174,6 +174,14 @@ def test_a_heartbeat_that_is_not_written_leaves_nothing() -> None:
     assert (len(written(w, "app")), dict(group_of(w).offsets)) == (before, {})
 
 
+def test_the_first_that_asks_for_the_end_is_named_although_it_is_no_member() -> None:
+    w = world(2)
+    beat(w, "m1", 0)
+    assert beat(w, "stranger", -1, shutdown_application=True).reply.error_code == Errors.UNKNOWN_MEMBER_ID
+    (status,) = beat(w, "m1", 2, shutdown_application=True).reply.status
+    assert "member stranger encountered" in status.status_detail
+
+
 def test_the_application_is_told_to_stop_until_its_last_member_has_left() -> None:
     w = world(2)
     beat(w, "m1", 0)

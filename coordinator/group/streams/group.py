@@ -42,12 +42,12 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     kind: ClassVar[str] = "streams"
     __slots__ = (
         "_configs",
+        "_shutdown_by",
         "_topologies",
         "active",
         "configured",
         "endpoint_epoch",
         "offsets",
-        "shutdown_by",
         "standby",
         "static_members",
         "warmup",
@@ -64,7 +64,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self._configs: TimelineDict[str, Mapping[str, str]] = TimelineDict(timeline)  # of the last assignment
         self.configured: ConfiguredTopology | None = None
         self.offsets: JournaledDict[str, TaskOffsets] = JournaledDict(timeline.journal)
-        self.shutdown_by: str | None = None  # the member that asked for it
+        self._shutdown_by: list[str] = []  # one at most; what is said in a request that fails counts too, as in Kafka
         self.endpoint_epoch = 0
 
     # the topology and the epochs
@@ -111,6 +111,18 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self._scalars["undescribed"] = value.failed_description_topology_epoch
         self._configs[""] = {one.key: one.value for one in value.last_assignment_configs or ()}
 
+    # the end of the application
+
+    @property
+    def shutdown_by(self) -> str | None:
+        """The first member that asked for the end of the application."""
+        return self._shutdown_by[0] if self._shutdown_by else None
+
+    def shut_down(self, by_member_id: str) -> None:
+        """A member asks for the end of the application."""
+        if not self._shutdown_by:
+            self._shutdown_by.append(by_member_id)
+
     # members
 
     def static_member(self, instance_id: str) -> StreamsMember | None:
@@ -149,7 +161,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._release(before)
             self.offsets.pop(member_id, None)
             if self.is_empty:
-                self.shutdown_by = None
+                self._shutdown_by.clear()
 
     def _drop_static(self, member: StreamsMember) -> None:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:

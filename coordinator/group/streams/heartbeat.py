@@ -108,7 +108,7 @@ def heartbeat_after(
     after = reconcile(shard, group, changed, target_epoch, target, owned, records)
     shard.await_session(group, member.id)
     if request.shutdown_application:
-        group.shutdown_by = member.id
+        group.shut_down(member.id)
     outcome = Outcome(member, after, before, settled.configured, configs, statuses)
     return Result(records, Beat(reply(shard, group, client, request, outcome), settled.configured.missing))
 

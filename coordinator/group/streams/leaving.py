@@ -28,12 +28,12 @@ def leave(
     """A member leaves, a static one perhaps for a short time only. Raises ApiError."""
     member_id, epoch = request.member_id, request.member_epoch
     beat = Beat(messages.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch))
+    if request.shutdown_application:
+        group.shut_down(member_id)  # Kafka does not ask before whether this is a member
     if request.instance_id is None:
         member = group.member(member_id)
     else:
         member = static_member(group, member_id, request.instance_id)
-    if request.shutdown_application:
-        group.shutdown_by = member_id
     shard.tell(group, "left", member_id)
     if request.instance_id is None or epoch != LEAVE_STATIC_EPOCH:
         return remove(shard, group, member, beat)

@@ -100,10 +100,12 @@ class Application:
     def join(self, member: str, **more: Any) -> None:
         self._note(member, join(self.pair, self.group, *self.parts, member=member, **more))
 
-    def beat(self, member: str, **more: Any) -> None:
+    def beat(self, member: str, **more: Any) -> Any:
+        """Returns our reply."""
         has, standby = self._has[member]
         reply = beat(self.pair, self.group, self.epochs[member], member, has=has, standby=standby, **more)
         self._note(member, reply)
+        return reply
 
     def leave(self, member: str) -> None:
         beat(self.pair, self.group, -1, member)
