@@ -44,7 +44,7 @@ class StaleAppender(Appender):
         """Like that of leaders; what a stale one takes is lost, and acks=all waits in vain."""
         stale = partition.stale.get(self.node_id)
         if stale is None:
-            return super().append(partition, data, at, acks, answer, verification, allowance, opened)
+            return Appender.append(self, partition, data, at, acks, answer, verification, allowance, opened)
         log = partition.open_log()
         if acks == -1 and stale.is_under_min_isr:
             raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
