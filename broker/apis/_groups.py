@@ -29,6 +29,11 @@ class Described(Protocol):
 G = TypeVar("G", bound=Described)
 MATCHES = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics that a regular expression matches", Refusal.LEFT_OUT)
 HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+# what says that the coordinator is another one, or not ready: most of Kafka's replies have no words for these
+OF_COORDINATOR = frozenset(
+    (Errors.NOT_COORDINATOR, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE)
+)
+WITHOUT_WORDS = OF_COORDINATOR | {Errors.UNKNOWN_SERVER_ERROR}
 OF_EACH_GROUP = (
     Place(
         "each group",

@@ -25,5 +25,5 @@ def leadership(broker: Broker, topic: str, state: Partition) -> Leadership:
     offline = [n for n in state.replicas if is_offline or n not in brokers or brokers[n].fenced or n in lost]
     if not offline:
         return Leadership(state.leader, list(state.isr), offline)
-    isr = [] if len(offline) == len(state.replicas) else list(state.isr)
+    isr = [] if all(is_offline or n in lost for n in state.replicas) else list(state.isr)
     return Leadership(-1 if state.leader in offline else state.leader, isr, offline)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ...coordinator.share.state import PartitionKey
-from ...protocol.errors import ApiError, Errors, WithError
+from ...protocol.errors import ApiError, WithError
 from ..error_places import COORDINATOR, Place, Text, array, codes
 from ..later import Later
 from ..net.context import Context
 from ..steps import Pace, slices
+from ._groups import OF_COORDINATOR
 
 STEP_WRITES = 64
 Given = TypeVar("Given")
@@ -26,10 +27,6 @@ class NamedPartition(Protocol):
     partition: int
 
 
-# errors that are not the share-partition's: Kafka's words of them say what it was asked for
-OF_COORDINATOR = frozenset(
-    (Errors.NOT_COORDINATOR, Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE)
-)
 Part = TypeVar("Part", bound=NamedPartition)
 PartOf_co = TypeVar("PartOf_co", bound=NamedPartition, covariant=True)
 
@@ -125,7 +122,7 @@ async def answer(
             out = partition_result(partition=part.partition)
             if isinstance(outcome, ApiError):
                 outcome.put_into(out)
-                if outcome.code in OF_COORDINATOR:
+                if outcome.code in OF_COORDINATOR:  # not an error of the share-partition
                     out.error_message = f"Unable to {_words(context.api.name)}: {out.error_message}"
             else:
                 fill(out, outcome)

@@ -20,6 +20,7 @@ from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..error_places import COORDINATOR, ITSELF, Place, array, codes
+from ..internal_topics import is_internal
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 
@@ -126,7 +127,10 @@ async def _refused(
     by_client = context.version < SEVERAL_SINCE
     if by_client and not TRANSACTIONS.allows(context, transaction.transactional_id):
         return dict.fromkeys(named, TRANSACTIONS.code)
-    denied = await TOPICS.denied(context, (name for name, _ in named)) if by_client else ()
+    denied = frozenset[str]()
+    if by_client:  # clients may add no internal topics
+        denied |= {*await TOPICS.denied(context, (name for name, _ in named))}
+        denied |= {name for name, _ in named if is_internal(name)}
     unknown, unattempted = int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.OPERATION_NOT_ATTEMPTED)
     there = context.broker.partitions.by_name
     codes = {one: unattempted if one in there else unknown for one in named}

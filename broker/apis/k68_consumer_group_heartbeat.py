@@ -23,7 +23,15 @@ from ..group.room import NoRoom
 from ..later import Later
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import MATCHES, client_of, may_describe_all, note_full, supports_consumer_groups, try_expression
+from ._groups import (
+    MATCHES,
+    WITHOUT_WORDS,
+    client_of,
+    may_describe_all,
+    note_full,
+    supports_consumer_groups,
+    try_expression,
+)
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
@@ -86,5 +94,4 @@ def failed(
     context.broker.limits.note(error, context.client_address)
     if not isinstance(error, NoRoom):
         note_full(context, request.group_id, error.code)
-    expected = error.code != Errors.UNKNOWN_SERVER_ERROR  # otherwise Kafka's reply has no message
-    return error.put_into(messages.ConsumerGroupHeartbeatResponse(), with_default=expected)
+    return error.put_into(messages.ConsumerGroupHeartbeatResponse(), with_default=error.code not in WITHOUT_WORDS)

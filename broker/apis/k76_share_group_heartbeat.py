@@ -21,7 +21,7 @@ from ..later import Later, after
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import initialize
-from ._groups import client_of, may_describe_all, note_full
+from ._groups import WITHOUT_WORDS, client_of, may_describe_all, note_full
 from ._share_requests import MEMBER_ID_CHARS_MAX
 
 if TYPE_CHECKING:
@@ -78,5 +78,4 @@ def failed(
 ) -> messages.ShareGroupHeartbeatResponse:
     if not isinstance(error, NoRoom):
         note_full(context, request.group_id, error.code)
-    expected = error.code != Errors.UNKNOWN_SERVER_ERROR  # otherwise Kafka's reply has no message
-    return error.put_into(messages.ShareGroupHeartbeatResponse(), with_default=expected)
+    return error.put_into(messages.ShareGroupHeartbeatResponse(), with_default=error.code not in WITHOUT_WORDS)

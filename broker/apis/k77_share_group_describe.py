@@ -8,7 +8,7 @@ from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import HIDDEN, OF_EACH_GROUP, describe_each, may_describe_all
+from ._groups import HIDDEN, OF_COORDINATOR, OF_EACH_GROUP, describe_each, may_describe_all
 from ._share_requests import check_group
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
@@ -41,4 +41,4 @@ def _describe(context: Context, group_id: str) -> description.Described:
         return found, iter(described)
     except ApiError as error:
         g = messages.ShareGroupDescribeResponse.DescribedGroup
-        return error.put_into(g(group_id=group_id), with_default=False), iter(())
+        return error.put_into(g(group_id=group_id), with_default=error.code in OF_COORDINATOR), iter(())

@@ -29,7 +29,7 @@ from ..internal_topics import is_internal
 from ..later import Later, after
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import client_of, may_describe_all, note_full
+from ._groups import WITHOUT_WORDS, client_of, may_describe_all, note_full
 from ._streams_groups import is_enabled
 
 if TYPE_CHECKING:
@@ -159,5 +159,4 @@ def failed(
 ) -> messages.StreamsGroupHeartbeatResponse:
     if not isinstance(error, NoRoom):
         note_full(context, request.group_id, error.code)
-    expected = error.code != Errors.UNKNOWN_SERVER_ERROR  # otherwise Kafka's reply has no message
-    return error.put_into(messages.StreamsGroupHeartbeatResponse(), with_default=expected)
+    return error.put_into(messages.StreamsGroupHeartbeatResponse(), with_default=error.code not in WITHOUT_WORDS)

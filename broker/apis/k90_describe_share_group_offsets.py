@@ -21,6 +21,7 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import each, keys_of
 from ..steps import Pace
+from ._groups import OF_COORDINATOR
 
 if TYPE_CHECKING:
     from ...coordinator.share.state import PartitionState
@@ -83,7 +84,7 @@ async def _describe(context: Context, wanted: WantedGroup) -> Group:
             _all(context, wanted.group_id) if wanted.topics is None else _named(context, wanted.group_id, wanted.topics)
         )
     except ApiError as error:
-        error.put_into(out, with_default=False)
+        error.put_into(out, with_default=error.code in OF_COORDINATOR)
     return out
 
 

@@ -105,12 +105,12 @@ def changed(
     leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
     if leader not in (partition.leader, NO_LEADER) and leader not in isr:
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
-    if terms.has_elr and not isr and partition.isr:
-        last_known = (partition.leader,)  # who is chosen when no eligible replica comes back
-    elif terms.has_elr and leader != NO_LEADER:
-        last_known = ()
     # the leader's epoch tells clients that a replica has gone, even if the leader stays
     has_epoch = leader != partition.leader or not set(partition.replicas).issubset(assigned.replicas)
+    if terms.has_elr and has_epoch and leader != NO_LEADER:
+        last_known = ()
+    elif terms.has_elr and has_epoch and not last_known:
+        last_known = (partition.leader,)  # who is chosen when no eligible replica comes back
     record = messages.PartitionChangeRecord(
         partition_id=partition.index,
         topic_id=partition.topic_id,
