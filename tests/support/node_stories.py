@@ -24,10 +24,10 @@ from .world import Answer, World
 
 NODES = (1, 2, 3)
 RACKS = ("a", "b", "c")
-SESSION_MS = 5000
+SESSION_MS = 12_000
 SETTINGS: dict[str, object] = {
     "broker.session.timeout.ms": SESSION_MS,
-    "broker.heartbeat.interval.ms": 500,
+    "broker.heartbeat.interval.ms": 1000,
     "auto.leader.rebalance.enable": "false",
     "group.consumer.assignment.interval.ms": 0,
     "group.initial.rebalance.delay.ms": 0,
@@ -45,7 +45,7 @@ INTERNAL: dict[str, tuple[Sequence[list[int]], dict[str, str]]] = {
     "__share_group_state": (([2, 3, 1],), {"min.insync.replicas": "2"}),
 }
 AFTERWARDS_MS = 3 * SESSION_MS
-WITHIN_S = 40.0
+WITHIN_S = 60.0
 WITHIN_MS = 120_000
 NEW = {"start": "begin"}  # what ottla calls what happens to a node
 Make = Callable[[int], Any]
@@ -315,7 +315,7 @@ def restore(kafka: KafkaCluster) -> None:
             wire.ask("ElectLeaders", 2, election)
             return all(_is_whole(kafka, node) for node in NODES)
 
-        until(is_whole, "Kafka's brokers lead and follow as at the beginning", every=0.2)
+        until(is_whole, "Kafka's brokers lead and follow as at the beginning", within=120, every=0.2)
 
 
 def _is_whole(kafka: KafkaCluster, node: int) -> bool:

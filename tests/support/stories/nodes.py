@@ -82,6 +82,8 @@ def coordinators_ready(story: Story) -> None:
     state = s.ReadStateSummaryData(topic_id=b"\7" * 16, partitions=[s.PartitionData(partition=0)])
     for node in sorted(story.running):
         at = story.at(node)
+        producer = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        at.until("InitProducerId", 4, producer, lambda reply: reply.error_code == 0)
         for one in ids:
             at.agree("OffsetFetch", 7, offsets.fetch_request(7, one, None))
         at.agree("DescribeTransactions", 0, m.DescribeTransactionsRequest(transactional_ids=ids))
