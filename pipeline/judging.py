@@ -1,7 +1,7 @@
 """Examines traces in Spark's tasks. The rules are those of `ottla verdict`; what is different is that lines are decoded
 by msgspec (`trace_decoding.py`), and that a task may examine a share of a trace's clients.
 
-A row is a rule on a client, or, without a rule, a trace.
+A row is a rule on a client, or, without a rule, a trace. `shares`: how many tasks examine the trace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FAILURE = pa.struct([("words", _TEXT), ("evidence", pa.list_(_EVIDENCE))])
 SCHEMA: Final = pa.schema(
     [
         *[("trace", _TEXT), ("startedMs", _LONG), ("broker", _TEXT), ("clusterId", _TEXT), ("nodeId", _LONG)],
-        *[("files", _INT), ("lines", _LONG), ("damagedLines", _LONG), ("droppedEvents", _LONG)],
+        *[("shares", _INT), ("files", _INT), ("lines", _LONG), ("damagedLines", _LONG), ("droppedEvents", _LONG)],
         *[("unexaminedRequests", _LONG), ("refused", _TEXT)],
         *[("client", _INT), ("clientId", _TEXT), ("software", _TEXT), ("softwareVersion", _TEXT), ("host", _TEXT)],
         *[("rule", _TEXT), ("examination", _TEXT), ("severity", _TEXT), ("outcome", _TEXT)],
@@ -131,7 +131,7 @@ def rows(unit: Unit, asked: Asked) -> Iterator[Row]:
     except FilteredTrace as error:
         refused = f"{unit.trace.name}: {error}"
     head = reading.head
-    place = {"trace": _text(unit.trace.name), "startedMs": reading.started_ms}
+    place = {"trace": _text(unit.trace.name), "startedMs": reading.started_ms, "shares": unit.share.of}
     yield {
         **place,
         "broker": _text(head.get("broker")),

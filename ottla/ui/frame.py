@@ -95,7 +95,7 @@ class Page:
                 ui.label(section.label).classes("title").props('role="heading" aria-level="1"')
         self.health = Health(chip, banner, self.content)
         ui.on("visibility", lambda event: self.health.note_visible(event.args == "visible"))
-        self.live(self._state, self._show_state, every_s=1.0)
+        self.live(self._state, self._show_state)
 
     def __enter__(self) -> Page:
         self.content.__enter__()

@@ -16,6 +16,11 @@ EVERY_S = 0.2
 SHARE = 4  # a slow answer is asked for again after so many times the time that it took
 
 
+def pause_s(began: float, every_s: float = EVERY_S) -> float:
+    """How long to wait before something is asked for again that was asked for at `began`, in seconds."""
+    return max(every_s, SHARE * (time.monotonic() - began))
+
+
 class Live(Generic[T]):
     """Shows what `fetch` returns whenever it differs from what was shown before.
 
@@ -44,7 +49,7 @@ class Live(Generic[T]):
             return
         began = time.monotonic()
         await self.now()
-        self._timer.interval = max(self._every_s, SHARE * (time.monotonic() - began))
+        self._timer.interval = pause_s(began, self._every_s)
 
     async def now(self) -> None:
         """Asks at once, as after a change of the user's."""

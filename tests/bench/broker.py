@@ -317,7 +317,7 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import beside, groups, lab, partitions, rules, sasl, share, streams, tls, transactions, verdict
+    from . import beside, groups, lab, partitions, programs, rules, sasl, share, streams, tls, transactions, verdict
 
     benches = {
         **BENCHES,
@@ -332,6 +332,7 @@ def main(arguments: list[str]) -> int:
         **verdict.SECTIONS,
         **lab.SECTIONS,
         **rules.SECTIONS,
+        **programs.SECTIONS,
     }
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]

@@ -9,8 +9,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from ottla.pipeline import judging
 from ottla.pipeline.jobs import Report, verdict
 from ottla.pipeline.traces import GROUPS, found
 from ottla.verdict.examiner import Share
@@ -272,6 +274,20 @@ def test_traces_that_cannot_be_judged_are_set_aside_and_the_others_are_judged(
     failed = [row for row in rows if row["rule"] == BROKEN and row["outcome"] == "failed"]
     assert [row["day"] for row in failed] == [days(1), days(2)]
     assert failed[0]["failures"][0]["evidence"][0]["connection"] == 1
+
+
+def test_a_trace_that_one_of_its_tasks_refuses_has_no_verdicts(spark: Any) -> None:
+    rule = {"client": 0, "rule": "KIP-35.versions-within", "outcome": "passed"}
+    rows = [
+        {"trace": "whole", "shares": 1},
+        {"trace": "whole", "shares": 1, **rule},
+        {"trace": "shared", "shares": 2},
+        {"trace": "shared", "shares": 2, **rule},
+        {"trace": "refused", "shares": 2, "refused": "not a trace"},
+        {"trace": "refused", "shares": 2, **rule},
+    ]
+    given = spark.createDataFrame(pa.Table.from_pylist(rows, schema=judging.SCHEMA))
+    assert sorted(row.trace for row in verdict.verdicts(given).collect()) == ["shared", "whole"]
 
 
 def test_what_is_asked_wrongly_is_said_before_spark_starts(tmp_path: Path) -> None:

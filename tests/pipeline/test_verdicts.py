@@ -199,9 +199,9 @@ def test_a_trace_says_what_was_read_and_what_was_not(tmp_path: Path) -> None:
     for count in (1, 2):
         for row in (one for one in examined(trace, count) if "rule" not in one):
             assert {**row, "trace": ""} == {
-                "trace": "", "startedMs": HEAD["clock_ms"], "broker": "ottla 1", "clusterId": "c", "nodeId": 1,
-                "files": 1, "lines": len(lines), "damagedLines": 1, "droppedEvents": 7, "unexaminedRequests": 0,
-                "refused": None,
+                "trace": "", "startedMs": HEAD["clock_ms"], "shares": count, "broker": "ottla 1",
+                "clusterId": "c", "nodeId": 1, "files": 1, "lines": len(lines), "damagedLines": 1, "droppedEvents": 7,
+                "unexaminedRequests": 0, "refused": None,
             }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from nicegui import ui
@@ -10,8 +11,7 @@ from ...lab_client import LabRefused, LabUnreachable
 from .. import words
 from ..frame import prepare
 from ..links import Link
-
-EVERY_S = 1.0
+from ..live import EVERY_S, pause_s
 
 
 def build(links: Sequence[Link]) -> None:
@@ -40,7 +40,12 @@ class Card:
                 ui.space()
                 self._chip = ui.label("connecting").classes("chip")
             self._facts = ui.label().classes("dim pre")
-        ui.timer(EVERY_S, self._ask)
+        self._timer = ui.timer(EVERY_S, self._round)
+
+    async def _round(self) -> None:
+        began = time.monotonic()
+        await self._ask()
+        self._timer.interval = pause_s(began)
 
     async def _ask(self) -> None:
         try:

@@ -11,7 +11,7 @@ from ..frame import Page
 from ..grid import Column, Grid, Row
 from ..series import Sample, Series, parse
 
-EVERY_S = 1.0
+EVERY_S = 0.4  # a rate is that since the sample before
 SERIES_MAX = 10  # in a chart: the largest ones
 TABLE_MAX = 2000
 CHARTS = (  # title, name of the family, unit, whether it is a rate, by which label

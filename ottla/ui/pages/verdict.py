@@ -62,7 +62,7 @@ class Verdict:
             self._detail = ui.element("aside").classes("detail").props('aria-label="Rule"')
         self._detail.set_visibility(False)
         self._rules.set_visibility(False)
-        self._live = page.live(self._fetch, self._show, absent=lambda _: self._show_none(), every_s=0.5)
+        self._live = page.live(self._fetch, self._show, absent=lambda _: self._show_none())
 
     async def _turn(self) -> None:
         link = self._page.link
