@@ -60,13 +60,13 @@ class ReplicasFollowLeadersThatTheyReach(Invariant):
         self._stay: dict[tuple[str, int], tuple[int, int, int]] = {}
 
     def holds(self) -> None:
-        nodes, stay = self.cluster.world.broker.nodes, {}
+        stay = {}
         for told, partition in self.cluster.truth.open():
             replicas, leader = partition.replica_set, partition.leader
             if replicas is None or leader is None:
                 continue
             for node in partition.replicas:
-                if node == leader or nodes.follows(node, leader):
+                if node == leader or self._reaches(node, leader):
                     continue
                 end = replicas.end_of(node, partition.end_offset, partition.follower.replicated)
                 key, now = (told.name, node), (told.state.partition_epoch, leader, end)
@@ -76,6 +76,13 @@ class ReplicasFollowLeadersThatTheyReach(Invariant):
                 )
                 stay[key] = now
         self._stay = stay
+
+    def _reaches(self, node: int, leader: int) -> bool:
+        """Whether a node follows a leader; not asked of the broker, which may be wrong."""
+        nodes = self.cluster.world.broker.nodes.by_id
+        one, other = nodes.get(node), nodes.get(leader)
+        is_fit = one is not None and one.is_serving and not (one.is_held or one.is_cut)
+        return is_fit and not (other is not None and other.is_cut)
 
     def began_again(self) -> None:
         self._stay = {}
