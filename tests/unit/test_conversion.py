@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import zlib
 from typing import Any
@@ -30,7 +31,7 @@ def batch(codec: int = NONE, **fields: Any) -> bytes:
     return bytes(records.encode(RECORDS, Template(base_offset=100, codec=codec, **fields)))
 
 
-def down(buf: bytes, magic: int, first_offset: int = 0, bytes_max: int = 1 << 20) -> tuple[list[Message], int]:
+def down(buf: bytes, magic: int, first_offset: int = 0, bytes_max: int = 1 << 30) -> tuple[list[Message], int]:
     made, end = all_at_once(older_set(buf, magic, first_offset, bytes_max))
     return legacy.decode(made), end
 
@@ -89,6 +90,24 @@ def test_conversion_ends_when_the_bytes_are_enough() -> None:
     several = b"".join(bytes(records.encode([Record(b"k", b"v", T)], Template(base_offset=base))) for base in range(10))
     found, end = down(several, 0, 0, 60)
     assert ([m.offset for m in found], end) == ([0, 1, 2], 3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_of_every_length_are_read(seed: int) -> None:
+    chance = random.Random(seed)
+    made = [
+        Record(
+            chance.choice((None, chance.randbytes(chance.choice((0, 1, 63, 64, 200))))),
+            chance.choice((None, chance.randbytes(chance.choice((0, 1, 62, 63, 64, 8191, 8192, 70_000))))),
+            T + chance.choice((0, 1, -1, 63, -64, 64, 10**6, -(10**12))),
+            offset * chance.choice((1, 1, 1, 100)) if seed else offset,
+        )
+        for offset in range(200)
+    ]
+    found, _ = down(bytes(records.encode(made)), 1)
+    assert [(m.offset, m.key, m.value, m.timestamp) for m in found] == [
+        (r.offset, r.key, r.value, r.timestamp) for r in made if r.offset >= 0
+    ]
 
 
 def test_a_large_batch_is_converted_in_steps() -> None:
