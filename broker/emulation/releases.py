@@ -17,6 +17,7 @@ class Release:
     """One release."""
 
     name: str
+    version: str  # the one of the jars that the facts are from
     number: tuple[int, ...]
     apis: dict[int, tuple[int, int]]  # the lowest and the highest version by key
     errors: frozenset[int]
@@ -38,6 +39,7 @@ def releases() -> dict[str, Release]:
     for name, facts in json.loads(FACTS.read_text()).items():
         found[name] = Release(
             name,
+            facts["version"],
             tuple(map(int, name.split("."))),
             {int(key): (low, high) for key, (low, high) in facts["apis"].items()},
             frozenset(facts["errors"]),
