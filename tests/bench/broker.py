@@ -317,7 +317,21 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
-    from . import beside, groups, lab, partitions, programs, rules, sasl, share, streams, tls, transactions, verdict
+    from . import (
+        beside,
+        groups,
+        lab,
+        nodes,
+        partitions,
+        programs,
+        rules,
+        sasl,
+        share,
+        streams,
+        tls,
+        transactions,
+        verdict,
+    )
 
     benches = {
         **BENCHES,
@@ -326,6 +340,7 @@ def main(arguments: list[str]) -> int:
         **streams.SECTIONS,
         **transactions.SECTIONS,
         **beside.SECTIONS,
+        **nodes.SECTIONS,
         **partitions.SECTIONS,
         **sasl.SECTIONS,
         **tls.SECTIONS,

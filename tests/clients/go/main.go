@@ -250,6 +250,8 @@ func main() {
 		franzSessions(broker)
 		franzFencing(broker)
 		saramaTransactions(broker)
+	case "history":
+		history(os.Args[3], broker)
 	case "franz-work":
 		franzGroup(broker, false, "classic")
 		franzGroup(broker, true, "consumer")

@@ -1,0 +1,161 @@
+"""librdkafka at work until the input ends: `python -m tests.clients.history_librdkafka ADDRESSES`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer, TopicPartition
+
+NAME = "librdkafka"
+WITHIN_SECONDS = 60.0
+
+
+class Work:
+    """One client of each kind. What each line of the journal means is in history.py."""
+
+    def __init__(self, servers: str) -> None:
+        self.common: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0, "socket.timeout.ms": 4000}
+        self.acked: set[str] = set()
+        self.enough, self.produced = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+
+    def say(self, *words: object) -> None:
+        with self._lock:
+            print(*words, flush=True)
+
+    def is_missing(self, seen: set[str]) -> bool:
+        return not self.produced.is_set() or not self.acked <= seen
+
+    def produce(self) -> None:
+        producer, number = Producer({**self.common, "enable.idempotence": True}), 0
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            value = message.value().decode()
+            if error is None:
+                self.acked.add(value)
+            self.say("lost" if error else "acked", value)
+
+        while not self.enough.is_set():
+            producer.produce(NAME, str(number), key=str(number), on_delivery=delivered)
+            number += 1
+            producer.poll(0)
+            time.sleep(0.03)
+        assert producer.flush(WITHIN_SECONDS) == 0
+        self.produced.set()
+
+    def consume(self, protocol: str) -> None:
+        """One member of a group reads everything, and commits what it has read."""
+        group, seen = f"{NAME}-{protocol}", set[str]()
+        more = {"group.protocol": protocol, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        consumer = Consumer({**self.common, "group.id": group, **more})
+        consumer.subscribe([NAME])
+        while self.is_missing(seen):
+            ends: dict[int, int] = {}
+            time.sleep(0.2)  # some records for each commit
+            for message in consumer.consume(500, 0.1):
+                if message.error() is not None:
+                    self.say("note", group, message.error())
+                    continue
+                partition, offset, value = message.partition() or 0, message.offset() or 0, (message.value() or b"")
+                seen.add(value.decode())
+                ends[partition] = offset + 1
+                self.say("read", group, partition, offset, value.decode())
+            if not ends:
+                continue
+            try:
+                offsets = [TopicPartition(NAME, partition, offset) for partition, offset in ends.items()]
+                for one in consumer.commit(offsets=offsets, asynchronous=False) or []:
+                    if one.error is None:
+                        self.say("committed", group, one.partition, one.offset)
+            except KafkaException as missed:
+                self.say("note", group, missed)
+        consumer.close()
+
+    def share(self) -> None:
+        seen, missing = set[str](), object()
+        consumer = ShareConsumer({**self.common, "group.id": f"{NAME}-share"})
+        consumer.subscribe([NAME])
+        while self.is_missing(seen):
+            some: dict[int, list[str]] = {}
+            time.sleep(0.2)
+            for message in consumer.poll(0.1):
+                if message.error() is None:
+                    some.setdefault(message.partition() or 0, []).append((message.value() or b"").decode())
+            outcome: dict[int, Any] = {}
+            try:
+                outcome = {at.partition: error for at, error in (consumer.commit_sync(10.0) or {}).items()}
+            except KafkaException as missed:
+                self.say("note", "share", missed)
+            for partition, values in some.items():
+                word = "accepted" if outcome.get(partition, missing) is None else "unsure"
+                for value in values:
+                    seen.add(value)
+                    self.say(word, value)
+        consumer.close()
+
+    def transact(self) -> None:
+        """Transactions of three records, each in a partition of its own. Without offsets: `send_offsets_to_transaction`
+        of librdkafka 2.16 may wait for a coordinator that is gone whatever its timeout is, with Kafka too.
+        """
+        number, producer = 0, self._transactional()
+        while not self.enough.is_set():
+            if not self._one_transaction(producer, number):
+                try:
+                    self._again(producer.abort_transaction)
+                except KafkaException:
+                    producer = self._transactional()
+            number += 1
+            time.sleep(0.1)
+
+    def _transactional(self) -> Producer:
+        producer = Producer({**self.common, "transactional.id": NAME})
+        self._again(producer.init_transactions)
+        return producer
+
+    def _one_transaction(self, producer: Producer, number: int) -> bool:
+        """Returns whether it was committed."""
+        commits = False
+        try:
+            producer.begin_transaction()
+            for part in range(3):
+                producer.produce(f"{NAME}-whole", f"{number}-{part}", partition=part)
+            commits = True
+            self._again(producer.commit_transaction)
+        except KafkaException as failed:
+            self.say("note", "transaction", number, failed)
+            self.say("doubtful" if commits else "aborted", number)
+            return False
+        self.say("whole", number)
+        return True
+
+    def _again(self, call: Callable[..., object], *arguments: object) -> None:
+        """Calls until it does not fail for a reason that may pass, as the client asks its users to."""
+        while True:
+            try:
+                call(*arguments, 10.0)
+                return
+            except KafkaException as error:
+                self.say("note", getattr(call, "__name__", ""), error)
+                if not error.args[0].retriable():
+                    raise
+
+
+def main(servers: str) -> None:
+    work = Work(servers)
+    with ThreadPoolExecutor(8) as threads:
+        running = [threads.submit(one) for one in (work.produce, work.transact, work.share)]
+        running += [threads.submit(work.consume, protocol) for protocol in ("classic", "consumer")]
+        sys.stdin.read()
+        work.enough.set()
+        for one in running:
+            one.result(90)
+    work.say("ok")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
