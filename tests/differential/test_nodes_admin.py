@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,26 @@ PLACED: dict[str, list[list[int]]] = {
     "all": [[3, 1, 2], [1, 2, 3]],
     "more than brokers": [[1, 2, 3, 4]],
 }
+
+
+def test_topics_are_placed_by_hand(story: Story) -> None:
+    for version in versions("CreateTopics"):
+        for what, placed in PLACED.items():
+            name = f"placed-{what.replace(' ', '-')}-{version}"
+            story.at(1 + version % 3).ask("CreateTopics", version, creation(name, *placed))
+    story.happens("stop", 3)
+    story.at(1).agree("Metadata", 12, m.MetadataRequest(topics=[]))
+    for name, placed in {"partly": [[3, 1]], "gone": [[3]], "first": [[3, 1, 2], [2, 3, 1]]}.items():
+        story.at(1).ask("CreateTopics", 7, creation(f"placed-{name}", *placed))
+    request = creation("placed-nowhere")
+    request.topics[0].num_partitions, request.topics[0].replication_factor = 1, 3
+    for validate_only in (True, False):
+        request.validate_only = validate_only
+        story.at(1).ask("CreateTopics", 7, request)
+    story.knows("placed-partly", "placed-first")
+    story.happens("start", 3)
+    story.knows("placed-partly", "placed-first")
+    assert story.errors("CreateTopics") == {"NONE", "INVALID_REPLICA_ASSIGNMENT"}
 
 
 @pytest.mark.parametrize(("factor", "partitions"), [(3, 2), (2, 3), (1, 4), (4, 1), (0, 1), (-2, 1), (3, 0)])
@@ -142,6 +163,43 @@ def test_moves_that_wait_for_a_node(story: Story) -> None:
         listed(story, "waits", "cancels", "changes", at=node)
     story.knows("waits", "cancels", "changes")
     assert "NO_REASSIGNMENT_IN_PROGRESS" in story.errors("AlterPartitionReassignments")
+
+
+def test_features_and_loggers_of_each_node(story: Story) -> None:
+    """Any node takes what is of the cluster; what is of one broker, only that broker."""
+    i, d = m.IncrementalAlterConfigsRequest, m.DescribeConfigsRequest
+
+    def altered(at: int, kind: int, name: str, key: str, value: str | None, operation: int = 0) -> None:
+        config = i.AlterableConfig(name=key, config_operation=operation, value=value)
+        resource = i.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+        story.at(at).ask("IncrementalAlterConfigs", 1, i(resources=[resource]))
+
+    def described(at: int, kind: int, name: str, *keys: str) -> None:
+        resource = d.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+        story.at(at).agree("DescribeConfigs", 4, d(resources=[resource], include_synonyms=True))
+
+    for at in NODES:
+        for name in ("1", "2", "9", "x", ""):
+            altered(at, 4, name, "log.cleaner.threads", "2")
+            described(at, 4, name, "log.cleaner.threads")
+            altered(at, 8, name, "kafka.server.KafkaApis", "DEBUG")
+    for name in ("1", "2"):
+        altered(3, 4, name, "log.cleaner.threads", None, 1)
+    altered(2, 4, "", "log.cleaner.threads", None, 1)
+    for at in NODES:
+        for name in ("1", "2", ""):
+            described(at, 4, name, "log.cleaner.threads")
+    story.trims["UpdateFeatures"] = any_controller
+    u = m.UpdateFeaturesRequest
+    for feature, level in (("nope", 1), ("group.version", 99), ("group.version", 0), ("metadata.version", 1)):
+        update = u.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=1)
+        for at in NODES:
+            story.at(at).ask("UpdateFeatures", 2, u(feature_updates=[update], timeout_ms=10_000, validate_only=True))
+
+
+def any_controller(reply: Any) -> None:
+    """The controller of Kafka's three is none of them, and has an id of its own."""
+    reply.error_message = re.sub(r"controller \d+", "controller", reply.error_message or "")
 
 
 def test_log_directories_are_altered_at_the_node_that_has_the_replica(story: Story) -> None:

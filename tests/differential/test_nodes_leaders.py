@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from ottla.protocol import messages as m
 
-from ..support.node_stories import Story, ends
+from ..support.node_stories import NODES, Story, ends
 from ..support.stories import nodes
+from ..support.stories.leases import acknowledged, fetched
+from ..support.stories.topics import versions
 
 pytestmark = pytest.mark.slow
 Ids = tuple[bytes, bytes]
@@ -40,7 +42,7 @@ def test_produce(story: Story, version: int) -> None:
     assert story.errors("Produce") == {"NONE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", unknown}
 
 
-@pytest.mark.parametrize("version", [12, 15, 16, 18])
+@pytest.mark.parametrize("version", [10, 12, 15, 16, 18])
 def test_fetch(story: Story, version: int) -> None:
     """From version 16 on the reply says where the leader is (KIP-951); clients read from followers."""
     story.trims["Fetch"] = nodes.values_only
@@ -138,3 +140,59 @@ def test_offset_for_leader_epoch(story: Story, version: int) -> None:
         "UNKNOWN_LEADER_EPOCH",
         "UNKNOWN_TOPIC_OR_PARTITION",
     }
+
+
+def test_delete_records_and_describe_producers(story: Story) -> None:
+    """Followers hear of the new start with their next fetch."""
+    ids = story.topic("cut", [1, 2], [3, 1])
+    nodes.written(story.at(1), "cut", ids, "a", "b", "c")
+    for version in versions("DeleteRecords"):
+        for offset in (version, 9, -1 if version == 2 else 0):
+            everywhere(story, "DeleteRecords", version, nodes.deletion("cut", offset))
+    everywhere(story, "DeleteRecords", 2, nodes.deletion("cut", 0, 1))
+    everywhere(story, "DeleteRecords", 2, nodes.deletion("cut", 0, 2))
+    everywhere(story, "DescribeProducers", 0, nodes.producers("cut", 0, 1, 2))
+    story.happens("stop", 1)
+    story.knows("cut")
+    everywhere(story, "DeleteRecords", 2, nodes.deletion("cut", 3))
+    everywhere(story, "DescribeProducers", 0, nodes.producers("cut", 0, 1))
+    everywhere(story, "ListOffsets", 7, ends("cut", 0, timestamp=-2))
+    assert "NOT_LEADER_OR_FOLLOWER" in story.errors("DeleteRecords") & story.errors("DescribeProducers")
+
+
+def test_share_fetch_and_share_acknowledge(story: Story) -> None:
+    """Members of share groups hear where the leader of a share-partition is (KIP-932). A node acknowledges nothing in
+    share-partitions that it does not lead, and does not know them.
+    """
+    ids = story.topic("leased", [1, 2], [3, 1])
+    for node in NODES:
+        at = story.at(node)
+        fetched(at, "leased", ids, 0, partitions=(1, 2) if node < 3 else (0, 2), max_wait_ms=0)
+        acknowledged(at, "leased", ids, 1, [(0, 0, [1])], index=1 if node < 3 else 0)
+        acknowledged(at, "leased", ids, 2, [(0, 0, [1])], index=2)
+    story.happens("stop", 1)
+    story.knows("leased")
+    for node in (2, 3):
+        at = story.at(node)
+        fetched(at, "leased", ids, 0, partitions=(3 - node,), member="m2", max_wait_ms=0)
+        acknowledged(at, "leased", ids, 1, [(0, 0, [1])], member="m2", index=3 - node)
+    assert "NOT_LEADER_OR_FOLLOWER" in story.errors("ShareFetch")
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in story.errors("ShareAcknowledge")
+
+
+@pytest.mark.parametrize("version", [0, 4, 7, 9, 12, 13])
+def test_metadata_while_leaders_move(story: Story, version: int) -> None:
+    """Old versions know no epochs and no offline replicas; version 0 asks for all topics by naming none."""
+    name = f"known{version}"
+    story.topic(name, [1, 2], [2, 3], [3, 1])
+    request = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=name)])
+    request.allow_auto_topic_creation = version < 4
+    everywhere(story, "Metadata", version, request)
+    story.happens("stop", 2)
+    story.knows(name)
+    everywhere(story, "Metadata", version, request)
+    story.happens("kill", 1)
+    story.knows(name)
+    everywhere(story, "Metadata", version, request)
+    unavailable = {"LEADER_NOT_AVAILABLE", *(["REPLICA_NOT_AVAILABLE"] if version == 0 else [])}
+    assert story.errors("Metadata") == {"NONE", *unavailable}

@@ -83,6 +83,30 @@ def test_a_node_that_was_killed_may_have_lost_records(story: Story) -> None:
     assert story.state("lossy-last")[:3] == (2, 2, [2])
 
 
+def test_log_directories_of_each_node(story: Story) -> None:
+    """Each node has its own replicas, leaders or not; after a node has started again it has them still."""
+
+    def without_places(reply: Any) -> None:
+        """The paths differ, and only one of them is on a disk."""
+        for number, one in enumerate(reply.results):
+            one.log_dir, one.total_bytes, one.usable_bytes = f"{number}", -1, -1
+
+    story.trims["DescribeLogDirs"] = without_places
+    story.topic("dirs", [1, 2], [2, 3], [3, 1])
+    r = m.DescribeLogDirsRequest
+    request = r(topics=[r.DescribableLogDirTopic(topic="dirs", partitions=[0, 1, 2, 7])])
+    for node in NODES:
+        story.at(node).agree("DescribeLogDirs", 5, request)
+    story.happens("stop", 2)
+    story.knows("dirs")
+    for node in (1, 3):
+        story.at(node).agree("DescribeLogDirs", 5, request)
+    story.happens("start", 2)
+    story.knows("dirs")
+    for node in NODES:
+        story.at(node).agree("DescribeLogDirs", 5, request)
+
+
 def test_a_broker_is_unregistered(story: Story) -> None:
     """One that is stopped is forgotten; its replicas stay where they are. It registers again when it starts."""
     story.topic("forgotten", [3, 1], [1, 3])

@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 from ottla.protocol import messages as m
 
-from ..support.node_stories import SESSION_MS, Story
+from ..support.node_stories import SESSION_MS, Story, ends
 from ..support.stories import nodes
+from ..support.stories.topics import versions
 
 pytestmark = pytest.mark.slow
 SAFE = {"min_insync_replicas": "2"}
 ALL = -1
+
+
+def told(story: Story, kind: int, *named: tuple[str, int], at: int = 1) -> None:
+    for version in versions("ElectLeaders")[1 if kind else 0 :]:  # the first one elects preferred leaders
+        story.at(at).ask("ElectLeaders", version, nodes.elections(kind, *named))
 
 
 @pytest.mark.parametrize("acks", [ALL, 1])
@@ -55,6 +61,59 @@ def test_a_producer_that_waits_for_a_node_that_pauses_has_its_answer_from_the_ne
     story.happens("resume", 2)
     story.knows("short")
     assert story.errors("Produce") == {"REQUEST_TIMED_OUT", "NONE"}
+
+
+def test_preferred_leaders_come_back_when_they_are_elected(story: Story) -> None:
+    story.topic("preferred", [1, 2, 3], [2, 3, 1], [3, 1, 2])
+    told(story, 0, ("preferred", 0), ("preferred", 1), ("preferred", 7), ("nope", 0))
+    story.happens("stop", 2)
+    story.knows("preferred")
+    told(story, 0, ("preferred", 0), ("preferred", 1), ("preferred", 2))
+    story.happens("start", 2)
+    assert story.state("preferred", 1)[:2] == (3, 1)
+    told(story, 0, ("preferred", 1))
+    assert story.state("preferred", 1)[:2] == (2, 2)
+    assert story.errors("ElectLeaders") == {
+        "NONE",
+        "ELECTION_NOT_NEEDED",
+        "PREFERRED_LEADER_NOT_AVAILABLE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+@pytest.mark.parametrize("how", ["asked", "configured"])
+def test_an_unclean_election_loses_what_the_new_leader_has_not(story: Story, how: str) -> None:
+    """A consumer that was further hears where the logs diverge, and the node that comes back gives its end up."""
+    story.trims["Fetch"] = nodes.values_only
+    name = f"unclean-{how}"
+    configs = {"unclean_leader_election_enable": "true"} if how == "configured" else {}
+    ids = story.topic(name, [1, 2], [3, 2], **configs)
+    nodes.written(story.at(1), name, ids, "a", "b")
+    nodes.read(story.at(2), name, ids)
+    story.happens("stop", 2)
+    story.knows(name)
+    nodes.written(story.at(1), name, ids, "c", "d", "e")
+    nodes.read(story.at(1), name, ids)
+    story.happens("stop", 1)
+    story.knows(name)
+    story.happens("start", 2)
+    story.knows(name)
+    told(story, 1, (name, 0), at=2)
+    assert story.state(name)[::2] == (2, [2], [])
+    at = story.at(2)
+    nodes.read(at, name, ids)
+    for offset, last in ((5, 0), (3, 0), (2, 0), (5, 1), (1, 0), (5, -1)):
+        at.both("Fetch", 12, nodes.fetch(name, ids, 12, offset, last_fetched_epoch=last))
+    nodes.written(at, name, ids, "x")
+    story.happens("start", 1)
+    story.knows(name)
+    for node in (1, 2):
+        nodes.read(story.at(node), name, ids)
+        for offset, last in ((5, 0), (3, 0), (2, 0), (3, 3)):
+            story.at(node).both("Fetch", 12, nodes.fetch(name, ids, 12, offset, last_fetched_epoch=last))
+    for epoch in range(5):
+        at.ask("OffsetForLeaderEpoch", 4, nodes.end_of_epoch(name, epoch))
+    at.ask("ListOffsets", 7, ends(name, 0))
 
 
 def test_a_clean_election_loses_nothing(story: Story) -> None:
