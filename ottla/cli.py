@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from . import __version__
+from . import __version__, build
 from .lazy import LazyGroup
 from .protocol.text import printable
 
@@ -53,7 +53,7 @@ class Commands(LazyGroup):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="ottla")
+@click.version_option(__version__, prog_name="ottla", message=f"%(prog)s, version %(version)s ({build.kind()})")
 def main() -> None:
     """A Kafka-compatible broker that starts at once and shows the state that a real broker hides."""
 

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import settings
 from ottla.protocol import messages as m
 
+from ottla import build
 from ottla.testing import Broker
 
 from .oracle import jars
 from .oracle.kafka import Kafka
-from .support import transcripts
+from .support import compiled, transcripts
 from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally, told
 from .support.poll import until
 from .support.transcripts import Transcript
@@ -60,7 +61,12 @@ def pytest_collection_finish() -> None:
 LEFT: dict[Path, str] = {}  # data directories that tests left, and which test that was
 
 
+def pytest_report_header() -> str:
+    return f"ottla: {build.kind()}"
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    compiled.configure()
     settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
     settings.register_profile("all", max_examples=200, deadline=None, derandomize="CI" in os.environ)
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")

@@ -14,7 +14,6 @@ import logging
 import struct
 import time
 from collections.abc import Mapping
-from types import CoroutineType
 from typing import Any, Protocol
 
 from ...protocol import codec, headers, messages
@@ -38,6 +37,7 @@ logger = logging.getLogger("ottla.kafka.network.Processor")
 _START = struct.Struct(">hhi")
 _LENGTH = struct.Struct(">i")
 Pending = Later[Any]  # of whatever type
+_SETTLED = (Struct, Later, Silence)  # what a handler returns that is no coroutine; a compiled one has its own type
 # Handling an element costs more than decoding the ten or more bytes that most of them have: it is the number of
 # elements that takes time. A frame with records has few.
 LARGE_BYTES = 8 << 10
@@ -175,7 +175,7 @@ class Dispatcher:
                 if api.narrowed is not None:
                     return self._narrowed(api, context, request, drive(api.narrowed(context, request)))
             outcome = handle(context, request)
-            return drive(outcome) if type(outcome) is CoroutineType else outcome
+            return outcome if isinstance(outcome, _SETTLED) else drive(outcome)
         except ApiError as error:
             return self.error_reply(api, context, request, error)
         except MalformedMessage as error:
@@ -219,7 +219,7 @@ class Dispatcher:
             outcome = api.handle(context, request)
         except ApiError as error:
             outcome = self.error_reply(api, context, request, error)
-        if type(outcome) is CoroutineType:
+        if not isinstance(outcome, _SETTLED):
             outcome = drive(outcome)
         if complete is None:
             return outcome

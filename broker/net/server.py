@@ -315,7 +315,7 @@ class Server:
 
 def _unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Handles an exception that reached the event loop."""
-    bugs.report(context["message"], context.get("exception") or RuntimeError("without an exception"))
+    bugs.report(context.get("message", "the loop"), context.get("exception") or RuntimeError("without an exception"))
 
 
 def install_loop() -> Callable[..., Any]:

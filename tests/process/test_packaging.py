@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -14,32 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-CHECK = """
-import importlib, ottla.protocol.records, ottla.schemas, os, subprocess, sys
-for name in ("protocol", "storage", "coordinator", "broker", "pipeline", "schemas"):
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        continue
-    sys.exit(f"{name} is at the top level")
-import ottla.pipeline
-try:
-    ottla.pipeline.session()
-except RuntimeError as error:
-    assert "pip install ottla[spark]" in str(error)
-assert os.path.exists(os.path.join(os.path.dirname(ottla.__file__), "py.typed"))
-with open(os.path.join(os.path.dirname(ottla.protocol.__file__), "messages.pyi")) as stubs:
-    assert "class FetchRequest(Struct):" in stubs.read()
-for name in ("log4j2.properties", "project/spark-pipeline.yml", "project/transformations/logs.py"):
-    assert os.path.exists(os.path.join(os.path.dirname(ottla.pipeline.__file__), name)), name
-for name in ("ui.css", "ui.js", "icon.svg"):
-    assert os.path.exists(os.path.join(os.path.dirname(ottla.__file__), "ui", "static", name)), name
-done = subprocess.run([sys.executable, "-m", "ottla", "pipeline", "audit", "."], capture_output=True, text=True)
-assert (done.returncode, "pip install ottla[spark]" in done.stderr) == (2, True), done
-from ottla.testing import Broker
-with Broker() as broker:
-    print(broker.bootstrap_servers)
-"""
+CHECK = Path(__file__).with_name("wheel_check.py")
 PLUGIN = """
 def test_a_broker_is_there(ottla_broker, ottla_topic):
     import socket
@@ -49,8 +26,11 @@ def test_a_broker_is_there(ottla_broker, ottla_topic):
 """
 
 
-def ran(*command: str, cwd: Path = ROOT) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+QUICK = ("-m", "not slow and not oracle and not go and not node")
+
+
+def ran(*command: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -71,10 +51,29 @@ def test_it_runs_in_an_empty_environment(built: Path, kind: str, tmp_path: Path)
     pins = [line.split(" \\")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1].isalpha()]
     constraints.write_text("\n".join(pins))
     ran(python, "-m", "pip", "install", "--quiet", "-c", str(constraints), str(package), "pytest")
-    assert ran(python, "-c", CHECK, cwd=tmp_path).startswith("127.0.0.1:")
+    assert ran(python, str(CHECK), cwd=tmp_path).startswith("127.0.0.1:")
     assert "ottla" in ran(str(tmp_path / "env" / "bin" / "ottla"), "--version", cwd=tmp_path)
     (tmp_path / "test_plugin.py").write_text(PLUGIN)
     assert "1 passed" in ran(python, "-m", "pytest", "-q", "test_plugin.py", cwd=tmp_path)
+
+
+BY_COMPILED_MODULES = ("unit/test_segment.py", "world/test_transactions.py")
+
+
+@pytest.mark.gcc
+def test_a_compiled_wheel_runs(tmp_path: Path) -> None:
+    """The tests that mostly use its compiled modules pass, run beside an installed wheel and not in the checkout."""
+    wheels, installed = tmp_path / "wheels", tmp_path / "installed"
+    environment = {**os.environ, "OTTLA_COMPILED": "1", "OTTLA_OPTIMIZATION": "0", "PYTHONPATH": str(installed)}
+    ran(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(wheels), env=environment)
+    (wheel,) = wheels.glob("ottla-*-cp*.whl")
+    ran(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(wheel))
+    assert "(compiled)" in ran(sys.executable, "-m", "ottla", "--version", cwd=tmp_path, env=environment)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("transcripts", "node_modules"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    chosen = [f"tests/{name}" for name in BY_COMPILED_MODULES]
+    said = ran(sys.executable, "-m", "pytest", "-n0", *QUICK, *chosen, cwd=tmp_path, env=environment)
+    assert "ottla: compiled" in said
 
 
 def test_the_wheel_has_its_bill_of_materials(built: Path) -> None:

@@ -1,0 +1,54 @@
+"""The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, and what a
+Produce passes between its message and its log. The source is the same, compiled or not.
+
+These modules gain because they use each other's classes. Modules that mostly handle what is interpreted (messages, the
+codec's functions, the loop) lose: docs/decisions/compiled.md has the figures.
+
+A class of a compiled module has only the attributes that its source declares, none can be replaced from outside, and no
+interpreted class may have it as its base (a test holds that): whoever adds a module adds what derives from its classes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from setuptools import Extension
+
+ROOT = Path(__file__).resolve().parent
+TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
+MODULES = {
+    "protocol": "records",
+    "storage": "epochs log producers rolling segment validation",
+    "broker": "internal_topics steps",
+    "broker/replica": "appender high_watermarks partition",
+    "broker/apis": "k00_produce",
+}
+
+
+def paths() -> list[str]:
+    """Returns the files of the modules, relative to the root."""
+    return [f"{folder}/{name}.py" for folder, names in MODULES.items() for name in names.split()]
+
+
+def is_wanted() -> bool:
+    return os.environ.get("OTTLA_COMPILED", "0") not in ("", "0")
+
+
+def extensions() -> list[Extension]:
+    """Translates the modules to C, and returns what a C compiler makes of it. OTTLA_OPTIMIZATION: its level, 0 to 3."""
+    from mypyc.build import mypycify
+
+    link = TYPES / "ottla"
+    if not link.is_symlink():
+        TYPES.mkdir(exist_ok=True)
+        link.symlink_to("..")
+    os.environ["MYPYPATH"] = str(TYPES)
+    os.chdir(ROOT)
+    options = ["--config-file", "pyproject.toml"]
+    found: list[Extension] = mypycify(
+        [*options, *(f".types/ottla/{path}" for path in paths())],
+        opt_level=os.environ.get("OTTLA_OPTIMIZATION", "3"),
+        group_name="ottla",
+    )
+    return found

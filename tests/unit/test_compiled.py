@@ -1,0 +1,107 @@
+"""The modules that mypyc compiles: what their source has to keep to, and how one finds out which form runs."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import PurePosixPath
+
+import pytest
+from click.testing import CliRunner
+
+from compiled import paths
+from ottla import __version__, build
+from ottla.cli import main
+
+from ..support import compiled
+from ..support.sources import ROOT, dotted, nodes, trees
+
+FOLDERS = ("protocol", "storage", "coordinator", "verdict", "broker", "pipeline", "ottla", "tests")
+PROTOCOL = "Protocol"
+
+
+def imported_names(path: str, module: ast.Module) -> dict[str, str]:
+    """Returns the classes and modules that a module imports from this repository: their names in it, and where they
+    are, as `file.py:Class`.
+    """
+    found = {}
+    for node in nodes(module):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        source = (node.module or "").split(".")
+        folder = list(PurePosixPath(path).parts[: -node.level]) if node.level else []
+        if not node.level:
+            if source[0] != "ottla":
+                continue
+            source = source[1:]
+        place = "/".join([*folder, *filter(None, source)])
+        for name in node.names:
+            found[name.asname or name.name] = f"{place}.py:{name.name}"
+    return found
+
+
+def bases_of(path: str, module: ast.Module) -> list[tuple[str, str]]:
+    """Returns each class of a module with each of its bases, as `file.py:Class`."""
+    imported = imported_names(path, module)
+    pairs = []
+    for node in nodes(module):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for base in node.bases:
+            plain = base.value if isinstance(base, ast.Subscript) else base
+            first, _, rest = dotted(plain).partition(".")
+            place = imported.get(first, f"{path}:{first}")
+            if rest:  # a class of an imported module
+                place = place.removesuffix(f".py:{first}") + f"/{first}.py:{rest}"
+            pairs.append((f"{path}:{node.name}", place))
+    return pairs
+
+
+def under_compiled(trees_by_path: dict[str, ast.Module]) -> list[tuple[str, str]]:
+    """Returns the interpreted classes that have a compiled class as their base."""
+    hot = set(paths())
+    protocols = {
+        f"{path}:{node.name}"
+        for path in hot & trees_by_path.keys()
+        for node in nodes(trees_by_path[path])
+        if isinstance(node, ast.ClassDef) and any(PROTOCOL in dotted(one) for one in node.bases)
+    }
+    return [
+        (name, base)
+        for path, module in trees_by_path.items()
+        if path not in hot
+        for name, base in bases_of(path, module)
+        if base.partition(":")[0] in hot and base not in protocols
+    ]
+
+
+def test_the_modules_are_there() -> None:
+    assert [path for path in paths() if not (ROOT / path).is_file()] == []
+
+
+def test_no_interpreted_class_is_under_a_compiled_one() -> None:
+    assert under_compiled(trees(*FOLDERS)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from ..replica.partition import Partition\nclass One(Partition): ...",
+        "from ..replica import partition\nclass One(partition.Partition): ...",
+        "from ottla.broker.replica.partition import Partition as P\nclass One(P): ...",
+        "from ..steps import Allowance\nclass One(Allowance[int]): ...",
+    ],
+)
+def test_an_interpreted_class_under_a_compiled_one_is_found(source: str) -> None:
+    assert [name for name, _ in under_compiled({"broker/net/some.py": ast.parse(source)})] == ["broker/net/some.py:One"]
+
+
+def test_the_command_says_which_form_runs() -> None:
+    said = CliRunner().invoke(main, ["--version"]).output
+    is_compiled = not (getattr(sys.modules["ottla.protocol.records"], "__file__", None) or "").endswith(".py")
+    assert said == f"ottla, version {__version__} ({'compiled' if is_compiled else 'pure Python'})\n"
+    assert build.is_compiled() is is_compiled
+
+
+def test_what_is_compiled_is_not_older_than_its_source() -> None:
+    assert compiled.stale() == []
