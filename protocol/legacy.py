@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from . import compression, lz4_frames
+from . import compression
 from .buffers import Data
 from .errors import MalformedMessage
 from .records import NO_TIMESTAMP
@@ -118,6 +118,8 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
     held = needed = 0
     value = wrapper.value or b""
     if wrapper.codec == compression.LZ4 and not wrapper.magic:
+        from . import lz4_frames  # nothing else of a start needs it
+
         value = lz4_frames.with_right_checksum(value)
     for chunk in compression.chunks(wrapper.codec, value, limit):
         parts.append(chunk)
@@ -173,6 +175,8 @@ def encode(messages: Iterable[Message], codec: int = compression.NONE) -> bytes:
     largest = max(m.timestamp for m in messages)
     value = compression.compress(codec, inner)
     if codec == compression.LZ4 and not magic:
+        from . import lz4_frames
+
         value = lz4_frames.with_old_checksum(value)
     wrapper = Message(messages[-1].offset, None, value, magic, largest)
     wrapper.append_time = messages[0].append_time
