@@ -60,7 +60,6 @@ BUGS: tuple[Bug, ...] = (
     ),
     (reassignments, "_begun", "(*replicas, *removing),", "tuple(replicas),"),
     (Leaders, "cut_off", "if partition.leader == node_id and partition.replica_set is not None:", "if False:"),
-    (NodeLives, "_unfence", "self.leaders.reach_again(node.id)", "self.leaders.follow_again(node.id)"),
     (Nodes, "follows", "and not node.is_cut", ""),
     (NodeLives, "cut", "self._expire_session(node)", "pass"),
     (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
