@@ -1,0 +1,34 @@
+"""Clients read from followers, of their own rack or of any: as from Apache Kafka's (KIP-392)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..support.node_stories import NODES, Story
+from ..support.stories import nodes
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_the_leader_sends_a_client_to_the_replica_of_its_rack(story: Story, version: int) -> None:
+    story.trims["Fetch"] = nodes.values_only
+    name = f"near{version}"
+    ids = story.topic(name, [1, 2, 3], [2, 1, 3])
+    nodes.written(story.at(1), name, ids, "a", "b", "c")
+    for node in NODES:
+        nodes.read(story.at(node), name, ids)
+    for rack in ("", "a", "b", "c", "elsewhere"):
+        for offset in (0, 3, 4):
+            story.at(1).agree("Fetch", version, nodes.fetch(name, ids, version, offset, rack_id=rack))
+    for node in (2, 3):
+        for rack in ("a", "b", "c"):
+            story.at(node).both("Fetch", version, nodes.fetch(name, ids, version, rack_id=rack))
+    story.happens("stop", 2)
+    story.knows(name)
+    for rack in ("a", "b", "c"):
+        story.at(1).agree("Fetch", version, nodes.fetch(name, ids, version, rack_id=rack))
+    story.happens("start", 2)
+    story.knows(name)
+    story.at(1).agree("Fetch", version, nodes.fetch(name, ids, version, rack_id="b"))
+    assert "NONE" in story.errors("Fetch")
