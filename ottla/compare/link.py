@@ -72,7 +72,7 @@ class Link:
         from_client = asyncio.create_task(self._from_client(a))
         try:
             await asyncio.wait((from_a, from_client, to_b), return_when=asyncio.FIRST_COMPLETED)
-            self._is_left = from_client.done()
+            self._is_left = self._is_left or from_client.done()
             if self._is_left and self._pending and not from_a.done():
                 await asyncio.wait((from_a,), timeout=LAST_REPLIES_S)
             return from_a.done() and bool(self._pending or not self._is_left)
@@ -120,10 +120,18 @@ class Link:
                 exchange.answer = frame
                 self._proxy.owe(exchange, self._lane)
                 exchange.answered.set()
-                self._writer.write(framed(shown))
-                await self._writer.drain()
+                if not self._is_left:
+                    await self._pass_on(shown)
         except GONE:
             return
+
+    async def _pass_on(self, shown: bytes) -> None:
+        """A client that has gone does not mean that A has."""
+        try:
+            self._writer.write(framed(shown))
+            await self._writer.drain()
+        except OSError:
+            self._is_left = True
 
     async def _shown(self, exchange: Exchange, frame: bytes) -> bytes:
         """A's reply as the client gets it: with the proxy's addresses, and the versions that both brokers have."""

@@ -54,7 +54,9 @@ class Rebalances:
                 exchange.round = self.rounds.take_a(exchange.request.group_id, reply)
 
     async def turn(self, exchange: Exchange) -> None:
-        """Waits until those who came before a member, and whom A has in the same generation, have joined B."""
+        """Waits until those who came before a member, and whom A has in the same generation, have joined B, and until
+        those of earlier generations have been answered there.
+        """
         found = exchange.round
         if found is None:
             return
@@ -65,7 +67,9 @@ class Rebalances:
                     if found.members is None and _member(one) in ("", found.leader):
                         await one.answered.wait()
         for one in joins:
-            if one.came_at < exchange.came_at:
+            if one.round is not None and one.round.generation < found.generation:
+                await one.done.wait()
+            elif one.came_at < exchange.came_at:
                 if not one.answered.is_set() and _member(one) in (found.members or ()):
                     await one.answered.wait()
                 if one.round is found:

@@ -30,8 +30,9 @@ class Round:
     `assignments`: of A's leader, once it has sent them.
     """
 
-    def __init__(self, group: str, identities: Identities) -> None:
+    def __init__(self, group: str, generation: int, identities: Identities) -> None:
         self._group = group
+        self.generation = generation
         self._identities = identities
         self.leader = ""
         self.members: frozenset[str] | None = None
@@ -123,7 +124,7 @@ class Rounds:
         if of_group is None:
             of_group = Latest(ROUNDS_MAX)
         self._rounds[group] = of_group
-        found = of_group.get(reply.generation_id) or Round(group, self._identities)
+        found = of_group.get(reply.generation_id) or Round(group, reply.generation_id, self._identities)
         of_group[reply.generation_id] = found
         found.take_a(reply)
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -159,6 +160,36 @@ def test_a_rebalance_that_only_b_tells_of_needs_a_reason(
         assert found == [Difference("error_code", 0, UNEXPLAINED)]
     behind = [Difference("error_code", Errors.REBALANCE_IN_PROGRESS, 0)]
     assert rebalances.explained(exchange(api, asked, 5), behind) == behind
+
+
+def test_a_generation_begins_at_b_when_the_one_before_is_complete(ids: Identities) -> None:
+    """A is further: without that, the one before would get a member too many at B."""
+    rebalances = Rebalances(ids)
+
+    class Joining(Exchange):
+        said: Any = None
+
+        def reply(self, frame: bytes) -> Any:
+            return self.said
+
+    def joining(member: str, at: int, generation: int) -> Joining:
+        made = Joining(b"", 11, 5, 0, "JoinGroup", m.JoinGroupRequest(group_id=GROUP, member_id=id_of("a", member)), 0)
+        made.came_at, made.answer, made.said = at, b"", joined("a", member, member, member, generation=generation)
+        rebalances.begin(made)
+        rebalances.take_a(made)
+        made.answered.set()
+        return made
+
+    async def turns() -> None:
+        later, earlier = joining("y", 1, 2), joining("x", 2, 1)
+        await asyncio.wait_for(rebalances.turn(earlier), 10)
+        waiting = asyncio.ensure_future(rebalances.turn(later))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        earlier.done.set()
+        await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(turns())
 
 
 class Answered(Exchange):
