@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
@@ -33,6 +34,8 @@ from .steps import off_loop
 
 logger = logging.getLogger("ottla.seed")
 SALT_BYTES = 16
+PLACE = re.compile(r"(?:topics|users)(?:\[\d+\]|\.\w+)*")
+STEP = re.compile(r"\[(\d+)\]|(\w+)")
 T = TypeVar("T")
 
 
@@ -75,7 +78,8 @@ def load(path: str) -> Seed:
     import yaml
 
     try:
-        found = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+        text = Path(path).read_text(encoding="utf-8")
+        found = yaml.safe_load(text) or {}
     except OSError as error:
         raise SeedError(f"{path}: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -87,8 +91,25 @@ def load(path: str) -> Seed:
         users = [_user(one, f"users[{index}]") for index, one in enumerate(found.get("users") or [])]
         check_names(users)
     except (TypeError, ValueError) as error:
-        raise SeedError(f"{path}: not a valid seed file: {error}") from None
+        raise SeedError(f"{path}:{_line(text, str(error))}: not a valid seed file: {error}") from None
     return Seed(topics_found, users)
+
+
+def _line(text: str, message: str) -> int:
+    """The line of the value with whose place a message begins, or of the nearest one around it that is there."""
+    import yaml
+
+    node, line = yaml.compose(text, Loader=yaml.SafeLoader), 1
+    place = PLACE.match(message)
+    for number, name in STEP.findall(place[0] if place else ""):
+        if isinstance(node, yaml.SequenceNode) and number and int(number) < len(node.value):
+            node = node.value[int(number)]
+            line = node.start_mark.line + 1
+        elif isinstance(node, yaml.MappingNode) and (values := [one for one in node.value if one[0].value == name]):
+            line, node = values[-1][0].start_mark.line + 1, values[-1][1]
+        else:
+            break
+    return line
 
 
 def _what(error: Exception) -> str:

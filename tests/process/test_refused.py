@@ -51,7 +51,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, words: str) -> No
         ([FREE, "ottla.seed.file=."], ".: Is a directory"),
         ([FREE, "ottla.seed.file=latin.yaml"], "latin.yaml: the file is not valid YAML"),
         ([FREE, "ottla.seed.file=broken.yaml"], "broken.yaml: the file is not valid YAML"),
-        ([FREE, "ottla.seed.file=list.yaml"], "list.yaml: not a valid seed file: the file must be a mapping"),
+        ([FREE, "ottla.seed.file=list.yaml"], "list.yaml:1: not a valid seed file: the file must be a mapping"),
         ([FREE, "ottla.seed.file=typed.yaml"], "topics[0].partitions must be a number, found 'three'"),
         ([FREE, "ottla.seed.file=beyond.yaml"], "topics[0].records[0].partition is 5, but the topic has 2"),
         ([FREE, "ottla.seed.file=config.yaml"], "config.yaml: topic t: "),
