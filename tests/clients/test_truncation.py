@@ -4,6 +4,8 @@ verdict sees that it does.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -11,14 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.testing import Broker
 
 from ..support.poll import until
+from .truncation import RULE, SETTINGS, truncation
+from .verdicts import its_own, run_of
+from .well_known import CLIENTS
 
 pytestmark = pytest.mark.slow
-SETTINGS: dict[str, object] = {
-    "ottla.nodes": 3,
-    "replica.lag.time.max.ms": 500,
-    "broker.session.timeout.ms": 1000,
-    "broker.heartbeat.interval.ms": 100,
-}
 
 
 def test_librdkafka_finds_that_its_position_was_cut_off() -> None:
@@ -59,6 +58,13 @@ def test_librdkafka_finds_that_its_position_was_cut_off() -> None:
             produce(b"x")
             until(lambda: has_read(b"x"), "what the new leader has instead")
             consumer.close()
-            outcome = verdict.outcomes()["KIP-320.truncation-found"]
+            outcome = verdict.outcomes()[RULE]
         assert outcome == "passed"
         assert read == [b"a", b"b", b"c", b"d", b"e", b"x"], "it goes on where the logs part, and repeats nothing"
+
+
+def test_the_program_of_a_client_goes_through_it(tmp_path: Path) -> None:
+    (client,) = (one for one in CLIENTS if one.name == "kafka-python")
+    seen = truncation(client.prepared(tmp_path), tmp_path)
+    assert seen.missed == []
+    assert run_of(its_own(client, seen.clients))["rules"][RULE] == "passed"

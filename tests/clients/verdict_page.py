@@ -19,6 +19,9 @@ PAGE: Final = ROOT / "docs" / "reference" / "clients.md"
 FINDINGS: Final = ROOT / "tests" / "clients" / "verdict_findings.yaml"
 WORK: Final = "work"
 """The run without faults, in which all rules are examined."""
+TRUNCATION: Final = "truncation"
+"""The run on several nodes, in which records that were read are cut off."""
+RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION)
 WORST: Final = ("failed", "warning", "passed", "not exercised")
 SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
 INTRODUCTION: Final = """\
@@ -31,7 +34,9 @@ transactional producer does not bootstrap again.
 Each client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in
 groups whose members came and went, and did transactions, as far as it has them. Then it went through
 [the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
-occur by itself. `make verdicts` makes this page and its data (`clients.json`) again.
+occur by itself. In `truncation` it only read, on three nodes: a follower was held while it went on reading, and became
+the leader by an unclean election, so that records were cut off which the client had read. `make verdicts` makes this
+page and its data (`clients.json`) again.
 
 In the table, 11/1/16 is: 11 rules passed, 1 failed, 16 not exercised. A failure with the sign ! is of a rule whose
 violation costs something and breaks nothing (a warning).
@@ -98,10 +103,10 @@ def _row(*cells: str) -> str:
 
 def _head(data: list[Examined]) -> Iterator[str]:
     yield INTRODUCTION
-    yield _row("client", "version", "plain work", *(f"`{one}`" for one in EXAMINATIONS))
-    yield f"|---|---|{'---:|' * (1 + len(EXAMINATIONS))}"
+    yield _row("client", "version", "plain work", *(f"`{one}`" for one in RUNS[1:]))
+    yield f"|---|---|{'---:|' * len(RUNS)}"
     for one in data:
-        cells = ("n/a" if name in one["lacks"] else _cell(one["runs"].get(name)) for name in (WORK, *EXAMINATIONS))
+        cells = ("n/a" if name in one["lacks"] else _cell(one["runs"].get(name)) for name in RUNS)
         yield _row(f"{one['name']} ({one['language']})", one["version"], *cells)
     yield ""
     for one in data:

@@ -1,8 +1,9 @@
 """The verdict on well-known clients: `python -m tests.clients.verdicts [NAME[:RUN]...]` (`make verdicts`).
 
 Each client does its plain work on a broker of its own, which examines it by all rules and writes a trace; the report is
-the same by both. Then it goes through each examination, whose faults provoke what does not occur by itself. What is
-found goes into `docs/reference/clients.json`, and with the findings of `verdict_findings.yaml` into the page beside it.
+the same by both. Then it goes through each examination, whose faults provoke what does not occur by itself, and through
+an unclean election. What is found goes into `docs/reference/clients.json`, and with the findings of
+`verdict_findings.yaml` into the page beside it.
 With names only those clients are examined again; `kcat:basic` is one run of one.
 """
 
@@ -19,7 +20,6 @@ from typing import Any, Final
 
 from ottla.verdict.from_trace import examine
 from ottla.verdict.report import ClientReport, Together
-from ottla.verdict.rule import EXAMINATIONS
 
 from ottla.testing import Broker
 from ottla.traces.reading import read
@@ -27,7 +27,8 @@ from ottla.traces.reading import read
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
 from .examinations import examination
-from .verdict_page import DATA, PAGE, WORK, Examined, Run, findings, page
+from .truncation import RULE, truncation
+from .verdict_page import DATA, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
 from .well_known import CLIENTS, Client
 
 SETTINGS: Final[dict[str, object]] = {
@@ -66,17 +67,18 @@ def its_own(client: Client, reports: Iterable[ClientReport]) -> list[ClientRepor
     return [one for one in reports if one["software"] == client.software]
 
 
-def runs(client: Client, only: str | None = None) -> Iterator[tuple[str, Run]]:
+def runs(client: Client, wanted: str | None = None) -> Iterator[tuple[str, Run]]:
     """Lets a client do all of its work, or one run of it."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        if only in (None, WORK):
+        if wanted in (None, WORK):
             yield WORK, run_of(report(client, directory))
-        wanted = [one for one in EXAMINATIONS if one not in client.lacks and only in (None, one)]
-        command = client.prepared(directory) if wanted else []
-        for one in wanted:
-            seen = examination(one, command, directory)
-            yield one, run_of(its_own(client, seen.clients), seen.missed)
+        names = [one for one in RUNS[1:] if one not in client.lacks and wanted in (None, one)]
+        command = client.prepared(directory) if names else []
+        for one in names:
+            seen = truncation(command, directory) if one == TRUNCATION else examination(one, command, directory)
+            found = run_of(its_own(client, seen.clients), seen.missed)
+            yield one, of_one_rule(found, RULE) if one == TRUNCATION else found
 
 
 def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:
@@ -91,6 +93,12 @@ def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:
     )
 
 
+def of_one_rule(run: Run, id: str) -> Run:
+    """What a run says of one rule."""
+    words = {name: one for name, one in run["failures"].items() if name == id}
+    return Run(rules={id: run["rules"].get(id, "not exercised")}, failures=words, missed=run["missed"])
+
+
 def _outcome(outcome: str, severity: str) -> str:
     return "warning" if outcome == "failed" and severity == "warning" else outcome
 
@@ -101,13 +109,12 @@ def examined(client: Client, before: Examined | None, only: str | None = None) -
     for name, run in runs(client, only):
         print(client.name, name, *(f"\n  {id}: {words}" for id, words in run["failures"].items()))
         kept[name] = run
-    order = (WORK, *EXAMINATIONS)
     return Examined(
         name=client.name,
         language=client.language,
         version=client.version(),
         lacks={str(name): lack for name, lack in client.lacks.items()},
-        runs={name: kept[name] for name in order if name in kept},
+        runs={name: kept[name] for name in RUNS if name in kept},
     )
 
 

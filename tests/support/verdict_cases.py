@@ -126,7 +126,8 @@ def fetched(
     if leader is not None:
         got.current_leader = leader
     replied = a(session_id=9, responses=[a.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[got])])
-    s.asks("Fetch", 13, request, replied, after_ms=given.get("after_ms", 100))
+    after_ms, connection = given.get("after_ms", 100), int(given.get("connection", 1))
+    s.asks("Fetch", 13, request, replied, after_ms=after_ms, connection=connection)
 
 
 @case("KIP-320.metadata-refreshed")

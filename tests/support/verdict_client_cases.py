@@ -142,12 +142,17 @@ def out_of_range_reset(s: Script, right: bool) -> None:
 def truncation_found(s: Script, right: bool) -> None:
     metadata(s)
     fetched(s, offset=5)
+    asks_for_end(s)
+    fetched(s, offset=4 if right else 5)
+
+
+def asks_for_end(s: Script) -> None:
+    """The log ends at 4 in the epoch of the client."""
     r, a = m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse
     asked = r.OffsetForLeaderPartition(partition=0, current_leader_epoch=4, leader_epoch=3)
     ends = a.EpochEndOffset(partition=0, leader_epoch=3, end_offset=4)
     request = r(replica_id=-1, topics=[r.OffsetForLeaderTopic(topic="t", partitions=[asked])])
     s.asks("OffsetForLeaderEpoch", 4, request, a(topics=[a.OffsetForLeaderTopicResult(topic="t", partitions=[ends])]))
-    fetched(s, offset=4 if right else 5)
 
 
 # telemetry

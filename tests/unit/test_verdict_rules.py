@@ -66,6 +66,29 @@ def test_a_member_that_commits_nothing_has_no_occasion_to_commit_too_late() -> N
     assert script.rule("KIP-429.commits-before-revoke")["outcome"] == "not exercised"
 
 
+@pytest.mark.parametrize(
+    ("fetches", "outcome"),
+    [
+        ([(4, 10)], "passed"),
+        ([(5, 10)], "not exercised"),
+        ([(5, 10), (6, 2000)], "not exercised"),
+        ([(5, 10), (4, 2000)], "passed"),
+        ([(5, 10), (5, 2000)], "failed"),
+    ],
+)
+def test_a_fetch_on_another_connection_may_be_on_its_way_when_the_end_is_told(
+    fetches: list[tuple[int, float]], outcome: str
+) -> None:
+    """Each fetch with its offset, and how long after the one before; the epoch ends at 4."""
+    script = Script()
+    metadata(script)
+    fetched(script, offset=5, connection=2)
+    verdict_client_cases.asks_for_end(script)
+    for offset, after_ms in fetches:
+        fetched(script, offset=offset, connection=2, after_ms=after_ms)
+    assert script.rule("KIP-320.truncation-found")["outcome"] == outcome
+
+
 @pytest.mark.parametrize("id", IDS)
 def test_a_rule_is_not_exercised_by_a_client_that_does_nothing_of_it(id: str) -> None:
     script = Script()

@@ -13,6 +13,7 @@ from ..rule import Needs, Recent, Rule, rule
 FINAL_EPOCH: Final = -1
 OUT_OF_RANGE: Final = Errors.OFFSET_OUT_OF_RANGE
 REPEATS_MAX: Final = 5
+KNOWN_AFTER_MS: Final = 1000  # what a reply has told on another connection
 SESSION_LOST: Final = (
     Errors.FETCH_SESSION_ID_NOT_FOUND,
     Errors.INVALID_FETCH_SESSION_EPOCH,
@@ -250,13 +251,18 @@ class OutOfRangeReset(Rule):
     why="The new leader has other records from there on: who reads on at the old position misses them.",
 )
 class TruncationFound(Rule):
-    """A consumer that has asked where its leader epoch ends does not fetch beyond that end next."""
+    """A consumer that has asked where its leader epoch ends does not fetch beyond that end next.
+
+    Where it asks on another connection than it fetches, a fetch may be on its way when the end is told. Then one beyond
+    the end counts only if another one at the same position comes a second later.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._names: Recent[bytes, str] = Recent()
-        # where the log ends, by partition, until its next fetch on the same connection
+        # where the log ends, by partition, until its next fetch
         self._ends: Recent[tuple[str, int], tuple[int, Request, Reply]] = Recent()
+        self._beyond: Recent[tuple[str, int], int] = Recent()  # the offset of a fetch on another connection
         self._waiting: Recent[int, Request] = Recent()  # the last fetch of a connection that was not answered yet
 
     def answered(self, request: Request, reply: Reply) -> None:
@@ -273,6 +279,7 @@ class TruncationFound(Rule):
             for one in topic.partitions:
                 if not one.error_code and one.end_offset >= 0:
                     self._ends[topic.topic, one.partition] = one.end_offset, request, reply
+                    self._beyond.pop((topic.topic, one.partition), None)
 
     def asked(self, request: Request) -> None:
         if request.api == "Fetch":
@@ -286,10 +293,11 @@ class TruncationFound(Rule):
         for fetched in found.topics if found is not None else ():
             name = fetched.topic or self._names.get(fetched.topic_id, "")
             for part in fetched.partitions:
-                end = self._ends.get((name, part.partition))
-                if end is None or end[1].connection != request.connection:
+                at = name, part.partition
+                end = self._ends.get(at)
+                if end is None or self._may_be_early(at, part.fetch_offset, end, request):
                     continue
-                del self._ends[name, part.partition]
+                del self._ends[at]
                 if part.fetch_offset <= end[0]:
                     self.kept()
                 else:
@@ -298,3 +306,13 @@ class TruncationFound(Rule):
         if found is not None and found.session_epoch > 0:  # it reads what it does not name where it was (KIP-227)
             for key in [key for key, end in self._ends.items() if end[1].connection == request.connection]:
                 del self._ends[key]
+
+    def _may_be_early(
+        self, at: tuple[str, int], offset: int, end: tuple[int, Request, Reply], request: Request
+    ) -> bool:
+        """Whether a fetch on another connection may have been sent before the client knew the end."""
+        if end[1].connection == request.connection or offset <= end[0]:
+            return False
+        before = self._beyond.get(at)
+        self._beyond[at] = offset
+        return offset != before or request.at_ms < end[2].at_ms + KNOWN_AFTER_MS

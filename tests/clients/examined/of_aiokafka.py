@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.structs import TopicPartition
 
-from .program import CHURN, RECORDS_READ_MAX, Enough, Work, run
+from .program import CHURN, READ, RECORDS_READ_MAX, Enough, Work, run
 
 PLAIN = TopicPartition("plain", 0)
 Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
@@ -53,6 +53,17 @@ async def _plain(at: str, enough: Enough) -> None:
 
 def _record(topic: str) -> tuple[str, bytes, bytes, int]:
     return topic, b"value", b"key", 0
+
+
+async def _reading(at: str, enough: Enough) -> None:
+    """A consumer that chooses its partition, and only reads."""
+    consumer = await _started(lambda: _consumer(at))
+    partition = TopicPartition(READ, 0)
+    consumer.assign([partition])
+    await consumer.seek_to_beginning(partition)
+    while not enough():
+        await consumer.getmany(timeout_ms=50, max_records=RECORDS_READ_MAX)
+    await consumer.stop()
 
 
 async def _transactions(at: str, enough: Enough) -> None:
@@ -112,6 +123,7 @@ if __name__ == "__main__":
             "basic": plain,
             "idempotence": plain,
             "network": plain,
+            "truncation": _work(_reading),
             "transactions": _work(_transactions),
             "classic-group": _work(_group),
         }

@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from .program import CHURN, RECORDS_READ_MAX, Enough, run
+from .program import CHURN, READ, RECORDS_READ_MAX, Enough, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.2
@@ -42,6 +42,15 @@ def _plain(at: str, enough: Enough) -> None:
             consumer.topics()
     consumer.close()
     producer.close()
+
+
+def _reading(at: str, enough: Enough) -> None:
+    """A consumer that chooses its partition, and only reads."""
+    consumer = _consumer(at)
+    consumer.assign([TopicPartition(READ, 0)])
+    while not enough():
+        consumer.poll(50, max_records=RECORDS_READ_MAX)
+    consumer.close()
 
 
 def _transactions(at: str, enough: Enough) -> None:
@@ -117,6 +126,7 @@ if __name__ == "__main__":
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _group,
     })  # fmt: skip

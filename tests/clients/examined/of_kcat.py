@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import CHURN, Enough, run
+from .program import CHURN, READ, Enough, run
 
 SECONDS: Final = 60
+STEP_SECONDS: Final = 0.1
 LINE: Final = b"value\n"
 
 
@@ -47,6 +49,13 @@ def _plain(at: str, enough: Enough) -> None:
             _once(at, "-Q", "-t", "plain:0:-1")
 
 
+def _reading(at: str, enough: Enough) -> None:
+    reads = ("-C", "-q", "-u", "-t", READ, "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
+    with _staying(at, *reads):
+        while not enough():
+            time.sleep(STEP_SECONDS)
+
+
 def _transactions(at: str, enough: Enough) -> None:
     """Each run is a transaction."""
     while not enough():
@@ -75,6 +84,7 @@ if __name__ == "__main__":
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _group,
     })  # fmt: skip

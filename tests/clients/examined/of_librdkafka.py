@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from .program import CHURN, RECORDS_READ_MAX, Enough, run
+from .program import CHURN, READ, RECORDS_READ_MAX, Enough, run
 
 SECONDS: Final = 60
 PLAIN: Final = TopicPartition("plain", 0)
@@ -49,6 +49,15 @@ def _plain(at: str, enough: Enough) -> None:
             producer.list_topics(timeout=SECONDS)
     consumer.close()
     _gone(producer)
+
+
+def _reading(at: str, enough: Enough) -> None:
+    """A consumer that chooses its partition, and only reads."""
+    consumer = _consumer(at, group_id="reading")
+    consumer.assign([TopicPartition(READ, 0, 0)])
+    while not enough():
+        consumer.consume(RECORDS_READ_MAX, 0.05)
+    consumer.close()
 
 
 def _transactions(at: str, enough: Enough) -> None:
@@ -145,6 +154,7 @@ if __name__ == "__main__":
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _classic,
         "consumer-group": lambda at, enough: _group(at, enough, group_protocol="consumer"),

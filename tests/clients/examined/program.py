@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 Enough = Callable[[], bool]
 Work = Callable[[str, Enough], None]
 
+READ = "read"
+"""The topic of which records are cut off."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 CHURN = 8

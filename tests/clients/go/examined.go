@@ -26,7 +26,7 @@ type work func(broker string, steps <-chan int)
 
 func examined(client string, sites []string) {
 	works := map[string]work{
-		"basic": franzPlain, "idempotence": franzPlain, "network": franzPlain, "transactions": franzWrites,
+		"basic": franzPlain, "idempotence": franzPlain, "network": franzPlain, "truncation": franzReading, "transactions": franzWrites,
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
 		"share-group":    franzQueue,
@@ -91,6 +91,15 @@ func franzPlain(broker string, steps <-chan int) {
 	}
 	consumer.Close()
 	producer.Close()
+}
+
+// A consumer that chooses its partition, and only reads.
+func franzReading(broker string, steps <-chan int) {
+	consumer := franzClient(broker, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"read": {0: kgo.NewOffset().AtStart()}}))
+	for range steps {
+		franzReads(consumer)
+	}
+	consumer.Close()
 }
 
 // A session consumes, produces and commits both in a transaction.

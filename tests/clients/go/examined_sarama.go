@@ -13,7 +13,7 @@ import (
 
 func saramaWorks() map[string]work {
 	return map[string]work{
-		"basic": saramaPlain, "idempotence": saramaPlain, "network": saramaPlain,
+		"basic": saramaPlain, "idempotence": saramaPlain, "network": saramaPlain, "truncation": saramaReading,
 		"transactions": saramaWrites, "classic-group": saramaMembers,
 	}
 }
@@ -103,6 +103,23 @@ func saramaPlain(broker string, steps <-chan int) {
 	_ = consumer.Close()
 	_ = client.Close()
 	_ = producer.Close()
+}
+
+// A consumer that chooses its partition, and only reads.
+func saramaReading(broker string, steps <-chan int) {
+	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, saramaConfig()) })
+	consumer := again(func() (sarama.Consumer, error) { return sarama.NewConsumerFromClient(client) })
+	partition := again(func() (sarama.PartitionConsumer, error) { return consumer.ConsumePartition("read", 0, 0) })
+	go func() {
+		for range partition.Errors() { // sarama goes on by itself
+		}
+	}()
+	for range steps {
+		saramaTakes(partition.Messages(), func(*sarama.ConsumerMessage) {})
+	}
+	_ = partition.Close()
+	_ = consumer.Close()
+	_ = client.Close()
 }
 
 func saramaWrites(broker string, steps <-chan int) {

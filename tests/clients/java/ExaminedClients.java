@@ -57,6 +57,14 @@ public class ExaminedClients {
         }
     }
 
+    /** A consumer that chooses its partition, and only reads. */
+    static void reading(String servers) throws Exception {
+        try (KafkaConsumer<String, String> consumer = consumer(servers)) {
+            consumer.assign(List.of(new TopicPartition("read", 0)));
+            until(() -> consumer.poll(Duration.ofMillis(50)));
+        }
+    }
+
     /** The offsets are those of a consumer that is a member of a group. */
     static void transactions(String servers) throws Exception {
         TopicPartition first = new TopicPartition("read", 0);
@@ -135,6 +143,7 @@ public class ExaminedClients {
         for (String argument : arguments) {
             String name = argument.substring(0, argument.indexOf('=')), servers = argument.substring(argument.indexOf('=') + 1);
             switch (name) {
+                case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
                 case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "30000",
                     "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");

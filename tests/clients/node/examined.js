@@ -73,6 +73,13 @@ async function plain (broker) {
   for (const one of [consumer, producer, admin]) await one.disconnect()
 }
 
+// A consumer that only reads, which in kafkajs is always a member of a group.
+async function reading (broker) {
+  const consumer = await memberOf(of(broker), 'reading', 'read')
+  await until(pause)
+  await consumer.disconnect()
+}
+
 // A transaction that cannot be aborted either is given up with its producer.
 async function transactions (broker) {
   const kafka = of(broker)
@@ -115,7 +122,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence: plain, network: plain, transactions, 'classic-group': group }
+const WORKS = { basic: plain, idempotence: plain, network: plain, truncation: reading, transactions, 'classic-group': group }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })
