@@ -439,26 +439,6 @@ def test_wrong_users_of_a_seed_file_are_refused_without_their_passwords(tmp_path
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("users:\n  - name: alice\n    password: secret\n  - {name: bob}\n", 4),
-        ("topics:\n  - name: t\n\n    partitions: three\n", 4),
-        (
-            "topics:\n  - name: t\n    partitions: 2\n    records:\n      - value: b\n        partition: 5\n",
-            6,
-        ),
-        ("topics:\n  - {partitions: 1}\n", 2),
-        ("users: [{name: a, password: secret}, {name: a, password: secret}]", 1),
-    ],
-)
-def test_what_is_wrong_in_a_seed_file_has_its_line(tmp_path: Path, text: str, line: int) -> None:
-    path = tmp_path / "seed.yaml"
-    path.write_text(text)
-    with pytest.raises(SeedError, match=rf"seed\.yaml:{line}: not a valid seed file: "):
-        seed.load(str(path))
-
-
 def test_users_need_no_other_setting() -> None:
     settings = {key: value for key, value in SETTINGS.items() if "sasl" not in key}
     world = secured({**settings, "ottla.users": "alice:alice-secret:PLAIN; bob:bob-secret:SCRAM-SHA-256"})
