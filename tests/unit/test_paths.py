@@ -13,6 +13,7 @@ OPENS_PATHS = {
     "protocol/config_def.py": "facts within the package",
     "protocol/errors.py": "facts within the package",
     "protocol/features.py": "facts within the package",
+    "broker/emulation/releases.py": "facts within the package",
     "protocol/schema.py": "facts within the package",
     "protocol/stubs.py": "writes messages.pyi",
     "broker/config/jaas_file.py": "the JAAS file that the configuration names",
