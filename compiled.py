@@ -21,7 +21,7 @@ MODULES = {
     "protocol": "records",
     "storage": "epochs log producers rolling segment validation",
     "broker": "internal_topics steps",
-    "broker/replica": "appender high_watermarks partition",
+    "broker/replica": "appender high_watermarks partition stale_leaders",
     "broker/apis": "k00_produce",
 }
 

@@ -284,7 +284,7 @@ class Broker:
             view.image = self.image.copied()
             view.partitions.cut_off(view.image)
             view.metadata = UnreachedController.of(self.metadata)
-            view.appender = StaleAppender.of(self.appender, node.id)
+            view.appender = StaleAppender(self.appender, node.id)
 
     def healed(self, node: Node) -> None:
         """Ends `cut_off`."""

@@ -61,6 +61,7 @@ class Appender:
         reopen: Callable[[Partition], None],
         limits: Limits,
     ) -> None:
+        self.turn = turn
         self.schedule = turn.schedule
         self.settings = settings
         self.config = settings.config

@@ -21,14 +21,17 @@ from .partition import NEVER, Partition
 class StaleAppender(Appender):
     """What a node that is cut off appends with."""
 
-    node_id: int
-
-    @classmethod
-    def of(cls, appender: Appender, node_id: int) -> StaleAppender:
-        found = cls.__new__(cls)
-        vars(found).update(vars(appender))
-        found.node_id = node_id
-        return found
+    def __init__(self, appender: Appender, node_id: int) -> None:
+        super().__init__(
+            appender.turn,
+            appender.settings,
+            appender.partitions,
+            appender.high_watermarks,
+            appender.reopen,
+            appender.limits,
+        )
+        self.append_to_log = appender.append_to_log
+        self.node_id = node_id
 
     def append(
         self,
