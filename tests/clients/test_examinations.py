@@ -74,12 +74,13 @@ def test_librdkafka_leaves_without_partitions_unless_cooperative(assignor: str, 
         topic = fresh(broker, partitions=1)
         more = {"partition.assignment.strategy": assignor}
         members = [member(broker, topic, "classic", **more) for _ in range(2)]
-        for one in members:
-            one.subscribe([topic])
+        assigned: set[int] = set()  # members that know what they have, or that they have nothing
+        for number, one in enumerate(members):
+            one.subscribe([topic], on_assign=lambda consumer, partitions, number=number: assigned.add(number))
 
         def shared() -> bool:
             found = [one for one in broker.lab.get("groups")["groups"] if one["group"] == topic]
-            return [(one["state"], one["members"]) for one in found] == [("Stable", 2)]
+            return len(assigned) == 2 and [(one["state"], one["members"]) for one in found] == [("Stable", 2)]
 
         poll_until(lambda: any(one.assignment() for one in members) and shared(), *members)
         (idle,) = (one for one in members if not one.assignment())
