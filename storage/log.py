@@ -438,7 +438,11 @@ class Log:
     def move(self, directory: str, is_copied: bool = False) -> None:
         """Renames the log's directory, or goes on in a copy of it. A flush that runs meanwhile does not count."""
         if not is_copied:
-            self.files.rename(self.directory, directory)
+            try:
+                self.files.rename(self.directory, directory)
+            except BaseException:  # the directory may have its new name, and another log may get the old one
+                self.close_files()
+                raise
         self._jobs.moved(self.directory, directory)
         for segment in self.segments:
             segment.moved(directory, is_copied)

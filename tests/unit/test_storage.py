@@ -217,6 +217,27 @@ def test_a_full_disk_is_an_error_and_the_log_stays_as_it_was(files: MemFiles) ->
     assert [v for _, _, v in contents(log)] == [b"kept", b"next"]
 
 
+def test_a_rename_that_ends_badly_leaves_no_file_open_under_the_old_name(
+    files: MemFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another log may get the name, and must not write into files of the one that was renamed."""
+    pool, rename = HandlePool(files), files.rename
+
+    def interrupted(source: str, target: str) -> None:
+        rename(source, target)
+        raise RuntimeError
+
+    old = recovery.open_now(pool, "/d/t-0", LogSettings(), 0, clean=True)
+    append(old, b"old")
+    monkeypatch.setattr(files, "rename", interrupted)
+    with pytest.raises(RuntimeError):
+        old.move("/d/t-0.delete")
+    monkeypatch.undo()
+    new = recovery.open_now(pool, "/d/t-0", LogSettings(), 0, clean=True)
+    append(new, b"new")
+    assert [value for _, _, value in contents(open_log(files, "t-0"))] == [b"new"]
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_log_of_many_small_segments_is_opened_in_steps(clean: bool, files: MemFiles) -> None:
     log = open_log(files)
