@@ -162,7 +162,7 @@ class _Opening:
         return found != self.partition.topic_id
 
     def _unknown_directory(self) -> str:
-        known = {one.id for one in self.log_directories.all}
+        known = {id for one in self.log_directories.all for id in one.ids}  # as any node has them
         key = self.partition.topic_id, self.partition.index
         for directory_id in self.opener.settings.image.partitions[key].directories:
             if directory_id not in known and int.from_bytes(directory_id, "big") >= RESERVED_DIRECTORY_IDS:
