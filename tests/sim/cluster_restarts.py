@@ -54,4 +54,7 @@ def lose_tails(world: World, node: Node, chance: random.Random) -> None:
         one = None if replicas is None else replicas._by_node.get(node.id)
         if one is not None and one.stopped_at is not None and partition.leader != node.id and chance.random() < 0.5:
             reach = one.stopped_at.reach
-            one.stopped_at = Stopped(reach.cut(chance.randint(0, reach.end)), one.stopped_at.caught_up_ms)
+            end = chance.randint(0, reach.end)
+            if partition.log is not None:  # what is left are whole batches
+                end = min(end, next((batch.base_offset for _, batch in partition.log.batches_from(end)), end))
+            one.stopped_at = Stopped(reach.cut(end), one.stopped_at.caught_up_ms)
