@@ -14,7 +14,7 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.wire import Wire
-from .servers import RECORD_1K, Figures, dispose, fresh, warm_memory
+from .servers import RECORD_1K, Figures, dispose, fresh, saturate, warm_memory
 
 PARTITIONS, SECONDS = 30, 6.0
 
@@ -54,18 +54,7 @@ def _flood(servers: str, replicas: int) -> float:
             "log_level": 0,
         }
     )
-    sent, began = 0, time.perf_counter()
-    while time.perf_counter() < began + SECONDS:
-        for _ in range(500):
-            try:
-                producer.produce("wide", RECORD_1K, partition=sent % PARTITIONS)
-            except BufferError:
-                producer.poll(0.01)
-                continue
-            sent += 1
-        producer.poll(0)
-    producer.flush(60)
-    return sent * len(RECORD_1K) / 1e6 / (time.perf_counter() - began)
+    return saturate(producer, "wide", RECORD_1K, PARTITIONS, SECONDS)
 
 
 SECTIONS: dict[str, Any] = {"nodes": nodes}

@@ -109,12 +109,17 @@ def flood(server: Server, name: str, value: bytes, seconds: float, **settings: A
             **settings,
         }
     )
+    return saturate(producer, name, value, 1, seconds)
+
+
+def saturate(producer: Producer, name: str, value: bytes, partitions: int, seconds: float) -> float:
+    """MB/s that a producer gets through, to so many partitions in turn."""
     sent, began = 0, time.perf_counter()
     until = began + seconds
     while time.perf_counter() < until:
         for _ in range(500):
             try:
-                producer.produce(name, value, partition=0)
+                producer.produce(name, value, partition=sent % partitions)
             except BufferError:
                 producer.poll(0.01)
                 continue
