@@ -1,0 +1,123 @@
+"""Where Kafka 0.8 to 3.9 and their consumers keep what in ZooKeeper: paths of nodes."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+Number = tuple[int, ...]
+"""The number of a release: (0, 8, 2), (1, 1), …"""
+
+BROKER_IDS = "/brokers/ids"
+BROKER_TOPICS = "/brokers/topics"
+BROKER_SEQUENCE = "/brokers/seqid"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CLUSTER_ID = "/cluster/id"
+CONFIG = "/config"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = "config_change_"
+DELETE_TOPICS = "/admin/delete_topics"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+ISR_CHANGES = "/isr_change_notification"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+PRODUCER_IDS = "/latest_producer_id_block"
+FEATURE = "/feature"
+CONSUMERS = "/consumers"
+
+TOPICS, CLIENTS, USERS, BROKERS, IPS = "topics", "clients", "users", "brokers", "ips"  # below CONFIG
+DEFAULT_ENTITY = "<default>"
+
+_PERSISTENT: tuple[tuple[Number, tuple[str, ...]], ...] = (
+    ((0,), (CONSUMERS, BROKER_IDS, BROKER_TOPICS, CONFIG_CHANGES, f"{CONFIG}/{TOPICS}", DELETE_TOPICS)),
+    ((0, 9), (BROKER_SEQUENCE, f"{CONFIG}/{CLIENTS}", ISR_CHANGES)),
+    ((0, 11), (PRODUCER_IDS,)),
+    ((1, 0), (LOG_DIR_EVENTS,)),
+    ((1, 1), (f"{CONFIG}/{USERS}", f"{CONFIG}/{BROKERS}")),
+    ((2, 7), (f"{CONFIG}/{IPS}",)),
+)
+
+
+def persistent_paths(release: Number) -> list[str]:
+    """Returns the paths that a broker of a release makes at its start, with those above them."""
+    return [path for since, paths in _PERSISTENT if release >= since for path in paths]
+
+
+# paths
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{BROKER_TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{BROKER_TOPICS}/{topic}/partitions"
+
+
+def state_path(topic: str, partition: int) -> str:
+    """Returns the path of a partition's leader and in-sync replicas."""
+    return f"{BROKER_TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def config_path(kind: str, name: str) -> str:
+    """Returns the path of an entity's configuration. `name`: as a node has it (`sanitized`)."""
+    return f"{CONFIG}/{kind}/{name}"
+
+
+def deletion_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def group_path(group: str) -> str:
+    return f"{CONSUMERS}/{group}"
+
+
+def consumers_path(group: str) -> str:
+    return f"{CONSUMERS}/{group}/ids"
+
+
+def consumer_path(group: str, consumer: str) -> str:
+    return f"{CONSUMERS}/{group}/ids/{consumer}"
+
+
+def owners_path(group: str, topic: str) -> str:
+    return f"{CONSUMERS}/{group}/owners/{topic}"
+
+
+def owner_path(group: str, topic: str, partition: int) -> str:
+    """Returns the path of the thread that consumes a partition; its value is the thread's id."""
+    return f"{CONSUMERS}/{group}/owners/{topic}/{partition}"
+
+
+def group_offsets_path(group: str) -> str:
+    return f"{CONSUMERS}/{group}/offsets"
+
+
+def offsets_path(group: str, topic: str) -> str:
+    return f"{CONSUMERS}/{group}/offsets/{topic}"
+
+
+def offset_path(group: str, topic: str, partition: int) -> str:
+    """Returns the path of a committed offset; its value is the number as text."""
+    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
+
+
+_NOT_IN_NAMES = {".", "..", "zookeeper"}
+
+
+def is_node_name(name: str) -> bool:
+    """Whether ZooKeeper can have a node of this name: a group's name that a client chose is checked by this."""
+    return bool(name) and name not in _NOT_IN_NAMES and "/" not in name and name.isprintable()
+
+
+def sanitized(name: str) -> str:
+    """Returns the name of a user or client as nodes have it since 0.10.1: percent-encoded, with %20 and %2A."""
+    return name if name == DEFAULT_ENTITY else quote(name, safe="-._", encoding="utf-8").replace("~", "%7E")
+
+
+def desanitized(name: str) -> str:
+    return name if name == DEFAULT_ENTITY else unquote(name)
