@@ -23,7 +23,7 @@ quick: $(READY) .types/ottla
 check: $(READY) $(STUBS) .types/ottla
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.coordinator -p ottla.pipeline -p ottla.protocol -p ottla.storage -p ottla.verdict
+	MYPYPATH=.types $(BIN)/mypy -p ottla -p ottla.broker -p ottla.classic -p ottla.coordinator -p ottla.pipeline -p ottla.protocol -p ottla.storage -p ottla.verdict
 	MYPYPATH=.types $(BIN)/mypy tests
 	$(BIN)/python -m tests.support.audit
 

@@ -11,7 +11,7 @@ import ottla.schemas
 
 from ottla.testing import Broker
 
-for name in ("protocol", "storage", "coordinator", "broker", "pipeline", "schemas"):
+for name in ("protocol", "storage", "coordinator", "classic", "broker", "pipeline", "schemas"):
     try:
         importlib.import_module(name)
     except ImportError:

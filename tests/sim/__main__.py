@@ -11,6 +11,7 @@
     python -m tests.sim faults [seeds=20000] [seed=N]          a whole broker in which a call fails
     python -m tests.sim security [seeds=20000] [seed=N]        users, rights and quotas
     python -m tests.sim cluster [seeds=20000] [seed=N]         several nodes
+    python -m tests.sim balance [seeds=20000] [seed=N]         groups of ottla.classic
 
 Every failure prints its seed; `seed=N` repeats it.
 """
@@ -32,6 +33,7 @@ SIMULATORS = (
     "faults",
     "security",
     "cluster",
+    "balance",
 )
 
 

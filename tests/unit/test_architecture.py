@@ -17,12 +17,13 @@ from ottla.broker.net.api import Api
 
 from ..support.sources import ROOT, dotted, nodes, text, trees
 
-FOLDERS = ("protocol", "storage", "coordinator", "verdict", "broker", "pipeline")
+FOLDERS = ("protocol", "storage", "coordinator", "verdict", "classic", "broker", "pipeline")
 MAY_IMPORT = {
     "protocol": set(),
     "storage": {"protocol"},
     "coordinator": {"protocol"},
     "verdict": {"protocol"},
+    "classic": {"protocol"},
     "broker": {"protocol", "storage", "coordinator", "verdict"},
     "pipeline": {"protocol", "storage", "coordinator", "verdict"},
 }
@@ -147,7 +148,8 @@ def may_be_imported(top: str, name: str) -> bool:
         return top == area or top in MAY_IMPORT[area]
     if top == "asyncio" and name not in ASYNCIO_MAY_BE_IN:
         return False
-    if area in ("protocol", "coordinator", "verdict") or (area == "storage" and name not in OPENS_PATHS):
+    is_pure = area in ("protocol", "coordinator", "verdict") or name.startswith("classic/balance/")
+    if is_pure or (area == "storage" and name not in OPENS_PATHS):
         return top not in {"ottla", *NOT_BELOW_BROKER, *FOR_SPARK}
     return top != "ottla" and (area == "pipeline" or top not in FOR_SPARK)
 
@@ -162,7 +164,13 @@ def test_imports_go_downwards() -> None:
     ("name", "top"),
     [
         *[("storage/log.py", "broker"), ("broker/turn.py", "ottla"), ("broker/turn.py", "asyncio")],
-        *[("protocol/codec.py", "time"), ("storage/log.py", "random"), ("broker/turn.py", "pandas")],
+        *[
+            ("classic/balance/member.py", "time"),
+            ("classic/producer.py", "broker"),
+            ("protocol/codec.py", "time"),
+            ("storage/log.py", "random"),
+            ("broker/turn.py", "pandas"),
+        ],
     ],
 )
 def test_an_import_upwards_is_found(name: str, top: str) -> None:

@@ -16,7 +16,7 @@ from ottla.cli import main
 from ..support import compiled
 from ..support.sources import ROOT, dotted, nodes, trees
 
-FOLDERS = ("protocol", "storage", "coordinator", "verdict", "broker", "pipeline", "ottla", "tests")
+FOLDERS = ("protocol", "storage", "coordinator", "verdict", "classic", "broker", "pipeline", "ottla", "tests")
 PROTOCOL = "Protocol"
 
 
