@@ -263,11 +263,11 @@ def test_queues_that_may_not_be_written(pair: Pair, queue: str) -> None:
     ],
 )
 def test_values_that_a_group_may_not_have(pair: Pair, name: str, value: str) -> None:
-    configure(pair, "sv", **{name: value})
+    configure(pair, "refused", **{name: value})
     r = m.DescribeConfigsRequest
     pair.ask(
         "DescribeConfigs",
         4,
-        r(resources=[r.DescribeConfigsResource(resource_type=32, resource_name="sv", configuration_keys=[name])]),
+        r(resources=[r.DescribeConfigsResource(resource_type=32, resource_name="refused", configuration_keys=[name])]),
     )
     assert pair.errors("IncrementalAlterConfigs") == {"INVALID_CONFIG"}

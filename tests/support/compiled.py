@@ -6,7 +6,7 @@ test that replaces one looks into the interpreted form, and is skipped with the 
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -56,7 +56,7 @@ def configure() -> None:
         owner, attribute = target, name
         if isinstance(target, str):
             path, _, attribute = target.rpartition(".")
-            owner = importlib.import_module(path)
+            owner = pkgutil.resolve_name(path)
         if _cannot_be_replaced(owner, attribute):
             pytest.skip(f"replaces {attribute} of {owner}, which is compiled")
         plain(patch, target, name, *rest, **options)

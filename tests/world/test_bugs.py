@@ -152,7 +152,7 @@ def test_a_flush_that_fails_leaves_other_coordinators_alone() -> None:
     assert world.broker.metrics.bugs == 1
 
 
-def test_an_event_that_fails_carries_out_what_it_caused() -> None:
+def test_an_event_that_fails_carries_out_what_it_caused(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     create(world, "t")
     partition = world.broker.partitions.get("t", 0)
@@ -163,7 +163,7 @@ def test_an_event_that_fails_carries_out_what_it_caused() -> None:
         fails()
 
     flushed: list[bool] = []
-    partition.flush = lambda: flushed.append(True)  # type: ignore[attr-defined]
+    monkeypatch.setattr(partition, "flush", lambda: flushed.append(True), raising=False)
     world.broker.turn.event(event)
     assert flushed == [True]
 
@@ -220,20 +220,20 @@ def test_what_ends_with_a_connection_ends_whatever_one_of_it_raises() -> None:
 # what is opened or loaded again
 
 
-def halfway(world: World, name: str) -> Log:
+def halfway(world: World, name: str, monkeypatch: pytest.MonkeyPatch) -> Log:
     """Has the next append to a partition fail when its bytes are in the file."""
     log = world.broker.partitions.get(name, 0).open_log()
     note = log._note_producer
 
     def fail(*arguments: Any) -> None:
-        log._note_producer = note  # type: ignore[method-assign]
+        monkeypatch.setattr(log, "_note_producer", note)
         raise RuntimeError("of a test")
 
-    log._note_producer = fail  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(log, "_note_producer", fail)
     return log
 
 
-def test_a_log_whose_append_failed_halfway_is_opened_again() -> None:
+def test_a_log_whose_append_failed_halfway_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     create(world, "t")
     for name in ("t", "u"):
@@ -248,7 +248,7 @@ def test_a_log_whose_append_failed_halfway_is_opened_again() -> None:
         return int(produced(answer).error_code)
 
     assert produce(0) == 0
-    log = halfway(world, "t")
+    log = halfway(world, "t", monkeypatch)
     assert produce(1) == Errors.UNKNOWN_SERVER_ERROR
     assert produced(world.ask("Produce", 9, produce_message("u", batch(b"x")))).error_code == 0
     world.pass_ms(10)
