@@ -53,7 +53,6 @@ class BrokerSchedule:
         self.work_ns: Callable[[], int] = machine.work_ns
         self.soon: Callable[[Callable[[], None]], object] = machine.at_end_of_turn
         self.run_all = machine.run_all
-        self.note_long_lived = machine.note_long_lived
         self._exact_ms: Callable[[], float] = machine.exact_uptime_ms
         self._rate = 1.0
         self._alarm: Handle | None = None

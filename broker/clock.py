@@ -44,9 +44,6 @@ class Schedule(Protocol):
     def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
         """Runs everything in `work` in threads, several at a time, and waits; returns the exception of each."""
 
-    def note_long_lived(self, count: int) -> None:
-        """Notes that `count` partitions were made, which stay: the garbage collector need not examine them again."""
-
 
 class Alarm:
     """One timer for many deadlines: it fires at the earliest one that was set, and then not before it is set again."""
@@ -124,9 +121,6 @@ class VirtualSchedule:
             else:
                 errors.append(None)
         return errors
-
-    def note_long_lived(self, count: int) -> None:
-        """Does nothing: a simulation may be collected as it is."""
 
     def advance(self, by_ms: float) -> None:
         """Runs everything that is due within the next `by_ms`, in order."""

@@ -9,7 +9,6 @@ which of them a part obeys, and neither can be passed for the other.
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Done = Callable[[T | None, BaseException | None], None]
 
-LONG_LIVED_MAX = 250  # partitions that the collector looks at: some thirty objects each
 END_THREADS = 16  # that sync at shutdown, when nothing else is served
 
 
@@ -54,9 +52,6 @@ class MachineTime(Protocol):
     def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
         """Runs everything in `work` in threads, several at a time, and waits; returns the exception of each."""
 
-    def note_long_lived(self, count: int) -> None:
-        """Notes that `count` partitions were made, which stay: the garbage collector need not examine them again."""
-
     def start_program(
         self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool = False
     ) -> Program:
@@ -83,7 +78,6 @@ class Machine:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla-file")
-        self._long_lived = 0
         self._closed = False
         # functions and not methods: the broker reads the time several times per request
         self.wall_ms = _wall_ms
@@ -114,12 +108,6 @@ class Machine:
     def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
         with ThreadPoolExecutor(END_THREADS, thread_name_prefix="ottla-end") as threads:
             return [future.exception() for future in [threads.submit(one) for one in work]]
-
-    def note_long_lived(self, count: int) -> None:
-        self._long_lived += count
-        if self._long_lived >= LONG_LIVED_MAX and gc.isenabled():
-            self._long_lived = 0
-            gc.freeze()
 
     def start_program(
         self, module: str, arguments: Sequence[str], descriptors: Sequence[int], answers: bool = False

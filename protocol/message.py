@@ -274,7 +274,7 @@ class Message(Wire):
         if member.default is list:
             return f"{place} is None or len({place})"
         if isinstance(member.default, type):
-            return f"({_struct_differs(member.default, place)})"
+            return f"({place} is None or {_struct_differs(member.default, place)})"
         return f"{place} != {_literal(e, member.default)}"
 
     def _emit_write_tags(self, e: Emitter, depth: int, value: str) -> None:
@@ -360,7 +360,7 @@ def _struct_differs(cls: type[Struct], place: str) -> str:
         if default is list:
             tests.append(f"{inner} is None or len({inner})")
         elif isinstance(default, type):
-            tests.append(_struct_differs(default, inner))
+            tests.append(f"{inner} is None or {_struct_differs(default, inner)}")
         else:
             tests.append(f"{inner} is not None" if default is None else f"{inner} != {default!r}")
     return " or ".join(tests)

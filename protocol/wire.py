@@ -374,6 +374,11 @@ class Array(_Sized):
             e.names["pack"] = struct.pack
             e.line(depth, f"if {size}: out += pack('>%d{self.item.fmt}' % {size}, *{value})")
             return
+        if not isinstance(self.item, _Sized | Fixed):
+            e.names["Encoded"] = Encoded
+            e.line(depth, f"if type({value}) is Encoded: out += {value}.data")
+            e.line(depth, "else:")
+            depth += 1
         e.line(depth, f"for {item} in {value}:")
         emit_value_write(self.item, e, depth + 1, item)
 

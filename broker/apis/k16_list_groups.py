@@ -8,15 +8,15 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from ...coordinator.group.listing import listed
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..error_places import COORDINATOR, Place, codes
+from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..steps import Pace
 
 EVERY_GROUP = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups.group_id", Refusal.LEFT_OUT)
@@ -27,12 +27,17 @@ ERRORS = (Place("the whole", COORDINATOR + codes("CLUSTER_AUTHORIZATION_FAILED")
 async def handle(context: Context, request: messages.ListGroupsRequest) -> messages.ListGroupsResponse:
     states, types = _words(request.states_filter), _words(request.types_filter)
     try:
-        found = await context.broker.groups.read_all(lambda shard, as_of: listed(shard, states, types, as_of))
+        shards = await context.broker.groups.read_all(lambda shard, as_of: (shard.groups.items(as_of), as_of))
     except ApiError as error:
         return messages.ListGroupsResponse(error_code=error.code)
-    groups = [group for of_shard in found for group in of_shard]
-    if not EVERY_GROUP.allows(context):
-        groups, _ = await GROUPS.parted(context, groups, attrgetter("group_id"))
+    answers, pace, every = Answers(context), Pace(context.turn), EVERY_GROUP.allows(context)
+    groups = answers.array("groups")
+    for (group_id, group), as_of in [(one, as_of) for of_shard, as_of in shards for one in of_shard]:
+        if pace.is_over():
+            await pace.rest()
+        found = listed(group_id, group, states, types, as_of)
+        if found is not None and (every or GROUPS.allows(context, group_id)):
+            await answers.add("groups", found)
     return messages.ListGroupsResponse(groups=groups)
 
 

@@ -17,6 +17,7 @@ from ...coordinator.transaction.state import NAMES
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..error_places import COORDINATOR, Place, codes
+from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..steps import Pace
@@ -51,7 +52,8 @@ async def handle(context: Context, request: messages.ListTransactionsRequest) ->
         shards = await broker.transactions.read_all(lambda shard, as_of: shard.transactions.items(as_of))
     except ApiError as error:
         return r(error_code=error.code)
-    pace = Pace(context.turn)
+    answers, pace = Answers(context), Pace(context.turn)
+    response.transaction_states = answers.array("transaction_states")
     for transactional_id, found in [pair for items in shards for pair in items]:
         if pace.is_over():
             await pace.rest()
@@ -65,11 +67,9 @@ async def handle(context: Context, request: messages.ListTransactionsRequest) ->
             continue
         if not TRANSACTIONS.allows(context, transactional_id):
             continue
-        response.transaction_states.append(
-            r.TransactionState(
-                transactional_id=transactional_id, producer_id=found.producer_id, transaction_state=NAMES[found.state]
-            )
-        )
+        state = r.TransactionState(transactional_id=transactional_id, producer_id=found.producer_id)
+        state.transaction_state = NAMES[found.state]
+        await answers.add("transaction_states", state)
     return response
 
 

@@ -16,9 +16,9 @@ from ... import coordinator
 from ...protocol import codec
 from .api import Api
 
-GC_THRESHOLDS = (10_000, 2, 80)
-"""A collection of the middle generation looks at 40,000 new objects, which takes some milliseconds; of 140,000 it took
-56, while thousands of topics were created."""
+GC_THRESHOLDS = (10_000, 2, 0)
+"""A collection looks at 50,000 new objects at most, which takes some milliseconds."""
+OLDEST = 2  # of the generations
 MODULES_FIRST = (  # modules that others import, so that each step imports little
     "re2",
     "uuid",
@@ -88,8 +88,15 @@ def freeze() -> None:
 
     Does not collect cycles first, because that would block the loop for as long as a hundred requests; a start leaves
     some hundreds of cycles. Collections are rarer afterwards: a request makes some dozens of objects,
-    and hardly any cycles.
+    and no cycles. What a full collection leaves stays, and is not looked at again.
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    if _exclude not in gc.callbacks:
+        gc.callbacks.append(_exclude)
     gc.enable()
+
+
+def _exclude(phase: str, collected: Mapping[str, int]) -> None:
+    if phase == "stop" and collected["generation"] == OLDEST:
+        gc.freeze()

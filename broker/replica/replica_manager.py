@@ -240,7 +240,6 @@ class ReplicaManager:
             steps = self._opening[0]
             if next(steps, self) is self:
                 self._opening.popleft()
-                self.schedule.note_long_lived(1)
                 left -= 1
             if self._opening and (not left or schedule.work_ns() >= until_ns):
                 self._open_later()

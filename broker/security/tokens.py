@@ -17,9 +17,6 @@ if TYPE_CHECKING:  # a start without SASL does not need it
     from ...coordinator.security.scram import ScramCredential, ScramIdentity, ScramMechanism
 
 
-TOKENS_LIKE_A_PARTITION = 10  # what so many are for the garbage collector
-
-
 def may_ask_for_tokens(peer: Peer) -> bool:
     """Whether requests about tokens are served on a connection: the client has shown who it is, not by a token."""
     protocol = peer.security_protocol
@@ -53,14 +50,12 @@ class DelegationTokens:
         self._image = image
         self._new_id = new_id
         self._credentials: dict[str, dict[str, ScramCredential]] = {}  # by id and mechanism
-        self._noted = 0  # tokens of which the garbage collector knows that they stay
 
     # following the metadata
 
     def load(self) -> None:
         for token_id in self._image.tokens:
             self.policy.hmacs.put(token_id)
-        self._noted = len(self._image.tokens)
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         for token_id in delta.tokens:
@@ -69,10 +64,6 @@ class DelegationTokens:
             else:
                 self.policy.hmacs.drop(token_id)
                 self._credentials.pop(token_id, None)
-        more = (len(self._image.tokens) - self._noted) // TOKENS_LIKE_A_PARTITION
-        if more:
-            self._noted += more * TOKENS_LIKE_A_PARTITION
-            self._turn.schedule.note_long_lived(max(0, more))
 
     # logging in
 

@@ -61,7 +61,6 @@ class VirtualMachine:
         self.uptime_ms = self.schedule.monotonic_ms
         self.work_ns = self.schedule.work_ns
         self.run_all = self.schedule.run_all
-        self.note_long_lived = self.schedule.note_long_lived
 
     def exact_uptime_ms(self) -> float:
         return self.schedule.elapsed_ms
