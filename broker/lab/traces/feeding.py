@@ -1,21 +1,32 @@
 """What programs beside the broker have in common: each takes the blocks of a stream, and ends when its broker does.
 
 A process of its own has an interpreter lock of its own, so that the broker's loop does not wait for it.
+
+On Linux a program works while nobody else wants the processor (SCHED_IDLE), because with any other priority it takes
+turns with the broker or its clients, whose requests then wait. Where others leave it less than a tenth of a processor,
+a thread with a lower priority than theirs (nice) takes over, which gets that tenth, until nothing has come for a
+while. There are two threads because Linux lets nobody but root leave SCHED_IDLE; one of them works at a time.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 from .stream import SIZE
 
-READ_BYTES: Final = 1 << 20
+READ_BYTES: Final = 64 << 10  # some milliseconds of work
 NICE: Final = 10  # beside somebody who is busy it gets a tenth of a processor
+STARVED_SHARE: Final = 0.1  # of a processor
+STARVED_SECONDS: Final = 0.05  # that work was delayed; less says nothing
+CALM_SECONDS: Final = 1.0  # without bytes, after which nobody needs to hurry
 Answer = Callable[[bytes], object]
 """Sends bytes to the broker."""
 
@@ -64,23 +75,46 @@ def run(begin: Begin, arguments: Sequence[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(format="%(levelname)s %(message)s")
     feed = Feed(begin(arguments, _answer))
-    is_nice = False
     try:
-        while data := os.read(sys.stdin.fileno(), READ_BYTES):
-            feed.feed(data)
-            if not is_nice:  # it is soon ready, and then it yields to the loop
-                is_nice = True
-                _yield()
+        work(sys.stdin.fileno(), feed)
         feed.end()
     except BrokenPipeError:  # the broker has ended, and waits for no answer
         pass
 
 
-def _yield() -> None:
-    """Takes a lower priority, and interrupts nobody when there is something to do."""
+def work(source: int, feed: Feed) -> None:
+    """Feeds the bytes of a pipe, to its end."""
+    feed.feed(os.read(source, READ_BYTES))  # it is soon ready, and then it yields to the loop
+    if sys.platform != "linux":
+        os.nice(NICE)
+        while data := os.read(source, READ_BYTES):
+            feed.feed(data)
+        return
+    with ThreadPoolExecutor(1) as hasty:
+        hasty.submit(_yield, os.SCHED_BATCH).result()  # a thread begins with the priority of the one that starts it
+        _yield(os.SCHED_IDLE)
+        while data := os.read(source, READ_BYTES):
+            began, used = time.monotonic(), time.thread_time()
+            feed.feed(data)
+            if is_starved(time.monotonic() - began, time.thread_time() - used):
+                hasty.submit(_catch_up, source, feed).result()
+
+
+def is_starved(seconds: float, worked: float) -> bool:
+    """Whether work was delayed by others. `seconds`: that it took, `worked`: of a processor."""
+    return seconds - worked > STARVED_SECONDS and worked < seconds * STARVED_SHARE
+
+
+def _yield(policy: int) -> None:
+    """Gives this thread a lower priority, with which it interrupts nobody when there is something to do."""
     os.nice(NICE)
-    if sys.platform == "linux":
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    os.sched_setscheduler(0, policy, os.sched_param(0))
+
+
+def _catch_up(source: int, feed: Feed) -> None:
+    """Feeds what comes until nothing does for CALM_SECONDS, or to the end."""
+    while select.select([source], [], [], CALM_SECONDS)[0] and (data := os.read(source, READ_BYTES)):
+        feed.feed(data)
 
 
 def _answer(data: bytes) -> None:
