@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 import click
 
+from . import verdict_truncation
 from .lab_client import Lab
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
@@ -29,8 +30,9 @@ EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 @click.option("--live", metavar="URL", help="Show the verdict of the running broker whose lab has URL.")
 @click.option(
     "--examination",
-    type=click.Choice(get_args(Examination)),
-    help="Only the rules of this examination; without traces and --live, faults provoke what they need. [default: all]",
+    type=click.Choice((*get_args(Examination), verdict_truncation.NAME)),
+    help="Only the rules of this examination; without traces and --live, faults provoke what they need, and "
+    "`truncation` loses records that a consumer of the topic `truncation` has read. [default: all]",
 )
 @click.option("--run", "program", metavar="COMMAND", help="Examine a program; its broker is OTTLA_BOOTSTRAP_SERVERS.")
 @click.option("--listen", default=LISTEN, metavar="HOST:PORT", help=f"Where clients connect. [default: {LISTEN}]")
@@ -48,7 +50,7 @@ EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 def verdict(
     traces: tuple[str, ...],
     live: str | None,
-    examination: Examination | None,
+    examination: str | None,
     program: str | None,
     listen: str,
     seed: int,
@@ -71,18 +73,22 @@ def verdict(
         raise click.UsageError("give traces, or --live with the URL of a lab, and not both")
     if program is not None and (traces or live is not None):
         raise click.UsageError("--run is for a broker that the command starts: leave out traces and --live")
+    if examination == verdict_truncation.NAME and (traces or live is not None):
+        raise click.UsageError("truncation is for a broker that the command starts: leave out traces and --live")
+    of = cast("Examination | None", examination)
     with errors_as_exit_codes():
         if live is not None:
-            found: Iterable[ClientReport] = _of_broker(live, examination)
+            found: Iterable[ClientReport] = _of_broker(live, of)
         elif traces:
-            found = _of_traces(traces, examination)
+            found = _of_traces(traces, of)
         else:
             found = _of_visitors(examination, seed, listen, program)
     clients = [one for one in found if client_id in (None, one["client_id"])]
     _write({junit_file: [junit(clients)], html_file: html(clients), badge_file: badge(clients)})
     click.echo(json.dumps(clients, indent=2) if as_json else "\n".join(lines(clients, every)))
     if not clients:
-        click.echo("ottla: no client was examined", err=True)
+        which = "" if client_id is None else f" with the client id {client_id}"
+        click.echo(printable(f"ottla: no client{which} was examined"), err=True)
         sys.exit(EXIT_NO_CLIENT)
     sys.exit(EXIT_FAILED if has_failed(clients, strict) else 0)
 
@@ -97,18 +103,18 @@ def _write(reports: dict[str | None, Iterable[str]]) -> None:
                 raise click.UsageError(f"cannot write {file}: {error.strerror}") from None
 
 
-def _of_visitors(
-    examination: Examination | None, seed: int, listen: str, program: str | None
-) -> Iterable[ClientReport]:
+def _of_visitors(examination: str | None, seed: int, listen: str, program: str | None) -> Iterable[ClientReport]:
     """Examines who comes to a broker, which ends with it."""
     from .testing import BrokerFailed
-    from .verdict_examination import serve
+    from .verdict_examination import serve, truncate
 
     def say(words: str) -> None:
         click.echo(f"ottla: {words}", err=True)
 
     try:
-        view = serve(examination, seed, listen, program, say)
+        if examination == verdict_truncation.NAME:
+            return truncate(listen, program, say)
+        view = serve(cast("Examination | None", examination), seed, listen, program, say)
     except BrokerFailed as error:
         say(str(error))
         sys.exit(EXIT_NO_TRACE)

@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from . import verdict_truncation
 from .testing import Broker
 
 if TYPE_CHECKING:
     from .broker.lab.verdict.routes import VerdictView
+    from .verdict.report import ClientReport
     from .verdict.rule import Examination
 
 LEAVING_S_MAX: Final = 5.0
@@ -26,25 +28,54 @@ def serve(examination: Examination | None, seed: int, listen: str, command: str 
     """Examines the clients of a broker until the program `command` ends, or SIGINT or SIGTERM comes; returns the
     report. Raises BrokerFailed.
     """
-    broker = Broker({"listeners": f"PLAINTEXT://{listen}"})
+    with _broker({"listeners": f"PLAINTEXT://{listen}"}) as broker:
+        broker.lab.post("verdict", examination=examination, provokes=examination is not None, seed=seed)
+        what = f"the examination {examination}" if examination is not None else "all rules, and no faults"
+        _receive(broker, what, command, say)
+        found: VerdictView = broker.lab.delete("verdict")
+        return found
+
+
+def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
+    """Like `serve`, with the examination `truncation`: the reports have its rule only."""
+    with _broker({"listeners": f"PLAINTEXT://{listen}", **verdict_truncation.SETTINGS}) as broker:
+        truncation = verdict_truncation.Truncation(broker)
+        broker.lab.post("verdict", examination="basic")
+        truncation.begin()
+        try:
+            _receive(broker, f"the examination {verdict_truncation.NAME}", command, say)
+        finally:
+            truncation.end()
+        for step in verdict_truncation.STEPS:
+            say(f"{'provoked' if step in truncation.done else 'not come to'}: {step}")
+        found: VerdictView = broker.lab.delete("verdict")
+    for client in found["clients"]:
+        client["rules"] = [one for one in client["rules"] if one["id"] == verdict_truncation.RULE]
+    return list(found["clients"])
+
+
+@contextmanager
+def _broker(settings: Mapping[str, object]) -> Iterator[Broker]:
+    broker = Broker(settings)
     with _without_interrupts():  # of a terminal, which would end the broker before it has told its report
         broker.start()
     try:
-        broker.lab.post("verdict", examination=examination, provokes=examination is not None, seed=seed)
-        what = f"the examination {examination}" if examination is not None else "all rules, and no faults"
-        say(f"examining the clients of {broker.bootstrap_servers}: {what}")
-        if command is None:
-            say("end with Ctrl-C")
-            _wait_for_signal()
-        else:
-            environment = {**os.environ, BOOTSTRAP: broker.bootstrap_servers}
-            status = subprocess.run(command, shell=True, env=environment, check=False).returncode
-            say(f"the program ended with exit code {status}")
-            _wait_for_leaving(broker)
-        found: VerdictView = broker.lab.delete("verdict")
-        return found
+        yield broker
     finally:
         broker.close()
+
+
+def _receive(broker: Broker, what: str, command: str | None, say: Say) -> None:
+    """Serves until a program has ended, or a signal comes."""
+    say(f"examining the clients of {broker.bootstrap_servers}: {what}")
+    if command is None:
+        say("end with Ctrl-C")
+        _wait_for_signal()
+        return
+    environment = {**os.environ, BOOTSTRAP: broker.bootstrap_servers}
+    status = subprocess.run(command, shell=True, env=environment, check=False).returncode
+    say(f"the program ended with exit code {status}")
+    _wait_for_leaving(broker)
 
 
 @contextmanager

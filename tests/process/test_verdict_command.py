@@ -19,6 +19,7 @@ from ottla.cli import main
 from ottla.testing import Broker
 
 from ..support.poll import until
+from ..support.ports import free_run
 from ..support.wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -30,6 +31,22 @@ producer = Producer({"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"],
 for _ in range(4):
     producer.list_topics("t", timeout=60)
 producer.close()
+"""
+READER = """
+import os, sys
+from confluent_kafka import Consumer
+servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "log_level": 0}
+often = {"topic.metadata.refresh.interval.ms": 500}
+consumer = Consumer({**servers, **often, "group.id": "g", "client.id": "reader", "auto.offset.reset": "earliest"})
+consumer.subscribe(["truncation"])
+value = None
+with open(sys.argv[1], "w") as file:
+    while value != b"end":
+        message = consumer.poll(1)
+        if message is not None and not message.error():
+            value = message.value()
+            file.write(f"{message.offset()} ")
+consumer.close()
 """
 BROKEN = ["KIP-848.epoch-echoed", "KIP-848.rejoins-when-fenced"]
 
@@ -98,7 +115,10 @@ def test_the_exit_code_says_what_was_found(trace: tuple[Broker, Path], tmp_path:
     assert good.exit_code == 0
     assert "  passed         KIP-35.api-versions-first" in good.stdout
     assert run("--live", broker.lab_url, "--client", "good", "--strict").exit_code == 1  # it has not left its group
-    assert run(str(file), "--client", "nobody").exit_code == 4
+    nobody = run(str(file), "--client", "nobody")
+    assert (nobody.exit_code, nobody.stderr) == (4, "ottla: no client with the client id nobody was examined\n")
+    (tmp_path / "log").write_text("a line\n")
+    assert run(str(tmp_path / "log")).exit_code == 2
     assert run(str(tmp_path / "none")).exit_code == 2
     assert run(str(file), "--live", broker.lab_url).exit_code == 2
     assert run(str(file), "--run", "true").exit_code == 2
@@ -130,6 +150,18 @@ def test_it_examines_a_program_on_a_broker_of_its_own(tmp_path: Path) -> None:
         or "  passed         protocol.client-id" in done.stdout
     )
     assert run("--listen", "127.0.0.1:0", "--run", "true").exit_code == 4
+
+
+def test_an_unclean_election_cuts_off_what_a_consumer_has_read(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(READER)
+    command = f"{sys.executable} {program} {tmp_path / 'read'}"
+    done = run("--examination", "truncation", "--listen", f"127.0.0.1:{free_run(3)}", "--run", command, "--all")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("ottla: provoked: ") == 3
+    assert done.stdout.splitlines()[1:] == ["  passed         KIP-320.truncation-found"]
+    assert (tmp_path / "read").read_text() == "0 1 2 3 4 2 "  # the last record is where the first lost one was
+    assert run("--examination", "truncation", "--live", "http://127.0.0.1:1").exit_code == 2
 
 
 def test_without_a_program_it_examines_until_it_is_interrupted() -> None:

@@ -1,0 +1,107 @@
+"""The examination `truncation` of `ottla verdict`: a consumer has read records that an unclean election cuts off.
+
+No schedule of faults can bring that about, because it takes several nodes: a follower is held while the consumer goes
+on reading, and leads when the leader is killed. A consumer that asks where its leader epoch ends goes on from there
+(KIP-320). Only this rule counts: the killed node closes connections, and their clients end nothing in good order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .testing import Broker
+
+NAME: Final = "truncation"
+RULE: Final = "KIP-320.truncation-found"
+TOPIC: Final = "truncation"
+END: Final = "end"
+"""The value of the last record."""
+SETTINGS: Final[dict[str, object]] = {
+    "ottla.nodes": 3,
+    "default.replication.factor": 2,
+    "replica.lag.time.max.ms": 500,
+    "broker.session.timeout.ms": 1000,
+    "broker.heartbeat.interval.ms": 100,
+}
+KEPT, CUT_OFF = ("a", "b"), ("c", "d", "e")
+POLL_S: Final = 0.1
+
+
+class Truncation:
+    """Takes the consumers of a broker through it, in a thread of its own. `done`: what was brought about."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._lab = broker.lab
+        topic = {"name": TOPIC, "configs": {"unclean.leader.election.enable": "true"}}
+        self._lab.post("seed", topics=[topic])
+        self._trace = int(self._lab.post("traces", api="Fetch", topic=TOPIC)["number"])
+        self._after = self._highest = 0
+        self.done: list[str] = []
+        self._ended = Event()
+        self._threads = ThreadPoolExecutor(1)
+
+    def begin(self) -> None:
+        self._work = self._threads.submit(self._run)
+
+    def end(self) -> None:
+        """Takes nobody any further. Raises LabRefused or LabUnreachable if the broker did not do what it had to."""
+        self._ended.set()
+        self._threads.shutdown()
+        self._work.result()
+
+    def _run(self) -> None:
+        leader, follower = self._replicas()
+        self._produce(*KEPT)
+        for what, step in self._steps(leader, follower):
+            if not step():
+                return
+            self.done.append(what)
+
+    def _steps(self, leader: int, follower: int) -> Iterator[tuple[str, Callable[[], bool]]]:
+        yield STEPS[0], lambda: self._has_read(len(KEPT))
+        self._lab.post(f"nodes/{follower}", do="hold")
+        self._produce(*CUT_OFF)
+        yield STEPS[1], lambda: self._has_read(len(KEPT + CUT_OFF))
+        self._lab.post(f"nodes/{leader}", do="kill")
+        yield STEPS[2], lambda: self._until(lambda: self._replicas()[0] == follower)
+        self._produce(END)
+
+    def _replicas(self) -> tuple[int, int]:
+        """The leader, and the other replica."""
+        one = self._lab.get(f"partitions/{TOPIC}/0")
+        return one["leader"], next(replica["node"] for replica in one["replicas"] if replica["node"] != one["leader"])
+
+    def _produce(self, *values: str) -> None:
+        for value in values:
+            self._lab.post(f"records/{TOPIC}", value=value)
+
+    def _has_read(self, count: int) -> bool:
+        return self._until(lambda: self._fetched() >= count)
+
+    def _until(self, condition: Callable[[], bool]) -> bool:
+        """Waits until a condition holds; returns False if the examination ends before."""
+        while not condition():
+            if self._ended.wait(POLL_S):
+                return False
+        return True
+
+    def _fetched(self) -> int:
+        """The highest offset from which a consumer has fetched."""
+        page = self._lab.get(f"traces/{self._trace}/events", after=self._after)
+        self._after = page["next"]
+        for event in page["events"]:
+            if event["event"] == "request" and event["message"]:
+                for topic in event["message"]["topics"]:
+                    self._highest = max(self._highest, *(one["fetch_offset"] for one in topic["partitions"]), 0)
+        return self._highest
+
+
+STEPS: Final = (
+    f"a consumer has read the first records of the topic {TOPIC!r}",
+    "it has read records that the other replica lacks",
+    "an unclean election, by which these records are lost",
+)
