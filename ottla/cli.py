@@ -239,7 +239,7 @@ def ready(bootstrap_server: str, timeout: float, tls: bool) -> None:
             connection.sendall(bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"ping")
             answer = connection.recv(10)
     except (OSError, ValueError) as error:
-        click.echo(f"not ready: {error}", err=True)
+        click.echo(f"not ready: {bootstrap_server}: {error}", err=True)
         sys.exit(1)
     sys.exit(0 if len(answer) == 10 and answer[4:8] == b"\0\0\0\1" else 1)
 

@@ -11,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from . import api_names
 from .compare.addresses import Address
 from .compare.proxy import WILDCARDS, Options, Proxy
 from .compare.report import Report
@@ -18,7 +19,6 @@ from .compare.upstream import GONE
 from .comparing import rules
 from .comparing.identities import Identities
 from .comparing.login import MECHANISMS, Credentials
-from .protocol import schema
 from .protocol.text import printable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -35,15 +35,8 @@ class AddressType(click.ParamType[Address]):
             self.fail(str(error), param, ctx)
 
 
-def _apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:
-    known = {
-        one["request"].removesuffix("Request").lower(): one["request"].removesuffix("Request")
-        for one in schema.index()["apis"].values()
-    }
-    for name in given:
-        if name.lower() not in known:
-            raise click.BadParameter(f"{name!r} is no API", ctx, param)
-    return frozenset(known[name.lower()] for name in given)
+def apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:
+    return api_names.known(given)
 
 
 @click.command()
@@ -56,10 +49,8 @@ def _apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(path_type=Path), help="Rules of what may differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.option("--report", "report_file", type=click.File("w"), help="Write the lines to a file.")
-@click.option("--only", multiple=True, callback=_apis, metavar="API", help="Compare only this API; may be repeated.")
-@click.option(
-    "--ignore", multiple=True, callback=_apis, metavar="API", help="Do not compare this API; may be repeated."
-)
+@click.option("--only", multiple=True, callback=apis, metavar="API", help="Compare only this API; may be repeated.")
+@click.option("--ignore", multiple=True, callback=apis, metavar="API", help="Do not compare this API; may be repeated.")
 @click.option("--timeout", "timeout_s", default=30.0, show_default=True, help="Seconds that B has for a reply.")
 @click.option("--exit-on-difference", is_flag=True, help="End at the first difference.")
 @click.option("--ca-a", type=click.Path(dir_okay=False), help="A has TLS; its certificate is signed by this authority.")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from . import api_names
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
 from .traces import packets, reading
@@ -41,8 +42,12 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
             self.fail(f"{given!r} is not a time: {self.__doc__}", param, ctx)
 
 
+def apis_of(ctx: click.Context, param: click.Parameter, given: str | None) -> frozenset[str]:
+    return api_names.known([one.strip() for one in (given or "").split(",") if one.strip()])
+
+
 @trace.command()
-@click.option("-a", "--api", help="Only these APIs: `Produce,Fetch`.")
+@click.option("-a", "--api", "apis", callback=apis_of, help="Only these APIs: `Produce,Fetch`.")
 @click.option("-c", "--client", "client_id", help="Only client ids like this: `shop-*`.")
 @click.option("-n", "--connection", type=int, help="Only the connection with this number.")
 @click.option("-t", "--topic", help="Only requests that name such a topic, and their replies.")
@@ -55,11 +60,10 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
 @click.option("-v", "--verbose", is_flag=True, help="Show all fields of the messages.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines of the trace as they are.")
 @click.argument("source", metavar="FILE|URL")
-def show(source: str, api: str | None, following: bool, verbose: bool, as_json: bool, **chosen: object) -> None:
+def show(source: str, apis: frozenset[str], following: bool, verbose: bool, as_json: bool, **chosen: object) -> None:
     """Show the events of a trace: of FILE, after the files that were full before it, or the last ones of the broker
     whose lab has URL.
     """
-    apis = frozenset(one.strip().lower() for one in (api or "").split(",") if one.strip())
     topics = Topics()
     takes = Filter(Chosen(apis, **chosen), topics).takes  # type: ignore[arg-type]  # click has made them
     with errors_as_exit_codes(), suppress(KeyboardInterrupt):
@@ -94,6 +98,11 @@ def pcap(source: str, out: object, port: int) -> None:
     """Write a trace with raw frames (ottla.trace.raw=frames) as a capture (pcapng) that Wireshark reads; `-` is
     standard output.
     """
+    frames = packets.Frames()
     with errors_as_exit_codes():
-        for block in packets.capture(_failing(_events(source, False)), port):
+        for block in packets.capture(_failing(_events(source, False)), port, frames):
             out.write(block)  # type: ignore[attr-defined]
+    if frames.left_out:
+        words = f"{frames.left_out:,} frames, whose bytes the trace does not have (ottla.trace.raw)"
+        click.echo(f"ottla: the capture lacks {words}; {frames.written:,} are in it", err=True)
+        sys.exit(0 if frames.written else 1)

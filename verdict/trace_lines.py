@@ -126,6 +126,16 @@ def event_of(line: bytes, name: str, number: int) -> Event:
     return found
 
 
+def first_event(line: bytes, name: str) -> Event:
+    """Returns the event of the first line of a file. Raises TraceError also for one that cannot be read: a crash cuts
+    off the last line only.
+    """
+    found = event_of(line, name, 1)
+    if found["event"] == "damaged":
+        raise TraceError(f"{name}:1: not an event of a trace")
+    return found
+
+
 def damaged(where: str) -> Event:
     """The event in place of what cannot be read."""
     return {"event": "damaged", "where": where}
@@ -139,7 +149,7 @@ def events(name: str, file: IO[bytes], is_last: bool) -> Iterator[Event]:
     count = 0
     for lines in blocks:
         for number, line in enumerate(lines, count + 1):
-            yield event_of(line, name, number)
+            yield first_event(line, name) if number == 1 else event_of(line, name, number)
         count += len(lines)
     if blocks.is_cut and not is_last:
         yield damaged(f"{name}:{count + 1}")

@@ -96,8 +96,16 @@ def _check(reply: Struct) -> None:
 
 async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:
     """The versions and features of a broker. Each is asked on a connection of its own: before a log-in, a broker
-    answers one ApiVersions only.
+    answers one ApiVersions only. Raises ConnectionError, which names the broker.
     """
+    try:
+        return await _asked_versions(address, tls)
+    except GONE as error:
+        words = str(error) or f"no answer within {CONNECT_S:g} seconds"
+        raise ConnectionError(f"cannot reach {address}: {words}") from None
+
+
+async def _asked_versions(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:
     first = await _versions(address, tls, 0, m.ApiVersionsRequest())
     highest = max((one.max_version for one in first.api_keys if one.api_key == headers.API_VERSIONS), default=0)
     if highest < FEATURES_SINCE:

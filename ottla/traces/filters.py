@@ -14,7 +14,7 @@ from .walking import Topics, errors, groups, leaves
 class Chosen:
     """What is asked for; what is not given matches all. Texts are patterns (`orders-*`); times are milliseconds."""
 
-    apis: frozenset[str] = field(default_factory=frozenset)  # in lower case
+    apis: frozenset[str] = field(default_factory=frozenset)
     client_id: str | None = None
     connection: int | None = None
     topic: str | None = None
@@ -65,7 +65,7 @@ class Filter:
 
     def _takes_exchange(self, event: Event) -> bool:
         chosen = self._chosen
-        if chosen.apis and text(event, "api").lower() not in chosen.apis:
+        if chosen.apis and text(event, "api") not in chosen.apis:
             return False
         if chosen.client_id is not None and not fnmatchcase(text(event, "client_id"), chosen.client_id):
             return False

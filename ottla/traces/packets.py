@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -33,8 +34,16 @@ _BLOCK: Final = struct.Struct("<II")
 Address = IPv4Address | IPv6Address
 
 
-def capture(events: Iterable[Event], port: int = PORT) -> Iterator[bytes]:
-    """Yields the blocks of a pcapng file. `port`: of the broker."""
+@dataclass
+class Frames:
+    """How many frames of a trace a capture has, and how many it lacks because the trace does not have their bytes."""
+
+    written: int = 0
+    left_out: int = 0
+
+
+def capture(events: Iterable[Event], port: int, frames: Frames) -> Iterator[bytes]:
+    """Yields the blocks of a pcapng file. `port`: of the broker; `frames` are counted."""
     yield _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
     yield _block(1, struct.pack("<HHI", LINK_RAW_IP, 0, SNAP_BYTES))
     connections: dict[int, _Connection] = {}
@@ -58,8 +67,15 @@ def capture(events: Iterable[Event], port: int = PORT) -> Iterator[bytes]:
             yield from _at(at_us, connection.closed())
             del connections[name]
         elif kind in ("request", "refused", "reply") and number(event, "size"):
-            raw = base64.b64decode(text(event, "raw")) if event.get("raw") else None
-            yield from _at(at_us, connection.frame(raw, number(event, "size"), kind == "reply"))
+            raw = base64.b64decode(text(event, "raw")) if event.get("raw") else b""
+            has_bytes = len(raw) == number(event, "size")
+            frames.written += has_bytes
+            frames.left_out += not has_bytes
+            sender = 1 if kind == "reply" else 0
+            if has_bytes:
+                yield from _at(at_us, connection.frame(raw, sender))
+            else:
+                connection.pass_over(number(event, "size"), sender)
 
 
 def _block(kind: int, body: bytes) -> bytes:
@@ -98,12 +114,12 @@ class _Connection:
         yield self._packet(1, FIN | ACK)
         yield self._packet(0, ACK)
 
-    def frame(self, raw: bytes | None, size: int, is_reply: bool) -> Iterator[bytes]:
-        """One frame with its length; one whose bytes are unknown only moves the sequence."""
-        sender = 1 if is_reply else 0
-        if raw is None or len(raw) != size:
-            self._sent[sender] += size + 4
-            return
+    def pass_over(self, size: int, sender: int) -> None:
+        """A frame whose bytes are unknown only moves the sequence."""
+        self._sent[sender] += size + 4
+
+    def frame(self, raw: bytes, sender: int) -> Iterator[bytes]:
+        """One frame with its length."""
         data = struct.pack(">i", len(raw)) + raw
         for start in range(0, len(data), SEGMENT_BYTES):
             piece = data[start : start + SEGMENT_BYTES]

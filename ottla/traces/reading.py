@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..lab_client import Lab, LabRefused
-from ..verdict.trace_lines import Event, TraceError, event_of, events, trace_of
+from ..verdict.trace_lines import Event, TraceError, event_of, events, first_event, trace_of
 
 POLL_S: Final = 0.3
 _TRACE: Final = re.compile(r"(?P<lab>https?://[^/]+)(/v1/traces(/(?P<number>\d+)(/events)?)?)?/?")
@@ -71,7 +71,7 @@ def _until_rotated(file: BinaryIO, path: Path, sleep: Callable[[float], None]) -
         for line in file:
             rest += line
             if rest.endswith(b"\n"):
-                yield event_of(rest, str(path), number)
+                yield first_event(rest, str(path)) if number == 1 else event_of(rest, str(path), number)
                 rest, number = b"", number + 1
         if is_over:
             return

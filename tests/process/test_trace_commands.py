@@ -87,6 +87,8 @@ def test_a_trace_from_the_start_is_shown_and_filtered(path: Path) -> None:
     assert '"group_id": "g"' in run("show", "-v", "--api", "JoinGroup", str(path)).stdout
     assert run("show", "--since", "2100-01-01T00:00:00", str(path)).stdout.count("\n") == 1
     assert run("show", "--since", "noon", str(path)).exit_code == 2
+    unknown = run("show", "--api", "Fetch,Joingrup", str(path))
+    assert (unknown.exit_code, "no API 'Joingrup' (did you mean JoinGroup?)" in unknown.stderr) == (2, True)
 
 
 def test_a_file_that_is_missing_or_no_trace_is_refused(tmp_path: Path) -> None:
@@ -94,6 +96,15 @@ def test_a_file_that_is_missing_or_no_trace_is_refused(tmp_path: Path) -> None:
     for file in ("x", "absent"):
         found = run("show", str(tmp_path / file))
         assert (found.exit_code, found.stderr[:7]) == (1, "ottla: ")
+
+
+def test_a_trace_without_the_bytes_of_frames_is_no_capture(tmp_path: Path) -> None:
+    asked = {"event": "request", "mono_us": 1, "connection": 1, "peer": "127.0.0.1:1", "size": 9}
+    head = {"event": "trace", "format": 1, "clock_ms": 1, "mono_us": 1}
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in (head, asked)))
+    found = run("pcap", str(tmp_path / "t.jsonl"), str(tmp_path / "t.pcapng"))
+    words = "the capture lacks 1 frames, whose bytes the trace does not have (ottla.trace.raw); 0 are in it"
+    assert (found.exit_code, found.stderr) == (1, f"ottla: {words}\n")
 
 
 def test_wireshark_reads_the_capture_of_a_trace(path: Path, tmp_path: Path) -> None:

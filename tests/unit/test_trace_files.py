@@ -75,13 +75,20 @@ def test_a_line_that_a_crash_has_cut_off_is_damaged_and_the_next_broker_begins_i
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("[1]\n", "not an event"), ("{}\n", "not an event"), (json.dumps({**HEAD, "format": 2}), "")]
+    ("text", "words"),
+    [
+        ("[1]\n", "not an event"),
+        ("{}\n", "not an event"),
+        ("a line of a log\n", "t.jsonl:1: not an event"),
+        (json.dumps({**HEAD, "format": 2}), ""),
+    ],
 )
 def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(text if text.endswith("\n") else f"{text}\n")
-    with pytest.raises(TraceError, match=words or "a trace of format 2; this is for format 1"):
-        list(read(path))
+    for events in (read(path), follow(path)):
+        with pytest.raises(TraceError, match=words or "a trace of format 2; this is for format 1"):
+            list(events)
 
 
 def test_a_trace_is_followed_across_rotations(tmp_path: Path) -> None:
@@ -112,7 +119,7 @@ def test_a_trace_is_followed_across_rotations(tmp_path: Path) -> None:
     ("chosen", "shown"),
     [
         (Chosen(), EVENTS),
-        (Chosen(apis=frozenset({"fetch"})), [HEAD, FETCH, FETCHED]),
+        (Chosen(apis=frozenset({"Fetch"})), [HEAD, FETCH, FETCHED]),
         (Chosen(topic="ord*"), [HEAD, METADATA, FETCH, FETCHED]),
         (Chosen(group="g-?"), [HEAD, JOIN, JOINED]),
         (Chosen(topic="other"), [HEAD]),

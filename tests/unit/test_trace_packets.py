@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from ottla.verdict.trace_lines import Event
 
-from ottla.traces.packets import ACK, FIN, PUSH, SEGMENT_BYTES, SYN, capture, checksum
+from ottla.traces.packets import ACK, FIN, PORT, PUSH, SEGMENT_BYTES, SYN, Frames, capture, checksum
 
 HEAD: Event = {"event": "trace", "format": 1, "clock_ms": 1_000_000, "mono_us": 5_000}
 
@@ -32,9 +32,9 @@ def event(kind: str, frame: bytes = b"", peer: str = "127.0.0.1:4000", at_us: in
     return {**found, "raw": base64.b64encode(frame).decode()} if raw and frame else found
 
 
-def packets(events: Iterable[Event]) -> list[Packet]:
+def packets(events: Iterable[Event], frames: Frames | None = None) -> list[Packet]:
     """Reads a capture; asserts what holds of every block and packet."""
-    data, found = b"".join(capture(events)), []
+    data, found = b"".join(capture(events, PORT, Frames() if frames is None else frames)), []
     while data:
         kind, size = struct.unpack_from("<II", data)
         assert size % 4 == 0
@@ -85,7 +85,9 @@ def test_an_exchange_becomes_a_connection_with_right_sequences() -> None:
 
 
 def test_a_frame_without_bytes_leaves_a_gap() -> None:
-    found = packets([HEAD, event("request", b"abc", raw=False), event("request", b"def")])
+    frames = Frames()
+    found = packets([HEAD, event("request", b"abc", raw=False), event("request", b"def")], frames)
+    assert frames == Frames(written=1, left_out=1)
     assert [one.data for one in found if one.data] == [b"\0\0\0\x03def"]
     assert found[3].sequence == found[2].sequence + 7
 

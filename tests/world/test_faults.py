@@ -99,6 +99,7 @@ def test_rules_are_bounded() -> None:
         ({"api": "Fetsch", "action": DELAY}, "api: no API 'Fetsch' \\(did you mean Fetch?"),
         ({"api": "9999", "action": DELAY}, "api: no API '9999'"),
         ({"versions": "new", "action": DELAY}, "versions: must be like 7"),
+        ({"versions": "9-4", "action": DELAY}, "versions: must be like 7"),
         ({"api": "Produce", "action": {"kind": "records"}}, "api: records is for Fetch, ShareFetch only"),
         ({"action": {"kind": "delay", "ms": 5, "distribution": "uniform"}}, "action.to_ms: must be at least ms"),
         ({"action": {"kind": "delay", "ms": "1 day"}}, "action.ms: must be a duration"),

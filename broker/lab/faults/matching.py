@@ -49,9 +49,11 @@ class Match:
     def __post_init__(self) -> None:
         if self.versions is not None:
             try:
-                schema.Versions.parse(self.versions)
+                found = schema.Versions.parse(self.versions)
             except ValueError:
-                raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}") from None
+                found = schema.NONE
+            if found.low > found.high:
+                raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}")
 
     @property
     def has_elements(self) -> bool:

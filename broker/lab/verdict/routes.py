@@ -66,7 +66,9 @@ class Verdicts:
     def get(self) -> Live:
         """Raises LookupError if there is none."""
         if self._live is None:
-            raise LookupError("the broker does not examine its clients: POST /v1/verdict begins it")
+            raise LookupError(
+                "the broker does not examine its clients: POST /v1/verdict (`ottla lab call start_verdict`) begins it"
+            )
         return self._live
 
     def stop(self) -> Live:
