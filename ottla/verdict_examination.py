@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +55,7 @@ def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
 
 
 @contextmanager
-def _broker(settings: Mapping[str, object]) -> Iterator[Broker]:
+def _broker(settings: dict[str, object]) -> Iterator[Broker]:
     broker = Broker(settings)
     with _without_interrupts():  # of a terminal, which would end the broker before it has told its report
         broker.start()
