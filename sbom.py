@@ -28,7 +28,7 @@ def document(folder: Path, version: str) -> Json:
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     pinned = {**blocks((folder / "constraints.txt").read_text()), **blocks((folder / GSSAPI).read_text())}
     extras = project["optional-dependencies"]
-    optional = [one for extra in ("spark", "pipelines", "ui", "gssapi") for one in extras[extra]]
+    optional = [one for extra in ("spark", "pipelines", "ui", "zookeeper", "gssapi") for one in extras[extra]]
     required = needed(pinned, project["dependencies"])
     every = needed(pinned, [*project["dependencies"], *optional])
     versions = {name: pinned[name].split("\n")[0].split("==")[1].split()[0] for name in every}

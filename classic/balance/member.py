@@ -143,7 +143,8 @@ class Member:
             node = yield from get(topic_path(topic), watch=True)
             if node is not None:
                 partitions[topic] = tuple(TopicAssignment.decode(node.value).partitions)
-        return View(consumers, topics, partitions, self._exclude_internal_topics)
+        existing = {*topics, *partitions}  # a topic that was made meanwhile is one of those that others may want
+        return View(consumers, existing, partitions, self._exclude_internal_topics)
 
     def _stopped(self) -> Steps[bool]:
         """Stops the streams and commits what they have come to, while it is still its own."""

@@ -35,6 +35,10 @@ class OldKafka:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @property
+    def zookeeper(self) -> str:
+        return f"127.0.0.1:{self.zookeeper_port}"
+
+    @property
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
 
@@ -44,6 +48,7 @@ class OldKafka:
             "dataDir": self.directory / "zookeeper",
             "clientPort": self.zookeeper_port,
             "clientPortAddress": "127.0.0.1",
+            "tickTime": 500,  # sessions are two of them at least
         }
         self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, self.zookeeper_port)
         broker = {

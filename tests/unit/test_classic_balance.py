@@ -7,7 +7,13 @@ import re
 import pytest
 from ottla.classic.balance.assignment import Subscription, TopicPartition, View, range_assignment, thread_id
 from ottla.classic.balance.filters import Blacklist, TopicFilter, Whitelist
-from ottla.protocol.zookeeper_values import ConsumerRegistration
+from ottla.classic.balance.member import Member
+from ottla.classic.balance.offsets import ZooKeeperOffsets
+from ottla.classic.balance.operations import Get, Operation, Resume, Suspend
+from ottla.protocol.zookeeper_paths import broker_path, consumer_path, topic_path
+from ottla.protocol.zookeeper_values import ConsumerRegistration, TopicAssignment
+
+from ..sim.balance_zookeeper import Session, ZooKeeper
 
 
 @pytest.mark.parametrize(("partitions", "consumers"), [(6, 3), (4, 4), (10, 2), (5, 1)])
@@ -82,3 +88,17 @@ def test_a_subscription_is_registered_and_read_back() -> None:
     two = ConsumerRegistration({"a": 1, "b": 1}, "white_list", 0)
     with pytest.raises(ValueError, match="one regular expression"):
         Subscription.of(two)
+
+
+def test_a_topic_that_is_made_during_a_rebalance_is_shared_with_those_whose_filter_matches() -> None:
+    """It was not among the topics when they were read, and is there when its partitions are."""
+    zookeeper, session = ZooKeeper(), Session()
+    zookeeper.create(broker_path(1), b"", None)
+    zookeeper.create(consumer_path("g", "g_b"), Subscription({}, Whitelist("t"), 1).registration(0).encode(), None)
+    steps = Member("g", "g_a", Subscription({"t": 1}), ZooKeeperOffsets("g"), 0).rebalance()
+    operation: Operation = next(steps)
+    while not isinstance(operation, Resume):
+        if operation == Get(topic_path("t"), watch=True):
+            zookeeper.create(topic_path("t"), TopicAssignment({0: (1,), 1: (1,)}).encode((0, 8, 2)), None)
+        operation = steps.send({} if isinstance(operation, Suspend) else zookeeper.do(operation, session))
+    assert operation.starts == {("t", 0): ("g_a-0", None)}

@@ -1,0 +1,181 @@
+"""`ottla.classic` with a real ZooKeeper and Kafka 0.8.2.2: groups of both kinds of consumers share the partitions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from ottla.classic import (
+    EARLIEST_TIME,
+    LATEST_TIME,
+    DefaultPartitioner,
+    FetchRequest,
+    OffsetOutOfRange,
+    Producer,
+    ProducerConfig,
+    ProducerData,
+    SimpleConsumer,
+    StringEncoder,
+)
+
+from ..support.classic_group import Group, Printer
+from ..support.poll import until
+from .kafka import program
+from .old_kafka import OldKafka
+
+pytestmark = [pytest.mark.slow, pytest.mark.oracle]
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[OldKafka]:
+    with OldKafka("0.8.2.2", {"num.partitions": PARTITIONS}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def zookeeper(kafka: OldKafka) -> Iterator[KazooClient]:
+    client = KazooClient(kafka.zookeeper)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def theirs(kafka: OldKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Printer]:
+    folder = tmp_path_factory.mktemp("theirs")
+    command = program("kafka-0.8.2.2", "OldConsumers", folder / "classes")
+    printer = Printer([*command, kafka.zookeeper, kafka.bootstrap_servers], folder / "log")
+    until(lambda: "ready" in printer.lines, "the program runs", every=0.05)
+    yield printer
+    printer.kill()
+
+
+class Traffic(threading.Thread):
+    """Writes to a topic until it is stopped."""
+
+    def __init__(self, kafka: OldKafka, *topics: str) -> None:
+        super().__init__(daemon=True)
+        self.topics, self.count, self._ended = topics, 0, threading.Event()
+        config = ProducerConfig(kafka.bootstrap_servers, request_required_acks=1, message_send_max_retries=50)
+        self._producer: Producer[str, bytes] = Producer(config, key_encoder=StringEncoder())
+
+    def run(self) -> None:
+        while not self._ended.wait(0.003):
+            for topic in self.topics:
+                self._producer.send(ProducerData(topic, [b"%d" % self.count], key=str(self.count)))
+            self.count += 1
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        self._producer.close()
+
+
+def owners(zookeeper: KazooClient, group: str, topic: str) -> list[str]:
+    """The consumers that own the partitions of a topic, in the order of the partitions."""
+    path = f"/consumers/{group}/owners/{topic}"
+    try:
+        names = sorted(zookeeper.get_children(path), key=int)
+        return [zookeeper.get(f"{path}/{name}")[0].decode().rpartition("-")[0] for name in names]
+    except NoNodeError:  # an owner gives it up
+        return []
+
+
+def shares(zookeeper: KazooClient, group: str, topic: str, **counts: int) -> None:
+    """Waits until each consumer owns so many partitions."""
+    wanted = [f"{group}_{name}" for name in sorted(counts) for _ in range(counts[name])]
+    until(lambda: owners(zookeeper, group, topic) == wanted, f"{counts} of {topic}", within=40, every=0.02)
+
+
+def test_groups_of_both_kinds_from_one_to_five_and_back(
+    kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    traffic = Traffic(kafka, "both-a")
+    traffic.start()
+    group = Group("both", kafka.zookeeper, "both-.*", theirs, tmp_path)
+    a = group.ours("a")
+    shares(zookeeper, "both", "both-a", a=6)
+    group.theirs("b")
+    shares(zookeeper, "both", "both-a", a=3, b=3)
+    c = group.ours("c")
+    shares(zookeeper, "both", "both-a", a=2, b=2, c=2)
+    group.theirs("d")
+    e = group.ours("e")
+    shares(zookeeper, "both", "both-a", a=2, b=1, c=1, d=1, e=1)
+    traffic.topics = ("both-a", "both-b")  # the filter finds it
+    shares(zookeeper, "both", "both-b", a=2, b=1, c=1, d=1, e=1)
+    a.leave()
+    shares(zookeeper, "both", "both-a", b=2, c=2, d=1, e=1)
+    group.they_leave("b")
+    c.leave()
+    shares(zookeeper, "both", "both-a", d=3, e=3)
+    group.they_leave("d")
+    shares(zookeeper, "both", "both-b", e=6)
+    traffic.end()
+    until(lambda: len(group.read()) >= written(kafka, "both-a", "both-b"), "everything is read", within=40)
+    e.leave()
+    found = group.read()
+    assert len(found) == written(kafka, "both-a", "both-b")
+    assert set(found.values()) == {1}
+
+
+def written(kafka: OldKafka, *topics: str) -> int:
+    with SimpleConsumer("127.0.0.1", kafka.port) as consumer:
+        ends = [consumer.get_offsets_before(t, p, LATEST_TIME, 1)[0] for t in topics for p in range(PARTITIONS)]
+    return sum(ends)
+
+
+def test_a_member_is_killed_and_the_others_take_over(
+    kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    traffic = Traffic(kafka, "killed-a")
+    traffic.start()
+    group = Group("killed", kafka.zookeeper, "killed-.*", theirs, tmp_path)
+    a = group.ours("a", offsets_storage="zookeeper")
+    b = group.own_process("b")
+    group.theirs("c")
+    shares(zookeeper, "killed", "killed-a", a=2, b=2, c=2)
+    until(lambda: any(line.startswith("read b ") for line in b.lines), "b reads", every=0.02)
+    b.kill()
+    shares(zookeeper, "killed", "killed-a", a=3, c=3)
+    traffic.end()
+    until(lambda: len(group.read()) >= written(kafka, "killed-a"), "everything is read", within=40)
+    group.they_leave("c")
+    a.leave()
+
+
+def test_the_low_level_consumer(kafka: OldKafka) -> None:
+    config = ProducerConfig(kafka.bootstrap_servers, request_required_acks=-1, message_send_max_retries=50)
+    with Producer[bytes, bytes](config) as producer:
+        producer.send(ProducerData("simple", [b"v" * 3000, b"w"], key=b"k"))
+    partition = DefaultPartitioner().partition(b"k", PARTITIONS)
+    with SimpleConsumer("127.0.0.1", kafka.port) as consumer:
+        assert consumer.get_offsets_before("simple", partition, LATEST_TIME, 10) == [2, 0]
+        assert consumer.get_offsets_before("simple", partition, EARLIEST_TIME, 10) == [0]
+        found = consumer.fetch(FetchRequest("simple", partition, 0, 100))  # the buffer doubles
+        first = next(iter(found))
+        assert (first.offset, first.message.key, first.message.value) == (0, b"k", b"v" * 3000)
+        last, end = consumer.multifetch(
+            [FetchRequest("simple", partition, 1, 9999), FetchRequest("simple", (partition + 1) % PARTITIONS, 0, 9999)]
+        )
+        assert [one.message.value for one in last] == [b"w"]
+        assert (list(end), end.high_watermark) == ([], 0)
+        with pytest.raises(OffsetOutOfRange):
+            consumer.fetch(FetchRequest("simple", partition, 3, 100))
+
+
+def test_keys_go_where_kafkas_producer_sends_them(kafka: OldKafka, theirs: Printer) -> None:
+    keys = ["a", "key-17", "\u00fcber", "polygenelubricants", "x" * 40, "0"]
+    theirs.say(f"keyed hashed {' '.join(keys)}", "sent hashed")
+    found = {}
+    with SimpleConsumer("127.0.0.1", kafka.port) as consumer:
+        for partition in range(PARTITIONS):
+            for one in consumer.fetch(FetchRequest("hashed", partition, 0, 100_000)):
+                found[(one.message.value or b"").decode()] = partition
+    assert found == {key: DefaultPartitioner().partition(key, PARTITIONS) for key in keys}
