@@ -18,7 +18,7 @@ from ..coordinator.quota.rates import Windows
 from ..coordinator.security.authorizer import Authorizer
 from ..storage.files import Files
 from . import bugs
-from .client_quotas import ClientQuotas
+from .client_quotas import ClientQuotas, QuotaLimits
 from .clock import Schedule
 from .config.config import Config
 from .config.nodes import Node, Nodes
@@ -141,7 +141,7 @@ class Broker:
             self.groups,
             self.share_states,
             self.share_partitions,
-            self.quotas,
+            self.quotas.limits,
             self.connection_rates,
             self.client_metrics,
         ):
@@ -181,7 +181,7 @@ class Broker:
         config = self.config
         windows = Windows(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
         of_mutations = config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1000
-        quotas = ClientQuotas(self.schedule, self.image, windows, Windows(*of_mutations))
+        quotas = ClientQuotas(self.schedule, QuotaLimits(self.image), windows, Windows(*of_mutations))
         listeners = [one.name for one in config.listeners]
         between_brokers = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
         return quotas, ConnectionRates(
@@ -223,7 +223,7 @@ class Broker:
         """
         self.cluster_id = self.log_directories.open()
         self.metadata.start()
-        self.quotas.load()
+        self.quotas.limits.load()
         self.connection_rates.load()
         self.client_metrics.load()
         if self.acls is not None:
@@ -271,8 +271,12 @@ class Broker:
         found.groups = self.groups.of_node(partitions)
         found.share_states = self.share_states.of_node(partitions)
         found.transactions = self.transactions.of_node(partitions)
+        found.metrics = Metrics()
         if node is not self.nodes.first:
             found.extensions = {}
+            found.quotas = self.quotas.of_node()
+            found.connection_rates = self.connection_rates.of_node(found._connection_rate)
+            found.loggers = self.loggers.of_node()
         found.share_partitions = self.share_partitions.of_node(partitions)
         self._views[node.id] = found
         return found
@@ -296,6 +300,15 @@ class Broker:
             view.partitions.healed(self.partitions)
             view.appender = self.appender
             unsent.reach()
+
+    def views(self) -> Iterator[Broker]:
+        """Yields the broker as each of its nodes sees it."""
+        for node in self.nodes:
+            view = self._views.get(node.id)
+            if view is not None:
+                yield view
+        if not self._views:
+            yield self
 
     def alive(self) -> Iterator[Node]:
         """Yields the nodes that clients hear of: those that are not fenced."""

@@ -1,9 +1,11 @@
 """The quotas of users and client ids: follows the limits of the metadata, and measures each request against them
-(KIP-13, KIP-124, KIP-219, KIP-599).
+(KIP-13, KIP-124, KIP-219, KIP-599). All nodes have the same limits. Each measures its own clients; what clients create
+and delete the controller measures, for all nodes.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Final
 
 from ..coordinator.metadata import quotas as keys
@@ -20,23 +22,19 @@ WRITE_TXN_MARKERS: Final = 27
 PERCENT_OF_A_SECOND = 1e7  # nanoseconds
 
 
-class ClientQuotas:
-    """All kinds of quotas. `is_used`: whether there is a limit; without one nothing is measured."""
+class QuotaLimits:
+    """The limits of all kinds, by the keys of the metadata. `is_used`: whether there is one; without one nothing is
+    measured.
+    """
 
-    def __init__(self, schedule: Schedule, image: MetadataState, windows: Windows, mutation_windows: Windows) -> None:
-        self.schedule = schedule
+    def __init__(self, image: MetadataState) -> None:
         self.image = image
-        self.produce = RateQuota(windows)
-        self.fetch = RateQuota(windows)
-        self.request = RateQuota(windows, throttle_ms_max=windows.size_ms)
-        self.mutations = MutationQuota(mutation_windows)
-        self.exempt = Rate(DEFAULT_WINDOWS)  # percentages of requests that are never throttled
         self.is_used = False
-        self._limits: dict[str, Limits] = {
-            keys.PRODUCER_BYTE_RATE: self.produce.limits,
-            keys.CONSUMER_BYTE_RATE: self.fetch.limits,
-            keys.REQUEST_PERCENTAGE: self.request.limits,
-            keys.CONTROLLER_MUTATION_RATE: self.mutations.limits,
+        self.of_kind: dict[str, Limits] = {
+            keys.PRODUCER_BYTE_RATE: Limits(),
+            keys.CONSUMER_BYTE_RATE: Limits(),
+            keys.REQUEST_PERCENTAGE: Limits(),
+            keys.CONTROLLER_MUTATION_RATE: Limits(),
         }
 
     def load(self) -> None:
@@ -49,7 +47,7 @@ class ClientQuotas:
             self._follow(quota)
 
     def _follow(self, quota: Quota) -> None:
-        limits = self._limits.get(quota.key)
+        limits = self.of_kind.get(quota.key)
         entity = dict(quota.entity)
         if limits is None or not entity or not entity.keys() <= {keys.USER, keys.CLIENT_ID}:
             return
@@ -57,7 +55,31 @@ class ClientQuotas:
         limits.put(
             Entity(_name(entity, keys.USER), _name(entity, keys.CLIENT_ID)), None if record is None else record.value
         )
-        self.is_used = any(limits.are_used for limits in self._limits.values())
+        self.is_used = any(limits.are_used for limits in self.of_kind.values())
+
+
+class ClientQuotas:
+    """What the clients of a node use, by all kinds of quotas."""
+
+    def __init__(self, schedule: Schedule, limits: QuotaLimits, windows: Windows, mutation_windows: Windows) -> None:
+        self.schedule = schedule
+        self.limits = limits
+        self.windows = windows
+        self.mutations = MutationQuota(mutation_windows, limits.of_kind[keys.CONTROLLER_MUTATION_RATE])
+        self._begin()
+
+    def _begin(self) -> None:
+        of_kind, windows = self.limits.of_kind, self.windows
+        self.produce = RateQuota(windows, of_kind[keys.PRODUCER_BYTE_RATE])
+        self.fetch = RateQuota(windows, of_kind[keys.CONSUMER_BYTE_RATE])
+        self.request = RateQuota(windows, of_kind[keys.REQUEST_PERCENTAGE], throttle_ms_max=windows.size_ms)
+        self.exempt = Rate(DEFAULT_WINDOWS)  # percentages of requests that are never throttled
+
+    def of_node(self) -> ClientQuotas:
+        """Returns the quotas of another node."""
+        found = copy(self)
+        found._begin()
+        return found
 
 
 def _name(entity: dict[str, str | None], kind: str) -> Name:

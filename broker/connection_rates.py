@@ -1,4 +1,4 @@
-"""Rates of new connections: of the broker, of a listener, and of an address (KIP-612).
+"""Rates of new connections: of a node, of its listeners, and of addresses (KIP-612).
 
 Beyond the rate of the broker or its listener a connection is served later, and those that come after it wait in line.
 Beyond the rate of its address a connection is never served: it is closed after the time that it would have had to wait,
@@ -7,7 +7,8 @@ so that its client does not come back at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class Line:
 
 
 class ConnectionRates:
-    """The limits in force, and the rates.
+    """The limits in force, and the rates of a node.
 
     `listeners`: their names. `rate_of`: returns the limit of a listener, or of the whole broker for None. `protected`:
     the listener between brokers, to which the limit of the broker does not apply if there are others.
@@ -64,10 +65,20 @@ class ConnectionRates:
         self._rate_of_listener = rate_of
         self._protected = protected if len(listeners) > 1 else None
         self.windows = windows
-        self.broker = Rate(windows)
-        self.lines = {name: Line(windows) for name in listeners}
-        self._addresses: dict[Address, Rate] = {}
         self._limits: dict[Address | None, float] = {}  # None is the default
+        self._begin(listeners)
+
+    def _begin(self, listeners: Iterable[str]) -> None:
+        self.broker = Rate(self.windows)
+        self.lines = {name: Line(self.windows) for name in listeners}
+        self._addresses: dict[Address, Rate] = {}
+
+    def of_node(self, rate_of: Callable[[str | None], int]) -> ConnectionRates:
+        """Returns the rates of another node, with the same limits of addresses. `rate_of`: as above."""
+        found = copy(self)
+        found._rate_of_listener = rate_of
+        found._begin(self.lines)
+        return found
 
     def load(self) -> None:
         for quota in self._image.quotas:

@@ -28,7 +28,7 @@ class Settings:
         self._values: dict[str, Any] = {}  # of broker keys
         self._dynamic_defaults: dict[str, str] | None = None
         self._of_topics: dict[str, tuple[LogSettings, dict[str, Any]]] = {}
-        self._of_nodes: dict[int, Settings] = {}  # those of other nodes than that of `config`
+        self._of_nodes: dict[int | None, Settings] = {}  # those of other nodes than that of `config`
         self._of_groups: dict[tuple[str, str], Any] = {}
 
     def value(self, name: str) -> Any:
@@ -46,6 +46,10 @@ class Settings:
         if found is None:
             found = self._of_nodes[config.node_id] = Settings(config, self.image)
         return found
+
+    def at(self, node: int | None) -> Settings:
+        """Returns the settings of a node that runs here, or those of the first one."""
+        return self._of_nodes.get(node, self)
 
     def rate(self, name: str) -> int | None:
         """Returns a rate that only dynamic configurations have, in bytes per second; None where there is no limit."""

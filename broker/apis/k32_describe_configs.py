@@ -13,8 +13,9 @@ value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import dropwhile
 from typing import NamedTuple
 
 from ...coordinator.metadata import topics as topic_rules
@@ -196,18 +197,28 @@ def describe_topic(broker: Broker, own: Mapping[str, str | None]) -> list[Descri
         synonyms: list[tuple[str, str | None, int]] = []
         if key.name in own:
             synonyms.append((key.name, own[key.name], TOPIC_SOURCE))
-        for name in topic_synonyms().get(key.name, ())[:1]:
-            synonyms += _broker_values(broker, name)
+        names = topic_synonyms().get(key.name, ())
+        if names:
+            synonyms += _synonym_values(broker, names[0], names)
         if synonyms:
             value, source = synonyms[0][1], synonyms[0][2]
             if source not in (TOPIC_SOURCE, DEFAULT_SOURCE):
                 value = _in_topic_units(synonyms[0][0], value)
             elif source == DEFAULT_SOURCE:
                 value = key.default
-        else:
-            value, source = key.default, DEFAULT_SOURCE
+        else:  # hours, say, are given, which are no synonym to show
+            value, source = broker.config.topic_defaults().get(key.name, key.default), DEFAULT_SOURCE
         found.append(Described(key, value, source, synonyms))
     return found
+
+
+def _synonym_values(broker: Broker, name: str, synonyms: Sequence[str]) -> list[tuple[str, str | None, int]]:
+    """Returns the values of a broker key and of its synonyms in other units. What is over the key's own value is not
+    shown.
+    """
+    found = [one for synonym in synonyms for one in _broker_values(broker, synonym)]
+    found.sort(key=lambda one: one[2])
+    return list(dropwhile(lambda one: one[0] != name, found))
 
 
 def _in_topic_units(broker_key: str, value: str | None) -> str | None:
@@ -260,10 +271,11 @@ def _of_throttles(broker: Broker) -> list[Described]:
 
 def describe_broker(broker: Broker) -> list[Described]:
     found = _of_listeners(broker) + _of_throttles(broker)
+    same = {name: names for names in topic_synonyms().values() if len(names) > 1 for name in names}
     for key in sorted({**keys("broker"), **OWN_KEYS}.values(), key=lambda k: k.name):
         if key.internal:
             continue
-        synonyms = _broker_values(broker, key.name)
+        synonyms = _synonym_values(broker, key.name, same.get(key.name, (key.name,)))
         found.append(
             Described(
                 key,

@@ -15,6 +15,7 @@ from ..transaction.metrics import transactions
 from .client_exposition import LongMetric, client_metrics
 from .limit_metrics import limit_metrics
 from .node_metrics import node_metrics
+from .per_node import PerNode
 from .quota_metrics import quota_metrics
 from .served import Served
 
@@ -77,34 +78,36 @@ class _Collector:
 
 
 def _requests(server: Served) -> Iterator[Metric]:
-    metrics = server.broker.metrics
-    count = CounterMetricFamily(
-        "kafka_network_RequestMetrics_Requests", "Requests by API and version.", labels=["request", "version"]
+    per_node, metrics = PerNode(server), server.broker.metrics
+    count = per_node.counter(
+        "kafka_network_RequestMetrics_Requests", "Requests by API and version.", "request", "version"
     )
     parked = GaugeMetricFamily("ottla_parked_requests", "Requests that wait for their reply.", labels=["request"])
     times = CounterMetricFamily(
         "ottla_request_seconds", "Time spent on requests by phase.", labels=["request", "phase"]
     )
     by_name: dict[str, dict[str, int]] = {}
-    for (key, version), api in metrics.apis.items():
-        name = server.api_name(key)
-        count.add_metric([name, str(version)], api.count)
-        sums = by_name.setdefault(name, {"parse": 0, "handle": 0, "park": 0, "send": 0, "parked": 0})
-        for phase in ("parse", "handle", "park", "send"):
-            sums[phase] += getattr(api, f"{phase}_ns")
-        sums["parked"] += api.parked
+    for broker, node in per_node.brokers():
+        for (key, version), api in broker.metrics.apis.items():
+            name = server.api_name(key)
+            count.add_metric([name, str(version), *node], api.count)
+            sums = by_name.setdefault(name, {"parse": 0, "handle": 0, "park": 0, "send": 0, "parked": 0})
+            for phase in ("parse", "handle", "park", "send"):
+                sums[phase] += getattr(api, f"{phase}_ns")
+            sums["parked"] += api.parked
     for name, sums in by_name.items():
         parked.add_metric([name], sums.pop("parked"))
         for phase, ns in sums.items():
             times.add_metric([name, phase], ns / NS)
-    errors = CounterMetricFamily(
-        "kafka_network_RequestMetrics_Errors", "Errors by API and code.", labels=["request", "error"]
-    )
-    for (key, code), number in metrics.errors.items():
-        errors.add_metric([server.api_name(key), str(code)], number)
+    errors = per_node.counter("kafka_network_RequestMetrics_Errors", "Errors by API and code.", "request", "error")
+    for broker, node in per_node.brokers():
+        for (key, code), number in broker.metrics.errors.items():
+            errors.add_metric([server.api_name(key), str(code), *node], number)
     yield from (count, parked, times, errors)
     yield CounterMetricFamily(
-        "ottla_malformed_requests", "Requests that could not be decoded.", value=metrics.malformed
+        "ottla_malformed_requests",
+        "Requests that could not be decoded.",
+        value=sum(broker.metrics.malformed for broker in server.broker.views()),
     )
     yield CounterMetricFamily("ottla_bugs", "Handlers that ended in an unexpected exception.", value=metrics.bugs)
     yield CounterMetricFamily(
@@ -123,45 +126,50 @@ AUTHENTICATIONS = {
 
 
 def _connections(server: Served) -> Iterator[Metric]:
-    metrics = server.broker.metrics
-    yield GaugeMetricFamily(
-        "kafka_server_socket_server_metrics_connection_count", "Open connections.", value=len(server.connections)
-    )
-    yield CounterMetricFamily("ottla_connections_opened", "Connections accepted.", value=metrics.connections_opened)
-    yield CounterMetricFamily(
-        "ottla_connections_refused", "Connections refused because of a limit.", value=metrics.connections_refused
-    )
+    per_node = PerNode(server)
+    now_open = per_node.gauge("kafka_server_socket_server_metrics_connection_count", "Open connections.")
+    opened = per_node.counter("ottla_connections_opened", "Connections accepted.")
+    refused = per_node.counter("ottla_connections_refused", "Connections refused because of a limit.")
+    bytes_in = per_node.counter("kafka_server_BrokerTopicMetrics_BytesIn", "Bytes received.")
+    bytes_out = per_node.counter("kafka_server_BrokerTopicMetrics_BytesOut", "Bytes sent.")
+    for broker, node in per_node.brokers():
+        metrics = broker.metrics
+        now_open.add_metric(node, metrics.connections_opened - metrics.connections_closed)
+        opened.add_metric(node, metrics.connections_opened)
+        refused.add_metric(node, metrics.connections_refused)
+        bytes_in.add_metric(node, metrics.bytes_in)
+        bytes_out.add_metric(node, metrics.bytes_out)
+    yield from (now_open, opened, refused)
     yield from _authentications(server)
-    yield CounterMetricFamily("kafka_server_BrokerTopicMetrics_BytesIn", "Bytes received.", value=metrics.bytes_in)
-    yield CounterMetricFamily("kafka_server_BrokerTopicMetrics_BytesOut", "Bytes sent.", value=metrics.bytes_out)
+    yield from (bytes_in, bytes_out)
     buffered = sum(c.buffered_bytes() for c in server.connections)
     yield GaugeMetricFamily("ottla_buffered_bytes", "Bytes in the buffers of connections.", value=buffered)
     yield GaugeMetricFamily(
         "ottla_loop_lag_seconds_max",
         "The longest recent delay of the event loop.",
-        value=metrics.loop_lag_ms_max / 1000,
+        value=server.broker.metrics.loop_lag_ms_max / 1000,
     )
 
 
 def _authentications(server: Served) -> Iterator[Metric]:
-    metrics, prefix = server.broker.metrics, "kafka_server_socket_server_metrics_"
+    per_node, prefix = PerNode(server), "kafka_server_socket_server_metrics_"
     listeners = [one.name for one in server.config.listeners]
     for kind, words in AUTHENTICATIONS.items():
-        counter = CounterMetricFamily(prefix + kind, words, labels=["listener"])
-        for one in listeners:
-            counter.add_metric([one], metrics.authentications[one, kind])
+        counter = per_node.counter(prefix + kind, words, "listener")
+        for broker, node in per_node.brokers():
+            for one in listeners:
+                counter.add_metric([one, *node], broker.metrics.authentications[one, kind])
         yield counter
-    mean = GaugeMetricFamily(
+    mean = per_node.gauge(
         f"{prefix}reauthentication_latency_avg",
         "How many milliseconds clients took to authenticate again, on average since the start.",
-        labels=["listener"],
+        "listener",
     )
-    most = GaugeMetricFamily(
-        f"{prefix}reauthentication_latency_max", "The longest of these times.", labels=["listener"]
-    )
-    for one, taken in metrics.reauthentication_ms.items():
-        mean.add_metric([one], taken.mean)
-        most.add_metric([one], taken.most)
+    most = per_node.gauge(f"{prefix}reauthentication_latency_max", "The longest of these times.", "listener")
+    for broker, node in per_node.brokers():
+        for one, taken in broker.metrics.reauthentication_ms.items():
+            mean.add_metric([one, *node], taken.mean)
+            most.add_metric([one, *node], taken.most)
     yield from (mean, most)
 
 

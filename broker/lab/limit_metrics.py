@@ -14,11 +14,12 @@ from .served import Served
 
 
 def limit_metrics(server: Served) -> Iterator[Metric]:
-    counts, errors = server.broker.limits.counts, server.broker.metrics.errors
+    counts = server.broker.limits.counts
+    errors = [one for broker in server.broker.views() for one in broker.metrics.errors.items()]
     reached = CounterMetricFamily(
         "ottla_limit_reached", "How often a limit against abuse was reached.", labels=["limit"]
     )
-    refused = sum(number for (_, code), number in errors.items() if code == Errors.POLICY_VIOLATION)
+    refused = sum(number for (_, code), number in errors if code == Errors.POLICY_VIOLATION)
     counted = sum(counts[one.name] for one in LIMITS if one.beyond.startswith(Errors.POLICY_VIOLATION.name))
     elsewhere = {
         limits.CREATED: refused - counted,  # POLICY_VIOLATION has no other cause
@@ -36,12 +37,14 @@ def limit_metrics(server: Served) -> Iterator[Metric]:
 
 
 def _in_use(server: Served) -> Iterator[tuple[Limit, int, int]]:
-    """Yields the limits on what stays, with what is in use and what is allowed; of limits on one address, one group and
-    one partition, the greatest use.
+    """Yields the limits on what stays, with what is in use and what is allowed; of limits on one node, one address, one
+    group and one partition, the greatest use.
     """
     broker, config = server.broker, server.config
-    yield limits.CONNECTIONS, len(server.connections), server.counts.connections_max
-    yield limits.CONNECTIONS_PER_IP, max(server.counts.per_address.values(), default=0), server.counts.per_address_max
+    used, most = max((one.open, one.connections_max) for one in server.counts.all())
+    yield limits.CONNECTIONS, used, most
+    used, most = max((max(one.per_address.values(), default=0), one.per_address_max) for one in server.counts.all())
+    yield limits.CONNECTIONS_PER_IP, used, most
     yield limits.BUFFERED_BYTES, server.buffered_bytes, server.buffered_bytes_max
     yield limits.GROUPS, broker.groups.room.groups, config["ottla.groups.max"]
     yield limits.MEMBERS, broker.groups.room.members, config["ottla.group.members.max"]

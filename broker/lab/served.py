@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..broker import Broker
@@ -28,7 +28,13 @@ class Connected(Protocol):
 
 
 class Counts(Protocol):
-    """How many connections there are of each address, and how many there may be."""
+    """How many connections a node has, in all and of each address, and how many it may have."""
+
+    def all(self) -> Iterable[Counts]:
+        """Returns those of each node to which somebody has connected."""
+
+    @property
+    def open(self) -> int: ...
 
     @property
     def connections_max(self) -> int: ...

@@ -203,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         server = self._server
-        server.broker.metrics.bytes_in += nbytes
+        self.own_dispatcher.broker.metrics.bytes_in += nbytes
         if self._private is None:
             self._start, self._filled = 0, nbytes
             view = server.shared.view
@@ -323,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
                 part.release()
             return
         if reply is not None:
-            self._server.broker.metrics.bytes_out += reply.size
+            self.own_dispatcher.broker.metrics.bytes_out += reply.size
             if not reply.parts:
                 self.transport.write(reply.head)
             else:

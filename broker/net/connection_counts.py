@@ -1,13 +1,15 @@
-"""How many connections a server has, in all, of each listener and of each address, and how many it may have.
+"""How many connections a node has, in all, of each listener and of each address, and how many it may have.
 
 The limits follow `max.connections`, also of single listeners (KIP-402), `max.connections.per.ip` and its overrides
-while the broker runs. As in Kafka, connections that are open stay when a limit becomes lower.
+while the broker runs. As in Kafka, connections that are open stay when a limit becomes lower. What open files allow is
+shared by all nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import BROKER
@@ -21,17 +23,42 @@ OVERRIDES = "max.connections.per.ip.overrides"
 
 
 class ConnectionCounts:
-    """`possible`: how many connections the limit of open files allows."""
+    """The connections of the first node, and those of the others (`at`). `possible`: how many connections the limit of
+    open files allows.
+    """
 
     def __init__(self, broker: Broker, possible: int) -> None:
-        self.per_address: Counter[str] = Counter()
         self._turn = broker.turn
         self._settings = settings = broker.settings
         self._possible = possible
-        self._per_listener: Counter[str] = Counter()
+        self._of_nodes = {settings.config.node_id: self}  # of all; each has this table
+        self._begin()
         self._overrides: str = settings.value(OVERRIDES)
         self._per_address_own = _resolved_overrides({OVERRIDES: self._overrides})  # limits of single addresses
         self._read()
+
+    def _begin(self) -> None:
+        self.per_address: Counter[str] = Counter()
+        self._per_listener: Counter[str] = Counter()
+
+    def at(self, broker: Broker) -> ConnectionCounts:
+        """Returns those of a node. `broker`: as this node sees it."""
+        node = broker.config.node_id
+        found = self._of_nodes.get(node)
+        if found is None:
+            found = self._of_nodes[node] = copy(self)
+            found._settings = broker.settings
+            found._begin()
+            found.load()
+        return found
+
+    def all(self) -> Iterable[ConnectionCounts]:
+        """Returns those of the first node, and of each other to which somebody has connected."""
+        return self._of_nodes.values()
+
+    @property
+    def open(self) -> int:
+        return self._per_listener.total()
 
     def _read(self) -> None:
         value = self._settings.value
@@ -44,7 +71,8 @@ class ConnectionCounts:
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         if delta.has_config_of(BROKER):
-            self.load()
+            for one in self.all():
+                one.load()
 
     def load(self) -> None:
         """Takes over the limits of the metadata. The hosts of overrides are looked up in a thread."""
@@ -63,7 +91,7 @@ class ConnectionCounts:
         """Counts a new connection; returns the limit that it goes beyond, if it does."""
         self.per_address[address] += 1
         self._per_listener[listener] += 1
-        if self._per_listener.total() > self.connections_max:
+        if self.open > self.connections_max or sum(one.open for one in self._of_nodes.values()) > self._possible:
             return CONNECTIONS
         if self._per_listener[listener] > self._per_listener_max.get(listener, self.connections_max):
             return CONNECTIONS

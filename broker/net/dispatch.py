@@ -115,7 +115,7 @@ class Dispatcher:
             self.check_size(key, len(frame))
         context, request = self._parse(api, version, correlation_id, frame, peer)
         quotas = self.broker.quotas
-        if quotas.is_used and self.has_quotas:
+        if quotas.limits.is_used and self.has_quotas:
             peer.usage = Usage(quotas, peer.principal, context.client_id, len(frame))
         times = self.broker.metrics.apis[key, version]
         times.count += 1

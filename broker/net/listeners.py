@@ -14,11 +14,11 @@ from ..config.nodes import Node
 from ..later import Later
 from .chances import Chances
 from .connection import Connection, Listening
-from .dispatch import Dispatcher, NotesRequests
+from .dispatch import Dispatcher
+from .logs import Logs
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..security.authorization import Audit
     from .tls import Share
 
 BACKLOG = 1024
@@ -34,6 +34,7 @@ class Owner(Listening, Protocol):
     """What listeners need of their server."""
 
     chances: Chances
+    logs: Logs
     connections: dict[Connection, None]
 
     def tls_share(self) -> Share: ...
@@ -70,8 +71,9 @@ class Listeners:
                 await one.start_serving()
 
     def _dispatcher(self, broker: Broker, node: Node, first: Dispatcher) -> Dispatcher:
-        made = type(first)(broker.of_node(node), first.apis, first.log)
+        made = type(first)(broker.of_node(node), first.apis)
         made.seam = first.seam
+        self._share_logs(made)
         return made
 
     def close_all(self) -> None:
@@ -143,10 +145,15 @@ class Listeners:
         for one in self._dispatchers.values():
             one.seam = self._server.dispatcher.seam
 
-    def share_logs(self, requests: NotesRequests | None, rights: Audit | None) -> None:
-        """Lets what notes requests and rights note those of all nodes."""
+    def share_logs(self) -> None:
+        """Lets what notes requests and rights note those of all nodes, as the levels of their loggers say."""
         for one in self._dispatchers.values():
-            one.log, one.broker.audit = requests, rights
+            self._share_logs(one)
+
+    def _share_logs(self, dispatcher: Dispatcher) -> None:
+        logs, broker = self._server.logs, dispatcher.broker
+        dispatcher.log = logs.notes_of_requests(broker.loggers)
+        broker.audit = logs.notes_of_rights(broker.loggers)
 
     async def _bind_node(self, node: Node, number: int) -> None:
         """Port 0 means any free port: the port that was bound is advertised."""

@@ -11,7 +11,7 @@ import logging
 
 from ...protocol.structs import Struct
 from ..clock import Schedule
-from ..loggers import TRACE, requests, rights
+from ..loggers import TRACE, Loggers, requests, rights
 from ..peer import Peer
 from ..security.authorization import Audit, Caller, Check, Refusal
 from .context import Context
@@ -42,19 +42,22 @@ class RequestLogger:
 
 
 class AuthorizerLogger:
-    """Logs the authorizer's decisions. `file`: the audit log, if there is one too."""
+    """Logs the authorizer's decisions at a node. `file`: the audit log, if there is one too."""
 
-    def __init__(self, file: Audit | None) -> None:
+    def __init__(self, levels: Loggers, file: Audit | None) -> None:
+        self.levels = levels
         self.file = file
 
     def right(self, caller: Caller, check: Check, name: str | None, is_allowed: bool) -> None:
         """Logs a decision. `name`: of the resource; None for any resource of the type."""
         if self.file is not None:
             self.file.right(caller, check, name, is_allowed)
-        refused = TRACE if check.refusal is Refusal.LEFT_OUT else logging.INFO
+        level = logging.DEBUG if is_allowed else TRACE if check.refusal is Refusal.LEFT_OUT else logging.INFO
+        if not self.levels.lets_pass(rights, level):
+            return
         resource = check.resource_type.name.title().replace("_", "")
         rights.log(
-            logging.DEBUG if is_allowed else refused,
+            level,
             "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s",
             caller.principal,
             "Allowed" if is_allowed else "Denied",

@@ -10,6 +10,7 @@ from .. import loggers
 from ..clock import Schedule
 from ..config.config import Config, ConfigError
 from ..line_log import Values
+from ..loggers import Loggers
 from ..machine import MachineTime
 
 if TYPE_CHECKING:
@@ -53,21 +54,21 @@ class Logs:
             where = self._config.where.get(key, key)
             raise ConfigError(where, f"{key}: cannot write the file {path}: {error.strerror}") from None
 
-    def notes_of_requests(self) -> NotesRequests | None:
-        """Returns what notes requests: the file, the logger, or both; None if nothing does."""
-        if not loggers.requests.isEnabledFor(logging.DEBUG):
+    def notes_of_requests(self, levels: Loggers) -> NotesRequests | None:
+        """Returns what notes the requests of a node: the file, the logger, or both; None if nothing does."""
+        if not levels.lets_pass(loggers.requests, logging.DEBUG):
             return self.requests
         from .logger_lines import RequestLogger
 
         return RequestLogger(self._schedule, self.requests)
 
-    def notes_of_rights(self) -> Audit | None:
-        """Returns what notes rights: the file, the logger, or both; None if nothing does."""
-        if not loggers.rights.isEnabledFor(logging.INFO):
+    def notes_of_rights(self, levels: Loggers) -> Audit | None:
+        """Returns what notes the rights at a node: the file, the logger, or both; None if nothing does."""
+        if not levels.lets_pass(loggers.rights, logging.INFO):
             return self.audit
         from .logger_lines import AuthorizerLogger
 
-        return AuthorizerLogger(self.audit)
+        return AuthorizerLogger(levels, self.audit)
 
     def dropped_lines(self) -> int:
         """How many lines the log of requests dropped."""

@@ -99,7 +99,7 @@ class Server:
         return self._clock
 
     def _loggers_changed(self) -> None:
-        self.listeners.share_logs(self.logs.notes_of_requests(), self.logs.notes_of_rights())
+        self.listeners.share_logs()
 
     # start and stop
 
@@ -203,31 +203,33 @@ class Server:
         """Whether a new connection may stay: some descriptors are reserved for files."""
         self.connections[connection] = None
         address = connection.peer.address.rpartition(":")[0]
-        self.broker.metrics.connections_opened += 1
+        broker = connection.own_dispatcher.broker
+        broker.metrics.connections_opened += 1
         if self.lab is not None:
             connection.peer.activity = ClientActivity(self.schedule.monotonic_ms())
         if self._seam is not None:
             self._seam.opened(connection)
         self.listeners.accepted(connection)
-        limit = self.counts.opened(connection.peer.listener, address)
+        limit = self.counts.at(broker).opened(connection.peer.listener, address)
         if limit is None:
             return True
-        self.broker.metrics.connections_refused += 1
+        broker.metrics.connections_refused += 1
         self.broker.limits.reached(limit, address)
         return False
 
     def admit(self, connection: Connection) -> None:
         """Has the connection served, later or never if too many are opened."""
-        peer = connection.peer
-        self.broker.connection_rates.opened(peer.listener, peer.host_address, connection.admitted)
+        peer, rates = connection.peer, connection.own_dispatcher.broker.connection_rates
+        rates.opened(peer.listener, peer.host_address, connection.admitted)
 
     def disconnected(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         if self._seam is not None:
             self._seam.closed(connection)
-        self.broker.connection_rates.closed(connection.peer.listener, connection.admitted)
-        self.counts.closed(connection.peer.listener, connection.peer.address.rpartition(":")[0])
-        self.broker.metrics.connections_closed += 1
+        broker = connection.own_dispatcher.broker
+        broker.connection_rates.closed(connection.peer.listener, connection.admitted)
+        self.counts.at(broker).closed(connection.peer.listener, connection.peer.address.rpartition(":")[0])
+        broker.metrics.connections_closed += 1
 
     def held(self, connection: Connection, more: int) -> None:
         self.buffered_bytes += more

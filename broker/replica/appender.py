@@ -101,7 +101,7 @@ class Appender:
             raise opened
         if opened is not None:
             data, at = opened
-        elif self._must_open(partition.topic, at.header, settings, now):
+        elif self._must_open(partition, at.header, settings, now):
             data, at = at_once(self.open_batch(partition, data, at), allowance)
         header = at.header
         if header.producer_id >= 0:
@@ -127,12 +127,12 @@ class Appender:
         self.limits.reached(PRODUCERS, partition.name)
         producers.forget(len(producers.by_id) - self.producers_max)
 
-    def _must_open(self, topic: str, header: BatchHeader, settings: LogSettings, now_ms: int) -> bool:
-        config = self.settings.of_topic(topic)
+    def _must_open(self, partition: Partition, header: BatchHeader, settings: LogSettings, now_ms: int) -> bool:
+        config = self.settings.at(partition.leader).of_topic(partition.topic)
         compression_type = config["compression.type"]
         if compression_type != "producer" and CODECS[compression_type] != header.codec:
             return True
-        if self.config["ottla.record.validation"] == "full" or is_internal(topic):
+        if self.config["ottla.record.validation"] == "full" or is_internal(partition.topic):
             return True
         before_ms, after_ms = config["message.timestamp.before.max.ms"], config["message.timestamp.after.max.ms"]
         return validation.must_open(header, settings, now_ms, before_ms, after_ms)
@@ -144,7 +144,7 @@ class Appender:
         `data` must stay valid during the work, and may be changed by it.
         """
         settings = partition.open_log().settings
-        config = self.settings.of_topic(partition.topic)
+        config = self.settings.at(partition.leader).of_topic(partition.topic)
         now = self.schedule.now_ms()
         bounds = now - config["message.timestamp.before.max.ms"], now + config["message.timestamp.after.max.ms"]
         limit = config["max.decompressed.message.bytes"]

@@ -87,7 +87,7 @@ class _Opening:
         return open_log(
             self.log_directories.pool,
             self.path,
-            self.opener.settings.of_log(self.partition.topic),
+            self.opener.settings.at(self.partition.leader).of_log(self.partition.topic),
             self.opener.schedule.now_ms(),
             clean=clean,
             recovery_point=self.recovery_point,

@@ -277,7 +277,10 @@ class ReplicaManager:
         for key in delta.changed_partitions:
             partition, state = self.partitions.by_id.get(key), image.partitions.get(key)
             if partition is not None and state is not None:
+                leader = partition.leader
                 self.leaders.follow(partition, state)
+                if partition.leader != leader:
+                    self._take_defaults(partition)
                 if self.policies.by_follower:
                     self._following.configure(partition)
                 self.homes.check(partition, state)
@@ -357,11 +360,15 @@ class ReplicaManager:
                 yield
 
     def _configure(self, partition: Partition) -> None:
-        settings = self.settings.of_log(partition.topic)
-        if partition.log is not None:
-            partition.log.settings = settings
-        partition.min_insync_replicas = self.settings.of_topic(partition.topic)["min.insync.replicas"]
+        self._take_defaults(partition)
         self._following.configure(partition)
+
+    def _take_defaults(self, partition: Partition) -> None:
+        """What the topic does not say, the configuration of the leader's node does."""
+        settings = self.settings.at(partition.leader)
+        if partition.log is not None:
+            partition.log.settings = settings.of_log(partition.topic)
+        partition.min_insync_replicas = settings.of_topic(partition.topic)["min.insync.replicas"]
 
     def go_offline(self, directory: LogDirectory) -> None:
         """Takes the partitions of a log directory that has failed offline; whoever uses them learns of it in steps."""

@@ -56,7 +56,7 @@ class StaleAppender(Appender):
             raise opened
         if opened is not None:
             data, at = opened
-        elif self._must_open(partition.topic, at.header, log.settings, self.schedule.now_ms()):
+        elif self._must_open(partition, at.header, log.settings, self.schedule.now_ms()):
             data, at = at_once(self.open_batch(partition, data, at), allowance)
         answer.base_offset = stale.end_offset
         answer.log_start_offset = log.start_offset

@@ -40,9 +40,9 @@ S = TypeVar("S", bound=RateSensor)
 class Quota(Generic[S]):
     """One kind of quota: its limits, and the sensors of the clients that were measured."""
 
-    def __init__(self, windows: Windows, make: Callable[[Windows], S]) -> None:
+    def __init__(self, windows: Windows, limits: Limits, make: Callable[[Windows], S]) -> None:
         self.windows = windows
-        self.limits = Limits()
+        self.limits = limits
         self._make = make
         self._sensors: dict[Tags, S] = {}  # the one used last is the last
 
@@ -73,8 +73,8 @@ class Quota(Generic[S]):
 class RateQuota(Quota[RateSensor]):
     """A quota of a rate. `throttle_ms_max`: the longest time that a client waits for it."""
 
-    def __init__(self, windows: Windows, throttle_ms_max: int | None = None) -> None:
-        super().__init__(windows, RateSensor)
+    def __init__(self, windows: Windows, limits: Limits, throttle_ms_max: int | None = None) -> None:
+        super().__init__(windows, limits, RateSensor)
         self._throttle_ms_max = throttle_ms_max
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
@@ -104,8 +104,8 @@ class RateQuota(Quota[RateSensor]):
 class MutationQuota(Quota[MutationSensor]):
     """The quota of created and deleted partitions."""
 
-    def __init__(self, windows: Windows) -> None:
-        super().__init__(windows, MutationSensor)
+    def __init__(self, windows: Windows, limits: Limits) -> None:
+        super().__init__(windows, limits, MutationSensor)
 
     def take(self, user: str, client_id: str, count: float, now_ms: int, is_strict: bool) -> int | None:
         """Takes tokens for some partitions. Returns how many ms the client must wait; None if tokens are left.

@@ -7,7 +7,7 @@ import math
 import pytest
 from ottla.coordinator.quota import clients
 from ottla.coordinator.quota.clients import INACTIVE_MS, MutationQuota, RateQuota
-from ottla.coordinator.quota.limits import DEFAULT, Entity, Name, Tags
+from ottla.coordinator.quota.limits import DEFAULT, Entity, Limits, Name, Tags
 from ottla.coordinator.quota.rates import THROTTLE_MS_MAX, Average, Windows
 
 from ..oracle.quota_cases import WORLDS, Limit, Use, World, recorded, world
@@ -22,7 +22,7 @@ def named(name: str | None) -> Name:
 
 def answers(one: World) -> str:
     windows = Windows(one.samples, one.seconds * 1000)
-    quota = MutationQuota(windows) if one.of_mutations else RateQuota(windows)
+    quota = MutationQuota(windows, Limits()) if one.of_mutations else RateQuota(windows, Limits())
     words = []
     for event in one.events:
         if isinstance(event, Limit):
@@ -60,7 +60,7 @@ def test_a_client_gets_the_most_specific_limit() -> None:
         Entity(None, "c"),
         Entity(None, DEFAULT),
     ]
-    quota = RateQuota(ELEVEN)
+    quota = RateQuota(ELEVEN, Limits())
     for bound, entity in enumerate(entities, 1):
         quota.limits.put(entity, bound)
     for bound, entity in enumerate(entities, 1):
@@ -70,7 +70,7 @@ def test_a_client_gets_the_most_specific_limit() -> None:
 
 
 def test_clients_of_a_user_share_its_rate_and_those_of_a_pair_do_not() -> None:
-    shared, single = RateQuota(ELEVEN), RateQuota(ELEVEN)
+    shared, single = RateQuota(ELEVEN, Limits()), RateQuota(ELEVEN, Limits())
     shared.limits.put(Entity("u", None), 10)
     single.limits.put(Entity("u", DEFAULT), 10)
     for quota, throttled in ((shared, True), (single, False)):
@@ -79,14 +79,14 @@ def test_clients_of_a_user_share_its_rate_and_those_of_a_pair_do_not() -> None:
 
 
 def test_the_throttle_time_of_a_quota_may_be_bounded() -> None:
-    free, bounded = RateQuota(ELEVEN), RateQuota(ELEVEN, throttle_ms_max=1000)
+    free, bounded = RateQuota(ELEVEN, Limits()), RateQuota(ELEVEN, Limits(), throttle_ms_max=1000)
     for quota, throttle_ms in ((free, 10_000), (bounded, 1000)):
         quota.limits.put(Entity("u", None), 10)
         assert quota.record("u", "", 200, 0) == throttle_ms
 
 
 def test_what_is_taken_back_is_as_if_it_had_not_been() -> None:
-    quota = RateQuota(ELEVEN)
+    quota = RateQuota(ELEVEN, Limits())
     quota.limits.put(Entity("u", None), 10)
     assert quota.record("u", "", 200, 0) > 0
     quota.record_unchecked("u", "", -200, 0)
@@ -95,7 +95,7 @@ def test_what_is_taken_back_is_as_if_it_had_not_been() -> None:
 
 
 def test_a_bound_without_a_number_throttles_no_client() -> None:
-    quota = RateQuota(ELEVEN)
+    quota = RateQuota(ELEVEN, Limits())
     for bound in (math.nan, math.inf, 1e-300):
         quota.limits.put(Entity("u", None), bound)
         assert quota.record("u", "", 1e300, 0) in (0, THROTTLE_MS_MAX)
@@ -103,7 +103,7 @@ def test_a_bound_without_a_number_throttles_no_client() -> None:
 
 def test_sensors_are_few_and_forgotten_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "SENSORS_MAX", 3)
-    quota = RateQuota(ELEVEN)
+    quota = RateQuota(ELEVEN, Limits())
     quota.limits.put(Entity(None, DEFAULT), 10)
     for number in range(5):
         quota.record("", f"c{number}", 1, number)
