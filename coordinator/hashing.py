@@ -83,5 +83,10 @@ def _capacity(count: int) -> int:
 
 
 def _bucket(name: str, capacity: int) -> int:
-    value = java_hash(name) & 0xFFFFFFFF
+    return bucket(java_hash(name), capacity)
+
+
+def bucket(hash_code: int, capacity: int) -> int:
+    """Returns the bucket of a Java HashMap into which a hash code of 32 bits leads."""
+    value = hash_code & 0xFFFFFFFF
     return (value ^ value >> 16) & (capacity - 1)

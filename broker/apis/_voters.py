@@ -1,43 +1,35 @@
-"""Helpers of AddRaftVoter and RemoveRaftVoter: the metadata log has one voter, and no controller can join it."""
+"""Helpers of AddRaftVoter and RemoveRaftVoter: the voters of the metadata log, and the checks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from ...coordinator.hashing import put_order
+from ...coordinator.hashing import bucket, put_order
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.schema import NO_UUID
-from ...storage.checkpoints import uuid_to_text
+from ..controller.metadata_log import ReplicaKey
 from ..net.context import Context
 
 
-class ReplicaKey(NamedTuple):
-    """A replica of the metadata log: a controller, and the log directory that has its log."""
-
-    id: int
-    directory_id: bytes
-
-    def __str__(self) -> str:
-        return f"ReplicaKey(id={self.id}, directoryId={uuid_to_text(self.directory_id)})"
-
-    @property
-    def is_valid(self) -> bool:
-        return self.id >= 0 and self.directory_id != NO_UUID
-
-
-def check_cluster(context: Context, asked: str | None) -> None:
-    """Raises ApiError(INCONSISTENT_CLUSTER_ID): the request names another cluster."""
-    own = context.broker.cluster_id
-    if asked is not None and asked != own:
-        text = f'The given id "{asked}" doesn\'t match the cluster id "{own}"'
+async def voters_of(context: Context, asked_cluster: str | None) -> list[ReplicaKey]:
+    """Returns the voters, once there is an active controller. Raises ApiError(REQUEST_TIMED_OUT), and
+    INCONSISTENT_CLUSTER_ID if the request names another cluster.
+    """
+    metadata, own = context.broker.metadata, context.broker.cluster_id
+    await metadata.quorum.reached()
+    if asked_cluster is not None and asked_cluster != own:
+        text = f'The given id "{asked_cluster}" doesn\'t match the cluster id "{own}"'
         raise ApiError(Errors.INCONSISTENT_CLUSTER_ID, text)
+    return [metadata.replica_key(node) for node in metadata.quorum.voters]
 
 
-def own_voter(context: Context) -> ReplicaKey:
-    """Returns the only voter."""
-    voter = context.broker.metadata.voter()
-    return ReplicaKey(voter.id, voter.directory_id)
+def listed(voters: Sequence[ReplicaKey]) -> str:
+    """Returns the text of a set of voters, in the order of a Java HashSet."""
+    size = 16
+    while len(voters) > size * 3 // 4:
+        size *= 2
+    ordered = sorted(voters, key=lambda one: bucket(one.java_hash(), size))
+    return f"[{', '.join(map(str, ordered))}]"
 
 
 def check_listeners(context: Context, listeners: list[messages.AddRaftVoterRequest.Listener]) -> None:
@@ -54,3 +46,10 @@ def check_listeners(context: Context, listeners: list[messages.AddRaftVoterReque
             f"Add voter request didn't include the endpoint (Endpoints(endpoints={{{places}}})) for the default "
             f"listener ListenerName({wanted})",
         )
+
+
+def is_reached(context: Context, node: int, listeners: list[messages.AddRaftVoterRequest.Listener]) -> bool:
+    """Whether a controller answers: that of a node, or any at the address of the controllers' listener."""
+    at = context.broker.config.controller_listener
+    known = any((one.host, one.port) == (at.host, at.port) for one in listeners)
+    return known or context.broker.nodes.reaches(node, None)

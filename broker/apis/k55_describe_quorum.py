@@ -1,5 +1,8 @@
-"""DescribeQuorum, versions 0 to 2: returns the voters of the metadata log: the first node alone, or all nodes where the
-controller is at one of them (KIP-595).
+"""DescribeQuorum, versions 0 to 2: returns the voters and the observers of the metadata log: the first node alone, or
+all nodes where the controller is at one of them (KIP-595).
+
+**Behaviour**
+- While there is no active controller, the reply waits, and says REQUEST_TIMED_OUT after a minute.
 
 **Versions**
 - 1 the times of the last fetches (KIP-836)
@@ -33,8 +36,8 @@ ERRORS = (
     Place(
         "the whole",
         codes(
-            "CLUSTER_AUTHORIZATION_FAILED BROKER_NOT_AVAILABLE INVALID_REQUEST UNKNOWN_TOPIC_OR_PARTITION "
-            "NOT_LEADER_OR_FOLLOWER"
+            "REQUEST_TIMED_OUT CLUSTER_AUTHORIZATION_FAILED BROKER_NOT_AVAILABLE INVALID_REQUEST "
+            "UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER"
         ),
         text=Text.OF_CODE,
     ),
@@ -42,36 +45,39 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.DescribeQuorumRequest) -> messages.DescribeQuorumResponse:
+async def handle(context: Context, request: messages.DescribeQuorumRequest) -> messages.DescribeQuorumResponse:
     r = messages.DescribeQuorumResponse
     if [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics] != [
         (CLUSTER_METADATA, [0])
     ]:
         unknown = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         return r(topics=answers_with_error(context.api, context.version, PARTITIONS, request.topics, unknown))
-    broker = context.broker
-    partition = broker.metadata.partition
-    now, quorum = broker.schedule.now_ms(), broker.metadata.quorum
-    voters = {
-        one: r.ReplicaState(
-            replica_id=one,
-            log_end_offset=partition.end_offset,
-            last_fetch_timestamp=now,
-            last_caught_up_timestamp=now,
-        )
-        for one in quorum.voters
-    }
+    metadata = context.broker.metadata
+    partition, quorum = metadata.partition, metadata.quorum
+    await quorum.reached()
     told = r.PartitionData(
         leader_id=quorum.leader,
         leader_epoch=partition.leader_epoch,
         high_watermark=partition.high_watermark,
-        current_voters=list(voters.values()),
+        current_voters=[_replica(context, one) for one in quorum.voters],
+        observers=[_replica(context, one) for one in quorum.observers],
     )
     response = r(topics=[r.TopicData(topic_name=CLUSTER_METADATA, partitions=[told])])
     if context.version >= DIRECTORIES_SINCE:
-        at = broker.config.controller_listener
-        for one, voter in voters.items():
-            voter.replica_directory_id = broker.log_directories.all[0].node_ids[one]
+        at = context.broker.config.controller_listener
         listener = r.Listener(name=at.name, host=at.host, port=at.port)
-        response.nodes = [r.Node(node_id=one, listeners=[listener]) for one in voters]
+        response.nodes = [r.Node(node_id=one, listeners=[listener]) for one in quorum.voters]
     return response
+
+
+def _replica(context: Context, node: int) -> messages.DescribeQuorumResponse.ReplicaState:
+    fetched = context.broker.metadata.quorum.fetched(node)
+    found = messages.DescribeQuorumResponse.ReplicaState(
+        replica_id=node,
+        log_end_offset=fetched.end_offset,
+        last_fetch_timestamp=fetched.time_ms,
+        last_caught_up_timestamp=fetched.time_ms,
+    )
+    if context.version >= DIRECTORIES_SINCE:
+        found.replica_directory_id = context.broker.metadata.replica_key(node).directory_id
+    return found

@@ -1,8 +1,9 @@
-"""AddRaftVoter, versions 0 and 1: refuses a new voter of the metadata log (KIP-853).
+"""AddRaftVoter, versions 0 and 1: makes a node that follows the metadata log a voter (KIP-853).
 
 **Behaviour**
-- The checks are Kafka's. A request that passes them gets REQUEST_TIMED_OUT, as from a Kafka that cannot connect to the
-  new controller: the broker connects to no other.
+- The checks are Kafka's. A controller that is no node of the cluster gets REQUEST_TIMED_OUT, as from a Kafka that
+  cannot connect to it, or to which it is not up to date: no other process can be a voter.
+- Where the controller is at no node, it is the only voter.
 
 **Versions**
 - 1 an answer before the change is committed (KIP-1186)
@@ -10,15 +11,14 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..controller.metadata_log import ReplicaKey
 from ..error_places import CONTROLLER, Place, Text, codes
 from ..net.context import Context
 from ..security.authorization import Check
-from ._voters import ReplicaKey, check_cluster, check_listeners, own_voter
+from ._voters import check_listeners, is_reached, listed, voters_of
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 ERRORS = (
@@ -30,23 +30,31 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.AddRaftVoterRequest) -> messages.AddRaftVoterResponse:
+async def handle(context: Context, request: messages.AddRaftVoterRequest) -> messages.AddRaftVoterResponse:
     try:
-        _refuse(context, request)
+        await _add(context, request)
     except ApiError as error:
         return error.put_into(messages.AddRaftVoterResponse())
+    return messages.AddRaftVoterResponse(error_message=None)
 
 
-def _refuse(context: Context, request: messages.AddRaftVoterRequest) -> NoReturn:
-    check_cluster(context, request.cluster_id)
-    added, voter = ReplicaKey(request.voter_id, request.voter_directory_id), own_voter(context)
+async def _add(context: Context, request: messages.AddRaftVoterRequest) -> None:
+    voters = await voters_of(context, request.cluster_id)
+    added = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not added.is_valid:
         raise ApiError(Errors.INVALID_REQUEST, "Add voter request didn't include a valid voter")
     check_listeners(context, request.listeners)
-    if added.id == voter.id:
-        text = f"The voter id for {added} is already part of the set of voters [{voter}]."
+    if any(one.id == added.id for one in voters):
+        text = f"The voter id for {added} is already part of the set of voters {listed(voters)}."
         raise ApiError(Errors.DUPLICATE_VOTER, text)
-    raise ApiError(
-        Errors.REQUEST_TIMED_OUT,
-        "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
-    )
+    if not is_reached(context, added.id, request.listeners):
+        raise ApiError(
+            Errors.REQUEST_TIMED_OUT,
+            "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
+        )
+    metadata = context.broker.metadata
+    observers = [metadata.replica_key(one) for one in metadata.quorum.observers]
+    if added not in observers:
+        text = f"Aborted add voter operation for {added} since it is lagging behind"
+        raise ApiError(Errors.REQUEST_TIMED_OUT, text)
+    metadata.quorum.add(added.id)

@@ -1,20 +1,19 @@
-"""RemoveRaftVoter, version 0: refuses to remove a voter of the metadata log (KIP-853).
+"""RemoveRaftVoter, version 0: makes a voter of the metadata log one that only follows it (KIP-853).
 
 **Behaviour**
-- The last voter stays, and there is no other: VOTER_NOT_FOUND.
+- The last voter stays: VOTER_NOT_FOUND. The active controller resigns, and another voter is elected.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..controller.metadata_log import ReplicaKey
 from ..error_places import CONTROLLER, Place, Text, codes
 from ..net.context import Context
 from ..security.authorization import Check
-from ._voters import ReplicaKey, check_cluster, own_voter
+from ._voters import listed, voters_of
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 ERRORS = (
@@ -26,17 +25,20 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.RemoveRaftVoterRequest) -> messages.RemoveRaftVoterResponse:
+async def handle(context: Context, request: messages.RemoveRaftVoterRequest) -> messages.RemoveRaftVoterResponse:
     try:
-        _refuse(context, request)
+        await _remove(context, request)
     except ApiError as error:
         return error.put_into(messages.RemoveRaftVoterResponse())
+    return messages.RemoveRaftVoterResponse(error_message=None)
 
 
-def _refuse(context: Context, request: messages.RemoveRaftVoterRequest) -> NoReturn:
-    check_cluster(context, request.cluster_id)
+async def _remove(context: Context, request: messages.RemoveRaftVoterRequest) -> None:
+    voters = await voters_of(context, request.cluster_id)
     removed = ReplicaKey(request.voter_id, request.voter_directory_id)
     if not removed.is_valid:
         raise ApiError(Errors.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
-    text = f"Cannot remove voter {removed} from the set of voters [{own_voter(context)}]"
-    raise ApiError(Errors.VOTER_NOT_FOUND, text)
+    if removed not in voters or len(voters) == 1:
+        text = f"Cannot remove voter {removed} from the set of voters {listed(voters)}"
+        raise ApiError(Errors.VOTER_NOT_FOUND, text)
+    context.broker.metadata.quorum.remove(removed.id)

@@ -2,7 +2,7 @@
 (KIP-1170).
 
 **Behaviour**
-- The active controller, this process, gets INVALID_REQUEST.
+- The active controller gets INVALID_REQUEST. That of another node registers again at once, as Kafka's do.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ ERRORS = (
 async def handle(
     context: Context, request: messages.UnregisterControllerRequest
 ) -> messages.UnregisterControllerResponse:
-    metadata = context.broker.metadata
-    active = metadata.voter().id
-    await metadata.submit(
-        partial(registrations.unregister_controller, metadata.controller, active, request.controller_id)
-    )
+    metadata, asked = context.broker.metadata, request.controller_id
+    await metadata.quorum.reached()
+    active = metadata.quorum.leader
+    if metadata.quorum.active is None or asked == active or asked not in context.broker.nodes.by_id:
+        await metadata.submit(partial(registrations.unregister_controller, metadata.controller, active, asked))
     return messages.UnregisterControllerResponse()

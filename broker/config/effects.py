@@ -29,7 +29,7 @@ _REASONS: dict[str, str] = {
         unclean.leader.election.interval.ms controlled.shutdown.enable""",
     "moves between log directories are paced evenly, without windows": "alter.log.dirs.replication.quota.*",
     "the broker is its own controller": """
-        controller.performance.* controller.socket.* controller.quorum.append.* controller.quorum.auto.*
+        controller.performance.* controller.socket.* controller.quorum.append.*
         controller.quorum.election.* controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
         controller.quorum.request.*
         controller.quorum.retry.* controller.quorum.bootstrap.servers controller.quorum.voters

@@ -39,7 +39,7 @@ from ..watermark_policies import Policies
 from . import metadata_log
 from .commits import Commits
 from .events import EVENT, Events, Handler
-from .metadata_log import DIRECTORY, TOPIC_ID, Voter
+from .metadata_log import DIRECTORY, TOPIC_ID, ReplicaKey, Voter
 from .metadata_opening import FlushedOffset, Opened, open_metadata
 from .quorum import Quorum
 from .snapshots import Snapshots
@@ -128,7 +128,7 @@ class MetadataController:
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{DIRECTORY}: {name}", bug)
         self.runtime.on_failed = lambda: turn.fatal("the metadata in memory is not what its log says")
-        self.quorum = Quorum(turn, config, nodes, self._next_epoch)
+        self.quorum = Quorum(turn, config, nodes, self._next_epoch, lambda: self.partition.end_offset)
         self.events = Events(turn, self.runtime, self.controller.state, self, self.quorum)
         self.snapshots = Snapshots(turn, self.image, self.partition, self.commits, log_directories, self.voter)
         self.broker_epoch = -1
@@ -214,6 +214,10 @@ class MetadataController:
         """Returns the only voter of the metadata log."""
         listener = self.config.controller_listener
         return Voter(self.config.node_id, self.log_directories.all[0].id, listener.name, listener.host, listener.port)
+
+    def replica_key(self, node: int) -> ReplicaKey:
+        """Returns which replica of the metadata log a node is."""
+        return ReplicaKey(node, self.log_directories.all[0].node_ids[node])
 
     def _begin_epoch(self, path: str, voter: Voter, epoch: int, now: int) -> None:
         log = self.partition.open_log()

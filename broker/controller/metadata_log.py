@@ -20,6 +20,7 @@ from ...protocol import codec, messages, records
 from ...protocol.features import KRAFT_VERSION, defaults, supported
 from ...protocol.opening import contents
 from ...protocol.records import BatchAt, Record, Template
+from ...protocol.schema import NO_UUID
 from ...protocol.structs import Struct
 from ...storage.batch_info import BatchInfo
 from ...storage.checkpoints import uuid_to_text
@@ -37,6 +38,25 @@ KRAFT_LEVEL = 1
 EPOCH_MAX = 2**31 - 1
 SNAPSHOT_STEP = 128  # records in a batch of a snapshot
 NO_DIRECTORY_TEXT = uuid_to_text(bytes(16))
+
+
+class ReplicaKey(NamedTuple):
+    """A replica of the metadata log: a controller, and the log directory that has its log."""
+
+    id: int
+    directory_id: bytes
+
+    def __str__(self) -> str:
+        return f"ReplicaKey(id={self.id}, directoryId={uuid_to_text(self.directory_id)})"
+
+    @property
+    def is_valid(self) -> bool:
+        return self.id >= 0 and self.directory_id != NO_UUID
+
+    def java_hash(self) -> int:
+        """`hashCode` of Kafka's class, in 32 bits."""
+        both = int.from_bytes(self.directory_id[:8], "big") ^ int.from_bytes(self.directory_id[8:], "big")
+        return (31 * self.id + (both ^ both >> 32)) & 0xFFFFFFFF
 
 
 class Voter(NamedTuple):

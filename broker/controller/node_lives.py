@@ -134,11 +134,13 @@ class NodeLives:
         for directory in self.metadata.log_directories.all:
             directory.share_among([node.id], self.nodes.first.id)
         self.sockets.join(node)
+        self.metadata.quorum.joined(node)
         try:
             await self.begin(node)
         except BaseException:
             self.sockets.leave(node)
             self.nodes.remove(node)
+            self.metadata.quorum.left(node)
             raise
         return node
 
@@ -155,6 +157,7 @@ class NodeLives:
         await self.metadata.submit(lambda: brokers.unregister(controller, node.id))
         self.nodes.remove(node)
         self.sockets.leave(node)
+        self.metadata.quorum.left(node)
 
     async def stop(self, node: Node) -> None:
         """Raises NodeRefused or ApiError."""
@@ -163,7 +166,8 @@ class NodeLives:
         node.state = NodeState.STOPPING
         controller = self.metadata.controller
         try:
-            await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
+            if self.metadata.quorum.is_possible:  # else there is nobody to ask
+                await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
         except ApiError:
             node.state = NodeState.RUNNING
             raise

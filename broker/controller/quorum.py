@@ -1,15 +1,22 @@
 """Where the active controller is: outside of the nodes, where it never fails, or at one of them.
 
-A controller at a node fails with it. The others elect another one: at once when the node stops, which resigns, and
-after `controller.quorum.fetch.timeout.ms` when it is killed, paused or cut off. Until then the metadata does not
-change: what brokers and clients ask of the controller waits (`Events`).
+Where it is at a node, the nodes are the voters of the metadata log, except for those that RemoveRaftVoter has made
+observers (KIP-853), and a controller needs the majority of the voters. It fails with its node: the voters elect another
+one, at once when the node stops, which resigns, and after `controller.quorum.fetch.timeout.ms` when it is killed,
+paused or cut off. Until then the metadata does not change: what brokers and clients ask of the controller waits
+(`Events`).
+
+There is one log all the same: voters are as far as it is while they are reached. A restart makes all nodes voters.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from ...protocol.errors import ApiError, Errors
+from ..clock import Cancellable
 from ..config.config import Config
 from ..config.nodes import Node, NodeRefused, Nodes, NodeState
 from ..later import Later
@@ -17,19 +24,46 @@ from ..turn import Turn
 
 logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
 ANYWHERE = -1  # ottla.controller.node: the controller is at no node
+REACH_MS = 60_000  # how long a broker tries to reach the active controller for a client, as Kafka's does
+FORGET_MS = 300_000  # after which the leader forgets an observer that does not fetch
+
+
+class Fetched(NamedTuple):
+    """Up to where the leader knows a replica of the metadata log to be, and since when. -1: it has not heard of it."""
+
+    end_offset: int
+    time_ms: int
+
+
+UNKNOWN = Fetched(-1, -1)
 
 
 class Quorum:
-    """`begin_epoch`: called when another node is the active controller."""
+    """`begin_epoch`: called when another node is the active controller. `end_offset`: returns that of the metadata
+    log.
+    """
 
-    def __init__(self, turn: Turn, config: Config, nodes: Nodes, begin_epoch: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        config: Config,
+        nodes: Nodes,
+        begin_epoch: Callable[[], None],
+        end_offset: Callable[[], int],
+    ) -> None:
         self.turn = turn
         self.nodes = nodes
         self.timeout_ms: int = config["controller.quorum.fetch.timeout.ms"]
+        self.joins: bool = config["controller.quorum.auto.join.enable"]
         self.begin_epoch = begin_epoch
+        self.end_offset = end_offset
         given = config["ottla.controller.node"]
         self.active: int | None = None if given == ANYWHERE else given
         self.missing: Later[None] | None = None  # until there is an active controller
+        self._election: Cancellable | None = None  # the next one
+        self._has_resigned = False  # the active controller, because too few voters were there for too long
+        self._observers: set[int] = set()
+        self._away: dict[int, Fetched] = {}  # nodes that are lost, when they were
 
     @property
     def leader(self) -> int:
@@ -40,34 +74,104 @@ class Quorum:
 
     @property
     def voters(self) -> list[int]:
-        """The ids of the controllers."""
-        return [self.nodes.first.id] if self.active is None else list(self.nodes.by_id)
+        """The ids of the controllers that elect."""
+        if self.active is None:
+            return [self.nodes.first.id]
+        return [node for node in self.nodes.by_id if node not in self._observers]
+
+    @property
+    def observers(self) -> Iterator[int]:
+        """The ids of those that only follow the metadata log, and of which the leader has heard."""
+        now_ms = self.turn.now_ms()
+        for node in self.nodes.by_id if self.active is not None else ():
+            away = self._away.get(node)
+            if node in self._observers and (away is None or now_ms - away.time_ms < FORGET_MS):
+                yield node
+
+    def fetched(self, node_id: int) -> Fetched:
+        """Returns how far a voter or an observer is."""
+        return self._away.get(node_id) or Fetched(self.end_offset(), self.turn.now_ms())
+
+    def reached(self) -> Later[None]:
+        """Completes when there is an active controller; fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
+        later: Later[None] = Later()
+        if self.missing is None:
+            later.finish(None)
+            return later
+        timer = self.turn.later(REACH_MS, lambda: later.fail(ApiError(Errors.REQUEST_TIMED_OUT)))
+
+        def found(_: Later[None]) -> None:
+            timer.cancel()
+            later.settle(None, None)
+
+        self.missing.when_done(found)
+        return later
+
+    # changes that somebody asks for
 
     def place(self, node: Node | None) -> None:
         """Moves the active controller to a node; None: to no node, where it never fails. Raises NodeRefused."""
         if node is not None and not self._is_fit(node):
             raise NodeRefused(f"node {node.id} is {'cut off' if node.is_cut else node.state.value}")
+        if node is not None and self.active is not None and node.id in self._observers:
+            raise NodeRefused(f"node {node.id} is no voter of the metadata log: AddRaftVoter makes it one")
         self._begin(None if node is None else node.id)
+
+    def add(self, node_id: int) -> None:
+        """Makes an observer a voter."""
+        self._observers.discard(node_id)
+
+    def remove(self, node_id: int) -> None:
+        """Makes a voter, which is not the last one, an observer; the active controller resigns."""
+        self._observers.add(node_id)
+        if node_id == self.active:
+            self.missing = Later()
+            self._elect()
+
+    # what happens to nodes
+
+    def joined(self, node: Node) -> None:
+        """A node was added: an observer, unless controllers join by themselves (KIP-1186)."""
+        if not self.joins:
+            self._observers.add(node.id)
+
+    def left(self, node: Node) -> None:
+        """A node was removed."""
+        self._observers.discard(node.id)
+        self._away.pop(node.id, None)
+        if self.missing is not None:
+            self._elect_later()
 
     def lost(self, node: Node, *, resigned: bool = False) -> None:
         """A node is stopped, killed, paused or cut off. `resigned`: it has asked the others to elect another one."""
-        if node.id != self.active:
+        self._away[node.id] = Fetched(self.end_offset(), self.turn.now_ms())
+        if self.active is None or (node.id != self.active and self.is_possible):
             return
         self.missing = self.missing or Later()
-        if resigned:
+        if resigned and node.id == self.active:
             self._elect()
         else:
-            self.turn.later(self.timeout_ms, self._elect)
+            self._elect_later()
 
     def came(self, node: Node) -> None:
         """A node runs, goes on or is reached again. The active controller is the active one still, if it was away for a
         short time.
         """
-        if self.missing is not None and self._is_fit(node):
-            if node.id == self.active:
-                self._go_on()
-            elif self.active is not None and not self._is_alive(self.active):
-                self.turn.later(self.timeout_ms, self._elect)
+        self._away.pop(node.id, None)
+        if self.missing is None or self.active is None or not self.is_possible:
+            return
+        if self._is_alive(self.active) and not self._has_resigned:
+            self._go_on()
+        else:
+            self._elect_later()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether enough voters are there to have a controller: more than half of them."""
+        return self.active is None or 2 * len(self._fit_voters()) > len(self.voters)
+
+    def _fit_voters(self) -> list[int]:
+        return [node for node in self.voters if self._is_alive(node)]
 
     def _is_alive(self, node_id: int) -> bool:
         node = self.nodes.by_id.get(node_id)
@@ -77,21 +181,32 @@ class Quorum:
     def _is_fit(node: Node) -> bool:
         return not node.is_cut and (node.is_serving or node.state is NodeState.STARTING)
 
+    def _elect_later(self) -> None:
+        if self._election is None:
+            self._election = self.turn.later(self.timeout_ms, self._elect)
+
     def _elect(self) -> None:
+        self._election = None
         if self.missing is None or self.turn.stopped:
             return
-        fit = [node.id for node in self.nodes if self._is_fit(node)]
-        if fit:
-            self._begin(fit[0])
+        if self.is_possible:
+            self._begin(self._fit_voters()[0])
+        else:
+            self._has_resigned = True
 
     def _begin(self, node_id: int | None) -> None:
-        if node_id != self.active:
+        if node_id != self.active or self._has_resigned:
             self.active = node_id
+            self._has_resigned = False
             self.begin_epoch()
+            self._away = dict.fromkeys(self._away, UNKNOWN)
             logger.info("the active controller is %s", "at no node" if node_id is None else f"node {node_id}")
         self._go_on()
 
     def _go_on(self) -> None:
+        if self._election is not None:
+            self._election.cancel()
+            self._election = None
         missing, self.missing = self.missing, None
         if missing is not None:
             missing.finish(None)

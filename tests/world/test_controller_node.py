@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ottla.broker.config.config import ConfigError
 from ottla.broker.config.nodes import NodeRefused
@@ -23,10 +25,46 @@ def w() -> World:
 
 def quorum(w: World) -> tuple[int, int, list[int]]:
     """The leader of the metadata log, its epoch, and the voters."""
-    r = m.DescribeQuorumRequest
-    topic = r.TopicData(topic_name="__cluster_metadata", partitions=[r.PartitionData(partition_index=0)])
-    found = w.ask("DescribeQuorum", 2, r(topics=[topic])).topics[0].partitions[0]
+    found = w.ask("DescribeQuorum", 2, asked_for_quorum()).topics[0].partitions[0]
     return found.leader_id, found.leader_epoch, [one.replica_id for one in found.current_voters]
+
+
+def asked_for_quorum() -> Any:
+    r = m.DescribeQuorumRequest
+    return r(topics=[r.TopicData(topic_name="__cluster_metadata", partitions=[r.PartitionData(partition_index=0)])])
+
+
+def ids(found: Any) -> tuple[list[int], list[int]]:
+    """The voters and the observers of a reply."""
+    part = found.topics[0].partitions[0]
+    return [one.replica_id for one in part.current_voters], [one.replica_id for one in part.observers]
+
+
+def described(w: World) -> tuple[list[int], list[int]]:
+    return ids(w.ask("DescribeQuorum", 2, asked_for_quorum()))
+
+
+def directory(w: World, node: int) -> bytes:
+    return w.broker.log_directories.all[0].node_ids[node]
+
+
+def add(w: World, node: int, directory_id: bytes | None = None, port: int = 1) -> tuple[str, str]:
+    """Asks for a new voter; returns the error and its text."""
+    r = m.AddRaftVoterRequest
+    at = r.Listener(name="CONTROLLER", host="127.0.0.1", port=port)
+    request = r(cluster_id=None, voter_id=node, voter_directory_id=directory_id or directory(w, node), listeners=[at])
+    found = w.ask("AddRaftVoter", 1, request)
+    return Errors(found.error_code).name, found.error_message or ""
+
+
+def remove(w: World, node: int, directory_id: bytes | None = None) -> tuple[str, str]:
+    r = m.RemoveRaftVoterRequest
+    request = r(cluster_id=None, voter_id=node, voter_directory_id=directory_id or directory(w, node))
+    found = w.ask("RemoveRaftVoter", 0, request)
+    return Errors(found.error_code).name, found.error_message or ""
+
+
+OK = ("NONE", "")
 
 
 def creates(w: World, name: str, timeout_ms: int = 60_000) -> Answer:
@@ -72,8 +110,11 @@ def test_metadata_waits_for_another_controller(w: World) -> None:
     w.pass_ms(FETCH_MS - 100)
     assert not waits.done
     assert code(gives_up) == "REQUEST_TIMED_OUT"
-    assert quorum(w)[0] == -1
+    assert LabWorld(w).ask("GET /v1/nodes")["controller"] == -1
+    describes = w.send("DescribeQuorum", 2, asked_for_quorum())
+    assert not describes.done
     w.pass_ms(200)
+    assert describes.reply.topics[0].partitions[0].leader_id == 1
     assert code(waits) == "NONE"
     assert quorum(w)[:2] == (1, epoch + 1)
     assert "late" not in w.broker.image.topics
@@ -100,6 +141,16 @@ def test_a_controller_that_is_away_for_a_short_time_goes_on(w: World, before: st
     assert quorum(w)[:2] == (2, epoch)
 
 
+def test_the_time_until_an_election_begins_with_the_last_loss(w: World) -> None:
+    for what in ("pause", "resume", "pause"):
+        happens(w, what, 2)
+        w.pass_ms(FETCH_MS // 3)
+    w.pass_ms(FETCH_MS // 2)
+    assert LabWorld(w).ask("GET /v1/nodes")["controller"] == -1
+    w.pass_ms(FETCH_MS // 3)
+    assert LabWorld(w).ask("GET /v1/nodes")["controller"] == 1
+
+
 def test_no_leader_is_elected_without_a_controller(w: World) -> None:
     w = cluster(ottla_controller_node="1", controller_quorum_fetch_timeout_ms="20000")
     happens(w, "kill", 1)
@@ -114,13 +165,100 @@ def state_in(w: World) -> int:
 
 
 def test_the_last_node_stops_and_the_next_one_is_the_controller(w: World) -> None:
+    """As soon as there is another one: one of three is no majority."""
     for node in (1, 3, 2):
         happens(w, "stop", node)
     assert LabWorld(w).ask("GET /v1/nodes")["controller"] == -1
-    begun = drive(w.broker.node_lives.begin(w.broker.node_lives.find(3)))
+    begun = [drive(w.broker.node_lives.begin(w.broker.node_lives.find(3)))]
     w.pass_ms(FETCH_MS + 100)
-    assert begun.done
-    assert quorum(w)[0] == 3
+    assert not begun[0].done
+    begun.append(drive(w.broker.node_lives.begin(w.broker.node_lives.find(1))))
+    w.pass_ms(FETCH_MS + 100)
+    assert all(one.done for one in begun)
+    assert quorum(w)[0] == 1
+
+
+def test_a_minority_has_no_controller(w: World) -> None:
+    _, epoch, _ = quorum(w)
+    happens(w, "kill", 1)
+    assert quorum(w)[:2] == (2, epoch)
+    happens(w, "kill", 3)
+    w.dispatcher = w.dispatchers[2]
+    waits, describes = creates(w, "new"), w.send("DescribeQuorum", 2, asked_for_quorum())
+    w.pass_ms(60_100)
+    assert not w.broker.image.topics.get("new")
+    assert (describes.reply.error_code, describes.reply.topics) == (Errors.REQUEST_TIMED_OUT, [])
+    assert code(waits) == "REQUEST_TIMED_OUT"
+    drive(w.broker.node_lives.begin(w.broker.node_lives.find(3)))
+    w.pass_ms(FETCH_MS + 100)
+    assert quorum(w)[:2] == (2, epoch + 1), "who led without a majority has resigned"
+
+
+def test_a_voter_that_died_is_not_heard_of_by_the_next_controller(w: World) -> None:
+    happens(w, "kill", 2)
+    w.pass_ms(FETCH_MS + 100)
+    found = w.ask("DescribeQuorum", 2, asked_for_quorum())
+    told = {
+        one.replica_id: (one.log_end_offset, one.last_fetch_timestamp)
+        for one in found.topics[0].partitions[0].current_voters
+    }
+    assert told[2] == (-1, -1)
+    assert told[1] == told[3] == (w.broker.metadata.partition.end_offset, w.schedule.now_ms())
+    assert [one.node_id for one in found.nodes] == [1, 2, 3]
+
+
+# voters that come and go
+
+
+def test_a_voter_becomes_an_observer_and_a_voter_again(w: World) -> None:
+    assert described(w) == ([1, 2, 3], [])
+    assert remove(w, 3) == OK
+    assert described(w) == ([1, 2], [3])
+    assert remove(w, 3)[0] == "VOTER_NOT_FOUND"
+    assert add(w, 3, b"\1" * 16)[1].endswith("since it is lagging behind")
+    assert add(w, 3) == OK
+    assert described(w) == ([1, 2, 3], [])
+    assert add(w, 3)[0] == "DUPLICATE_VOTER"
+    assert add(w, 9, b"\1" * 16) == (
+        "REQUEST_TIMED_OUT",
+        "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
+    )
+    assert remove(w, 1, b"\1" * 16)[0] == "VOTER_NOT_FOUND", "a voter is a controller with a directory"
+
+
+def test_an_active_controller_that_is_removed_resigns(w: World) -> None:
+    _, epoch, _ = quorum(w)
+    assert remove(w, 2) == OK
+    assert quorum(w) == (1, epoch + 1, [1, 3])
+    assert code(creates_now(w, "new")) == "NONE"
+    with pytest.raises(NodeRefused, match="node 2 is no voter"):
+        happens(w, "control", 2)
+    assert remove(w, 3) == OK
+    assert remove(w, 1)[0] == "VOTER_NOT_FOUND", "the last one stays"
+    assert described(w) == ([1], [2, 3])
+    happens(w, "kill", 2), happens(w, "kill", 3)
+    assert code(creates_now(w, "alone")) == "NONE", "observers do not count"
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_a_new_node_is_an_observer_unless_controllers_join_by_themselves(joins: bool) -> None:
+    w = cluster(ottla_controller_node="1", controller_quorum_auto_join_enable=str(joins).lower())
+    added = drive(w.broker.node_lives.add())
+    w.broker.turn.settle()
+    w.pass_ms(10)
+    assert added.done
+    assert described(w) == (([1, 2, 3, 4], []) if joins else ([1, 2, 3], [4]))
+    happens(w, "kill", 4)
+    w.pass_ms(300_000)
+    assert described(w) == (([1, 2, 3, 4], []) if joins else ([1, 2, 3], [])), "an observer is forgotten after a while"
+
+
+@pytest.mark.parametrize(("node", "code"), [(1, "NONE"), (2, "INVALID_REQUEST"), (9, "CONTROLLER_ID_NOT_REGISTERED")])
+def test_controllers_are_unregistered(w: World, node: int, code: str) -> None:
+    """Those that run register again."""
+    for _ in range(2):
+        found = w.ask("UnregisterController", 0, m.UnregisterControllerRequest(controller_id=node))
+        assert Errors(found.error_code).name == code
 
 
 def test_a_controller_must_be_a_node_that_runs(w: World) -> None:
