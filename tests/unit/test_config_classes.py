@@ -84,3 +84,12 @@ def test_a_key_takes_kafkas_classes_and_no_other(name: str) -> None:
         assert configured(name, known)[name] == known
     with pytest.raises(ConfigError, match=f"Invalid value org.example.Plug for configuration {name}: "):
         configured(name, "org.example.Plug")
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("group.share.assignors", "simple"), ("group.streams.assignors", "sticky")]
+)
+def test_a_group_takes_kafkas_assignor_and_no_other(name: str, known: str) -> None:
+    assert configured(name, known)[name] == [known]
+    with pytest.raises(ConfigError, match=f"Invalid value org.example.Plug for configuration {name}: "):
+        configured(name, "org.example.Plug")

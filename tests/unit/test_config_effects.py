@@ -7,6 +7,7 @@ import re
 from dataclasses import fields
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 
 from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.effects import WITHOUT_EFFECT, without_effect
@@ -85,6 +86,16 @@ def test_a_key_of_groups_that_the_code_does_not_read_is_said_to_have_no_effect()
         kind, _, _ = name.partition(".")
         is_read = name in texts or any(re.fullmatch(kind + one, name) for one in of_each_kind)
         assert key.internal or is_read or configuration_docs.reason(name) is not None, name
+
+
+def test_each_key_with_an_effect_is_named_in_a_test() -> None:
+    """With points, or with underscores as an argument; those of OAUTHBEARER without what all of them begin with."""
+    words: set[str] = set()
+    for path in (Path(__file__).parents[1]).rglob("*.py"):
+        if path.name not in ("config_cases.py", "test_config_effects.py"):
+            words.update(re.findall(r"[a-z0-9]+(?:\.[a-z0-9]+)*", path.read_text().replace("_", ".")))
+    named = {f"sasl.oauthbearer.{word}" for word in words} | words
+    assert sorted(read_literally() - named) == []
 
 
 OF_A_TOPIC = {"broker/replica/appender.py"}  # what this module calls `config` is that of a topic

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from ottla.broker.config.config import ALLOWED_URLS, ConfigError
 from ottla.broker.config.sources import build, from_environment
 from ottla.broker.lab.http import Request, Response
 from ottla.broker.later import Later
 from ottla.broker.net.dispatch import Refused
+from ottla.broker.security import secured_jwt
 from ottla.broker.security.oauthbearer import SECURED_HANDLER
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.lab import LabWorld
-from ..support.oauth import claims, first, unsecured
+from ..support.oauth import claims, first, jwk, signed, signing_key, unsecured
 from ..support.sasl_world import LISTENER, handshake, secured
 from ..support.sasl_world import SETTINGS as LISTENERS
 from ..support.world import Answer, World
@@ -138,3 +142,80 @@ def test_a_request_without_the_token_of_the_lab_is_answered_later() -> None:
     assert isinstance(wrong, Later)
     world.pass_ms(101)
     assert wrong.get().status == 401
+
+
+# each key of the validator
+
+
+def starts(tmp_path: Path, **settings: str) -> World:
+    """A broker that validates tokens with the key of a file. `settings`: keys of OAUTHBEARER."""
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps({"keys": [jwk(signing_key(), kid="one")]}))
+    url = file.as_uri()
+    given = {"jwks.endpoint.url": url, "expected.issuer": "me", "expected.audience": "kafka", **settings}
+    own = {f"sasl.oauthbearer.{name}": value for name, value in given.items() if value}
+    handler = {f"{LISTENER}.oauthbearer.sasl.server.callback.handler.class": SECURED_HANDLER}
+    return secured(SETTINGS | handler | own | {ALLOWED_URLS: given["jwks.endpoint.url"]})
+
+
+def is_let_in(world: World, **changed: object) -> bool:
+    assert handshake(world, "OAUTHBEARER").reply.error_code == 0
+    now = world.broker.schedule.now_ms() // 1000
+    token = signed(claims(**{"iat": now - 90, "exp": now + 90, "iss": "me", "aud": "kafka", **changed}))
+    message = m.SaslAuthenticateRequest(auth_bytes=first(token))
+    return bool(world.send("SaslAuthenticate", 2, message).reply.auth_bytes == b"")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "changed"),
+    [
+        ("sub.claim.name", "user", {"sub": None, "user": "alice"}),
+        ("scope.claim.name", "scp", {"scope": ["twice", "twice"]}),
+        ("clock.skew.seconds", "3600", {"exp": 1_699_999_000, "iat": 1_699_998_000}),
+        ("expected.issuer", "you", {"iss": "you"}),
+        ("expected.audience", "x,shop", {"aud": "shop"}),
+    ],
+)
+def test_a_key_of_the_validator_lets_a_token_in(
+    tmp_path: Path, key: str, value: str, changed: dict[str, object]
+) -> None:
+    assert is_let_in(starts(tmp_path))
+    assert not is_let_in(starts(tmp_path), **changed)
+    assert is_let_in(starts(tmp_path, **{key: value}), **changed)
+
+
+@pytest.mark.parametrize(
+    ("expected", "allowed"),
+    [("expected.issuer", "allow.unverified.issuer"), ("expected.audience", "allow.unverified.audience")],
+)
+def test_what_is_not_verified_must_be_allowed(tmp_path: Path, expected: str, allowed: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        starts(tmp_path, **{expected: ""})
+    assert is_let_in(starts(tmp_path, **{expected: "", allowed: "true"}))
+
+
+def test_another_validator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot load Java classes"):
+        starts(tmp_path, **{"jwt.validator.class": "org.example.Validator"})
+
+
+def test_keys_are_read_again_as_often_as_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[object, ...]] = []
+
+    class Endpoint:
+        keys = None
+
+        def __init__(self, *arguments: object) -> None:
+            made.append(arguments[-3:])
+
+        def refresh_for(self, kid: str) -> None: ...
+
+    monkeypatch.setattr(secured_jwt, "JwksEndpoint", Endpoint)
+    url = "http://127.0.0.1:1/keys"
+    times = {
+        "jwks.endpoint.refresh.ms": "7000",
+        "jwks.endpoint.retry.backoff.ms": "11",
+        "jwks.endpoint.retry.backoff.max.ms": "13",
+    }
+    starts(tmp_path, **{"jwks.endpoint.url": url, **times})
+    assert made == [(7000, 11, 13)]

@@ -260,6 +260,41 @@ def test_throttles_bound_how_fast_a_new_replica_catches_up(w: World, side: str) 
     assert (ends(w)[1], replicas(w)[1]) == (51, [3, 2, 1])
 
 
+def throttled(rate: int, **settings: str) -> World:
+    """A topic of ten batches of 100,000 bytes, whose new replica on node 1 is throttled by its leader, node 3."""
+    w = cluster(**settings)
+    for _ in range(10):
+        assert produce(w, 3, topic="two", value=bytes(100_000)).error_code == 0
+    configure(w, BROKER, "3", leader_replication_throttled_rate=str(rate))
+    configure(w, TOPIC, "two", leader_replication_throttled_replicas="*")
+    assert move(w, [3, 2, 1]) == "NONE"
+    w.pass_ms(100)
+    return w
+
+
+def test_a_replica_gets_as_much_at_once_as_it_may_fetch() -> None:
+    """replica.fetch.max.bytes"""
+    assert ends(throttled(100_000))[1] == 10, "1 MiB"
+    small = throttled(100_000, replica_fetch_max_bytes="250000")
+    assert ends(small)[1] == 3, "as many batches as reach the limit"
+    small.pass_ms(3100)
+    assert ends(small)[1] == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "window_ms"), [({}, 11_000), ({"num": "5"}, 5_000), ({"size_seconds": "2"}, 22_000)]
+)
+def test_what_was_sent_is_forgotten_after_the_window(settings: dict[str, str], window_ms: int) -> None:
+    """replication.quota.window.num, replication.quota.window.size.seconds"""
+    own = {f"replication_quota_window_{name}": value for name, value in settings.items()}
+    w = throttled(1, replica_fetch_max_bytes="100", **own)
+    assert ends(w)[1] == 1
+    w.pass_ms(window_ms - 200)
+    assert ends(w)[1] == 1
+    w.pass_ms(200)
+    assert ends(w)[1] == 2
+
+
 def test_a_throttle_that_is_taken_away_throttles_no_more(w: World) -> None:
     create(w, "slow", [3], leader_replication_throttled_replicas="*")
     for _ in range(50):
