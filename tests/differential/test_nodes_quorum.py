@@ -1,0 +1,172 @@
+"""A quorum of three controllers, each at a node: who votes, and who only follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..oracle.quorum import KafkaQuorum
+from ..support import node_stories
+from ..support.differential import Tally, told
+from ..support.node_stories import Story
+from ..support.node_world import happens
+from ..support.transcripts import Transcript
+
+pytestmark = pytest.mark.slow
+ADD, REMOVE, QUORUM = m.AddRaftVoterRequest, m.RemoveRaftVoterRequest, m.DescribeQuorumRequest
+_UUID = re.compile(r"(?<=directoryId=)[A-Za-z0-9_-]{22}|(?<=cluster id \")[A-Za-z0-9_-]{22}")
+_SET = re.compile(r"(?<=set of voters \[).*(?=\])")
+_KEY = re.compile(r"ReplicaKey\([^)]*\)")
+ELSEWHERE = b"\x07" * 16
+
+
+@pytest.fixture(scope="module")
+def kafka_quorum() -> Iterator[KafkaQuorum | None]:
+    if node_stories.mode() == "recorded":
+        yield None
+        return
+    with KafkaQuorum({"broker.session.timeout.ms": node_stories.SESSION_MS}) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def story(kafka_quorum: KafkaQuorum | None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Story]:
+    playing = kafka_quorum is None
+    with told(tally, Transcript(request.node.nodeid, playing=playing), node_stories.mode()) as transcript:
+        found = Story(kafka_quorum, tally, transcript, **{"ottla.controller.node": "1"})
+        found.trims |= dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), without_ids)
+        found.trims["DescribeQuorum"] = of_one_moment
+        yield found
+        found.close()
+
+
+def without_ids(reply: Any) -> None:
+    """Each has directories of its own, and with them another order of a set."""
+    text = _UUID.sub("its own", reply.error_message or "")
+    reply.error_message = _SET.sub(lambda found: ", ".join(sorted(_KEY.findall(found[0]))), text)
+
+
+def of_one_moment(reply: Any) -> None:
+    """Whether a replica was heard of; not when, up to where, and how often somebody was elected before."""
+    for topic in reply.topics:
+        for part in topic.partitions:
+            part.leader_epoch = part.high_watermark = 0
+            for one in (*part.current_voters, *part.observers):
+                one.replica_directory_id = b""
+                one.log_end_offset = min(one.log_end_offset, 1)
+                one.last_fetch_timestamp = min(one.last_fetch_timestamp, 1)
+                one.last_caught_up_timestamp = min(one.last_caught_up_timestamp, 1)
+    for node in reply.nodes:
+        for listener in node.listeners:
+            listener.host = "127.0.0.1"
+
+
+def asked() -> Any:
+    return QUORUM(topics=[QUORUM.TopicData(topic_name="__cluster_metadata", partitions=[QUORUM.PartitionData()])])
+
+
+class Quorum:
+    """The quorum of a story. Kafka elects whom it elects, and ours has its controller there."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.directories = self._directories()
+        self.leader = self.follow()
+
+    def _directories(self) -> list[dict[int, bytes]]:
+        """The directories' ids by node, here and there."""
+        at = self.story.at(1)
+        said = [at._one(wire, side, "DescribeQuorum", 2, asked()) for side, wire in enumerate(at.wires)]
+        return [{one.replica_id: one.replica_directory_id for one in _part(one_of).current_voters} for one_of in said]
+
+    def follow(self, at: int = 1, after: int = 0) -> int:
+        """Waits until Kafka has an active controller, another one than `after`, and moves ours to its node."""
+
+        def is_led(reply: Any) -> bool:
+            return bool(reply.topics) and _part(reply).leader_id not in (-1, after)
+
+        self.leader = int(_part(self.story.at(at)._awaited("DescribeQuorum", 2, asked(), is_led)).leader_id)
+        happens(self.story.world, "control", self.leader)
+        return self.leader
+
+    def add(self, node: int, directory: bytes | None = None, *, at: int = 1) -> None:
+        listener = ADD.Listener(name="CONTROLLER", host="127.0.0.1", port=1)
+        self.story.at(at).both(
+            "AddRaftVoter",
+            1,
+            lambda side: ADD(
+                cluster_id=None,
+                voter_id=node,
+                voter_directory_id=directory or self.directories[side][node],
+                listeners=[listener],
+                timeout_ms=5000,
+            ),
+        )
+
+    def remove(self, node: int, directory: bytes | None = None, *, at: int = 1) -> None:
+        self.story.at(at).both(
+            "RemoveRaftVoter",
+            0,
+            lambda side: REMOVE(
+                cluster_id=None, voter_id=node, voter_directory_id=directory or self.directories[side][node]
+            ),
+        )
+
+    def described(self, *nodes: int) -> None:
+        for node in nodes:
+            self.story.at(node).agree("DescribeQuorum", 2, asked())
+
+
+def _part(reply: Any) -> Any:
+    return reply.topics[0].partitions[0]
+
+
+def test_voters_leave_and_join(story: Story) -> None:
+    quorum = Quorum(story)
+    first, second = (node for node in node_stories.NODES if node != quorum.leader)
+    quorum.described(1, 2, 3)
+    quorum.remove(second, ELSEWHERE)
+    quorum.remove(9, ELSEWHERE)
+    quorum.add(second)
+    quorum.add(second, ELSEWHERE)
+    quorum.remove(second)
+    quorum.described(1, 2, 3)
+    quorum.remove(second)
+    quorum.add(second, ELSEWHERE)
+    quorum.add(second)
+    quorum.described(1, 2, 3)
+    for node in (quorum.leader, first, second, 9):
+        story.at(first).ask("UnregisterController", 0, m.UnregisterControllerRequest(controller_id=node))
+    assert story.errors("AddRaftVoter") == {"NONE", "DUPLICATE_VOTER", "REQUEST_TIMED_OUT"}
+
+
+def test_the_active_controller_is_removed(story: Story) -> None:
+    """It resigns; the last voter stays."""
+    quorum = Quorum(story)
+    before = quorum.leader
+    quorum.remove(before)
+    quorum.follow(after=before)
+    quorum.described(1, 2, 3)
+    other = next(node for node in node_stories.NODES if node not in (before, quorum.leader))
+    quorum.remove(other)
+    quorum.described(1, 2, 3)
+    quorum.remove(quorum.leader)
+    for node in (before, other):
+        quorum.add(node)
+    quorum.described(1, 2, 3)
+
+
+def test_the_active_controller_is_killed(story: Story) -> None:
+    """Another one is elected, which has not heard of it, and removes it. The last story of Kafka's three."""
+    quorum = Quorum(story)
+    killed = quorum.leader
+    alive = [node for node in node_stories.NODES if node != killed]
+    story.happens("kill", killed)
+    quorum.follow(alive[0], after=killed)
+    quorum.described(*alive)
+    quorum.remove(killed, at=alive[0])
+    quorum.described(*alive)
