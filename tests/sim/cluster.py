@@ -172,7 +172,8 @@ class Sim:
             NodeState.PAUSED: ("resume", "resume", "kill"),
         }
         what = self.chance.choice(may.get(node.state, ("hold", "release")))
-        if what == "begin" and not node.was_clean:
+        # a node registers as soon as it begins, unless it is cut off; until then it counts as a replica in sync
+        if what == "begin" and not node.was_clean and not node.is_cut and not self.world.broker.metadata.quorum.missing:
             lose_tails(self.world, node, self.chance)
         self.happens(what, node)
 
