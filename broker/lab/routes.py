@@ -209,7 +209,7 @@ class Route:
         return by_type.get(preferred((JSON, *by_type), request.headers.get("accept", "")))
 
     def _asked(self, in_path: Mapping[str, str], request: Request) -> object:
-        """Raises Invalid, or ValueError for a body that is not JSON."""
+        """Raises Invalid, also for a body that is no JSON."""
         types_of = hints(self.asked)
         values: dict[str, object] = _query(types_of, request.query) if self.method in IN_QUERY else _body(request.body)
         for name in in_path:
@@ -224,7 +224,10 @@ def _query_text(value: object) -> object:
 
 
 def _body(data: bytes) -> dict[str, object]:
-    found = json.loads(data) if data else {}
+    try:
+        found = json.loads(data) if data else {}
+    except (ValueError, RecursionError) as error:
+        raise Invalid("", f"the body of the request is no JSON: {error}") from None
     if not isinstance(found, dict):
         raise Invalid("", "the body of the request must be a JSON object")
     return found
@@ -309,7 +312,7 @@ def find(method: str, path: str) -> tuple[Route, dict[str, str]]:
     if allowed:
         methods = ", ".join(allowed)
         raise Refused(405, f"{path} takes {methods}, not {method}", (("Allow", methods),))
-    raise Refused(404, f"no such resource: {method} {path}")
+    raise Refused(404, f"no such resource: {method} {path}; /v1/openapi.json describes all")
 
 
 def error_reply(error: Exception) -> Response | None:

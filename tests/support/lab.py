@@ -76,7 +76,7 @@ class LabWorld:
 
     def send(self, at: str, body: object = None, query: str = "") -> Response | Later[Response]:
         method, path = at.split(" ")
-        data = b"" if body is None else json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         headers = {"host": "localhost", "content-type": "application/json"}
         return self.server.answer(Request(method, path, data, "127.0.0.1", headers, query))
 
