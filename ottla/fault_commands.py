@@ -113,7 +113,9 @@ def _faults(found: Iterable[FaultView]) -> Iterator[str]:
 
 def _words(asked: Mapping[str, object]) -> str:
     """What a rule or a hold is for."""
-    return " ".join(f"{name}={value}" for name, value in asked.items() if name not in ("action", "at")) or "all"
+    units = {"duration": "ms"}
+    words = (f"{name}={value}{units.get(name, '')}" for name, value in asked.items() if name not in ("action", "at"))
+    return " ".join(words) or "all"
 
 
 @click.group("requests")

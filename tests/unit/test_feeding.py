@@ -72,6 +72,20 @@ def test_a_program_works_while_nobody_else_does_and_hurries_only_where_it_would_
         until(lambda: take() == (os.SCHED_IDLE, feeding.NICE), "nothing has come for a while")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has SCHED_IDLE")
+def test_a_sandbox_without_policies_of_scheduling_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("Invalid argument")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    fed = Noting()
+    with working(fed) as target:
+        os.write(target, SENT)
+        until(lambda: len(fed.taken) == 1, "it is taken", every=0.001)
+        os.write(target, SENT)
+        until(lambda: fed.taken[1:] == [(os.SCHED_OTHER, feeding.NICE)], "it works on", every=0.001)
+
+
 @pytest.mark.parametrize(
     ("seconds", "worked", "is_starved"),
     [(0.06, 0.005, True), (0.06, 0.02, False), (0.04, 0.001, False), (3.0, 0.2, True), (3.0, 0.4, False)],

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, Protocol
 
 from .stream import SIZE
@@ -108,7 +109,8 @@ def is_starved(seconds: float, worked: float) -> bool:
 def _yield(policy: int) -> None:
     """Gives this thread a lower priority, with which it interrupts nobody when there is something to do."""
     os.nice(NICE)
-    os.sched_setscheduler(0, policy, os.sched_param(0))
+    with suppress(OSError):  # some sandboxes have no policies
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 def _catch_up(source: int, feed: Feed) -> None:
