@@ -61,12 +61,18 @@ if TYPE_CHECKING:
     from .security.sasl_listener import SaslListener
     from .security.token_issuer import TokenIssuer
     from .telemetry.pushed_metrics import PushedMetrics
+    from .zookeeper.zookeeper import ZooKeeper
 
 logger = logging.getLogger("ottla.kafka.server.BrokerServer")
 
 
 class Broker:
-    """One broker process. Raises ConfigError for an assignor that cannot be loaded, or a listener's TLS."""
+    """One broker process. Raises ConfigError for an assignor that cannot be loaded, or a listener's TLS.
+
+    `zookeeper`: where it is registered, if it is.
+    """
+
+    zookeeper: ZooKeeper | None = None
 
     def __init__(self, config: Config, schedule: Schedule, files: Files, new_id: Callable[[], bytes]) -> None:
         self.config = config

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -72,6 +73,38 @@ def _exact_uptime_ms() -> float:
     return time.monotonic_ns() / 1_000_000
 
 
+class OwnThread:
+    """A thread for work of one kind, which may wait for long."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._closed = False
+
+    def run(self, work: Callable[[], T], done: Done[T]) -> None:
+        """Runs `work` in the thread after what it was given before, and then `done` on the loop."""
+
+        def back(future: Future[T]) -> None:
+            if not future.cancelled():
+                error = future.exception()
+                self.post(partial(done, None if error else future.result(), error))
+
+        try:
+            self._thread.submit(work).add_done_callback(back)
+        except RuntimeError as error:  # it is closed, or no more threads can be started
+            self._loop.call_soon(done, None, error)
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Calls on the loop; may be used in any thread."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(call)
+
+    def close(self) -> None:
+        """Lets no more work begin, and nothing be called that waits for it."""
+        self._closed = True
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
 class Machine:
     """The running event loop, and two threads for calls that release the interpreter lock."""
 
@@ -104,6 +137,10 @@ class Machine:
             self._threads.submit(work).add_done_callback(back)
         except RuntimeError as error:  # no more threads can be started
             self._loop.call_soon(done, None, error)
+
+    def own_thread(self, name: str) -> OwnThread:
+        """Returns a thread for work that would keep the others from files."""
+        return OwnThread(self._loop, name)
 
     def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
         with ThreadPoolExecutor(END_THREADS, thread_name_prefix="ottla-end") as threads:

@@ -126,7 +126,8 @@ def serve(
     """Run the broker. SETTINGS are key=value pairs with Kafka's configuration keys.
 
     Exit codes: 0 clean shutdown, 2 invalid configuration, 3 port in use, 4 data directory in use, 5 data directory
-    unusable, 6 every log directory failed while the broker ran, or a log could not be closed cleanly.
+    unusable, 6 every log directory failed while the broker ran, or a log could not be closed cleanly, 7 ZooKeeper
+    cannot be reached or has another broker of this id.
     """
     os.umask(0o077)  # what the broker writes is for its user only
     gc.disable()  # until the broker serves: imports create many objects and free few

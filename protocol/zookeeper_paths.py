@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote
 
 Number = tuple[int, ...]
@@ -106,12 +107,17 @@ def offset_path(group: str, topic: str, partition: int) -> str:
     return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
 
 
-_NOT_IN_NAMES = {".", "..", "zookeeper"}
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 def is_node_name(name: str) -> bool:
-    """Whether ZooKeeper can have a node of this name: a group's name that a client chose is checked by this."""
-    return bool(name) and name not in _NOT_IN_NAMES and "/" not in name and name.isprintable()
+    """Whether ZooKeeper can have a node of this name."""
+    return name not in ("", ".", "..") and "/" not in name and _NOT_IN_NAMES.search(name) is None
+
+
+def is_group(name: str) -> bool:
+    """Whether ZooKeeper can have the nodes of a group. One that a client names may have slashes, as in Kafka."""
+    return all(map(is_node_name, name.split("/")))
 
 
 def sanitized(name: str) -> str:

@@ -105,6 +105,15 @@ AUTHORIZER_KEYS = {
     )
 }
 """Keys that Kafka's authorizer reads; for Kafka's broker they are not configuration keys."""
+ZOOKEEPER_KEYS = {
+    key.name: key
+    for key in (
+        ConfigKey("zookeeper.connect", "STRING", "", None, True, False),
+        ConfigKey("zookeeper.connection.timeout.ms", "INT", None, "[1,...]", True, False),
+        ConfigKey("zookeeper.session.timeout.ms", "INT", "6000", "[100,...]", True, False),
+    )
+}
+"""Keys that Kafka had until 3.9: they have an effect while such a release is emulated."""
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 LOGIN_CONFIG = "java.security.auth.login.config"
 SYSTEM_PROPERTIES = {name: ConfigKey(name, "STRING", "", None, True, False) for name in (ALLOWED_URLS, LOGIN_CONFIG)}
@@ -122,6 +131,10 @@ class ConfigError(Exception):
 
 class ScenarioError(Exception):
     """A scenario file that cannot be read or is invalid; the message names file, line and key."""
+
+
+class ZooKeeperError(Exception):
+    """The broker cannot start with the ZooKeeper of its configuration; the message says why."""
 
 
 class SeedError(ValueError):
@@ -146,6 +159,12 @@ class Config:
         """The release of Kafka that is emulated; None for the one that this broker is."""
         release: str = self["ottla.emulate"]
         return None if release == RELEASES[-1] else release
+
+    @property
+    def uses_zookeeper(self) -> bool:
+        """Whether the broker is registered in a ZooKeeper: one is named, and the emulated release knows of it."""
+        is_named = bool(self["zookeeper.connect"])
+        return is_named and self.emulates is not None and int(self.emulates.partition(".")[0]) < 4
 
     @property
     def clock(self) -> ClockStart:

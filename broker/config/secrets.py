@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from ...protocol.config_def import keys
 from ...protocol.text import Json
-from .config import AUTHORIZER_KEYS, OWN_KEYS, SYSTEM_PROPERTIES
+from .config import AUTHORIZER_KEYS, OWN_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS
 from .listener_values import key_of_listener
 
 SENSITIVE = frozenset(("auth_bytes", "hmac", "salt", "salted_password", "password"))  # fields of messages
 MASK = "***"
 HIDDEN = "[hidden]"  # in messages, as Kafka writes it
 
+OURS = (OWN_KEYS, AUTHORIZER_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS)
+
 
 def is_secret(name: str) -> bool:
     """Whether a value must not be shown: Kafka hides those of passwords, and of keys that it does not know."""
-    for known in (keys("topic"), keys("broker"), keys("group"), OWN_KEYS, AUTHORIZER_KEYS, SYSTEM_PROPERTIES):
+    for known in (*map(keys, ("topic", "broker", "group")), *OURS):
         key = known.get(name)
         if key is not None:
             return key.type == "PASSWORD"

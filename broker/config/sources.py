@@ -14,7 +14,16 @@ from . import checks as config_checks
 from . import effects as config_effects
 from . import listener_checks as config_listener_checks
 from . import relations as config_relations
-from .config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES, Config, ConfigError, as_text
+from .config import (
+    AUTHORIZER_KEYS,
+    LOCAL_DEFAULTS,
+    OWN_KEYS,
+    SYSTEM_PROPERTIES,
+    ZOOKEEPER_KEYS,
+    Config,
+    ConfigError,
+    as_text,
+)
 from .secrets import HIDDEN, is_secret
 from .users import parse_users
 
@@ -87,7 +96,7 @@ def from_arguments(arguments: Iterable[str]) -> Iterable[tuple[str, str, str]]:
 def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     """Combines sources into a configuration; a later source overrides an earlier one."""
     config = Config()
-    known = {**keys("broker"), **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES}
+    known = {**keys("broker"), **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **ZOOKEEPER_KEYS}
     for source in sources:
         for name, value, where in source:
             config.given[name], config.where[name] = value, where
@@ -100,6 +109,10 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     _settle_defaults(config)
     _check(config)
     _read_users(config)
+    if config["zookeeper.connect"] and not config.uses_zookeeper:
+        reason = "Kafka 4.0 and later have no ZooKeeper; ottla.emulate names an earlier release"
+        where = config.where["zookeeper.connect"]
+        config.warnings.append(f"{where}: configuration key 'zookeeper.connect' has no effect: {reason}")
     config.warnings += config_effects.warnings(config.given, config.where, known)
     return config
 

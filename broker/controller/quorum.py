@@ -64,6 +64,7 @@ class Quorum:
         self._has_resigned = False  # the active controller, because too few voters were there for too long
         self._observers: set[int] = set()
         self._away: dict[int, Fetched] = {}  # nodes that are lost, when they were
+        self.changed: Callable[[], None] | None = None  # called when there is another one, or none
 
     @property
     def leader(self) -> int:
@@ -126,6 +127,7 @@ class Quorum:
         self._observers.add(node_id)
         if node_id == self.active:
             self.missing = Later()
+            self._tell()
             self._elect()
 
     # what happens to nodes
@@ -148,6 +150,7 @@ class Quorum:
         if self.active is None or (node.id != self.active and self.is_possible):
             return
         self.missing = self.missing or Later()
+        self._tell()
         if resigned and node.id == self.active:
             self._elect()
         else:
@@ -210,3 +213,8 @@ class Quorum:
         missing, self.missing = self.missing, None
         if missing is not None:
             missing.finish(None)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.changed is not None:
+            self.changed()

@@ -1,12 +1,12 @@
-"""OffsetFetch of an emulated release: version 0 read offsets from ZooKeeper, which this broker does not have
-(`offset_commit`).
-"""
+"""OffsetFetch of an emulated release: version 0 reads offsets from ZooKeeper (`offset_commit`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...protocol import messages
+from ...protocol.errors import Errors
+from ..apis.k09_offset_fetch import GROUPS, TOPICS
 from ..net.api import Api, Handler
 from ..net.context import Context
 from .offset_commit import without_zookeeper
@@ -15,22 +15,43 @@ from .releases import Release
 
 def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Handler:
     def emulated(context: Context, request: messages.OffsetFetchRequest) -> object:
-        if context.version > 0:
-            return handle(context, request)
-        r, code = messages.OffsetFetchResponse, without_zookeeper(release)
-        return r(
-            topics=[
-                r.OffsetFetchResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        r.OffsetFetchResponsePartition(
-                            partition_index=index, committed_offset=-1, metadata="", error_code=code
-                        )
-                        for index in topic.partition_indexes
-                    ],
-                )
-                for topic in request.topics or ()
-            ]
-        )
+        return handle(context, request) if context.version > 0 else _fetch(context, request, release)
 
     return emulated
+
+
+async def _fetch(
+    context: Context, request: messages.OffsetFetchRequest, release: Release
+) -> messages.OffsetFetchResponse:
+    """Answers from ZooKeeper; a partition without an offset there has UNKNOWN_TOPIC_OR_PARTITION, as in Kafka."""
+    asked = [(topic.name, index) for topic in request.topics or () for index in topic.partition_indexes]
+    zookeeper, group = context.broker.zookeeper, request.group_id
+    error_of_all = None
+    if not GROUPS.allows(context, group):
+        error_of_all = GROUPS.code
+    elif zookeeper is None:
+        error_of_all = without_zookeeper(release)
+    if error_of_all is not None or zookeeper is None:
+        return _reply(request, iter([(-1, error_of_all or 0)] * len(asked)))
+    absent = -1, int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    refused = {name: (-1, TOPICS.code) for name, _ in asked if not TOPICS.allows(context, name)}
+    refused |= {name: absent for name, _ in asked if name not in refused and name not in context.broker.image.topics}
+    found = iter(await zookeeper.committed(group, [one for one in asked if one[0] not in refused]))
+    return _reply(request, (refused[name] if name in refused else next(found) or absent for name, _ in asked))
+
+
+def _reply(request: messages.OffsetFetchRequest, found: Iterator[tuple[int, int]]) -> messages.OffsetFetchResponse:
+    """`found`: the offset and the error of each partition, in the order of the request."""
+    r = messages.OffsetFetchResponse
+    topics = []
+    for topic in request.topics or ():
+        parts = []
+        for index in topic.partition_indexes:
+            offset, code = next(found)
+            parts.append(
+                r.OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=offset, metadata="", error_code=code
+                )
+            )
+        topics.append(r.OffsetFetchResponseTopic(name=topic.name, partitions=parts))
+    return r(topics=topics)

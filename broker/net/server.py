@@ -16,7 +16,7 @@ from .. import bugs
 from ..broker import Broker
 from ..broker_schedule import BrokerSchedule
 from ..client_activity import ClientActivity
-from ..config.config import Config, ConfigError, ScenarioError, SeedError
+from ..config.config import Config, ConfigError, ScenarioError, SeedError, ZooKeeperError
 from ..config.lab_clock import MACHINE
 from ..later import drive
 from ..limits import BUFFERED_BYTES
@@ -52,6 +52,7 @@ EXIT_PORT_TAKEN = 3
 EXIT_LOCKED = 4
 EXIT_DIRECTORY = 5
 EXIT_FAILED = 6
+EXIT_ZOOKEEPER = 7
 
 
 class Server:
@@ -105,7 +106,7 @@ class Server:
 
     async def start(self) -> None:
         """Binds the listeners and the lab, opens the data and starts to serve.
-        Raises PortTaken, DirectoryError or OSError.
+        Raises PortTaken, ConfigError, ZooKeeperError, DirectoryError or OSError.
         """
         try:
             await self.listeners.bind()
@@ -113,6 +114,10 @@ class Server:
                 await self._bind_lab()
             if self.config["ottla.trace"]:
                 self._start_trace()
+            if self.config.uses_zookeeper:
+                from . import zookeeper
+
+                await zookeeper.connect(self.broker, self.machine)
             self.broker.start()
         except BaseException:
             self._close_listeners()
@@ -122,6 +127,10 @@ class Server:
         await self.listeners.serve()
         if self.lab is not None:
             await self.lab.serve()
+        if self.broker.zookeeper is not None:
+            from . import zookeeper
+
+            await zookeeper.register(self.broker)
         self.broker.turn.every(lambda: SWEEP_MS, self._close_idle)
         # the rest obeys the machine's time
         self._loop.call_later(SWEEP_MS / 1000, self._sweep)
@@ -179,6 +188,8 @@ class Server:
         for connection in list(self.connections):
             connection.close()
         await asyncio.sleep(0)
+        if self.broker.zookeeper is not None:
+            await asyncio.to_thread(self.broker.zookeeper.close)
         wrong = self.broker.stop()
         if wrong is not None and self.failure is None:
             self.failure = f"the shutdown was not clean: {wrong}; the next start recovers the logs"
@@ -357,6 +368,10 @@ async def serve(
         await server.start()
     except ConfigError as error:
         return _refuse(server, EXIT_BAD_CONFIG, str(error))
+    except ZooKeeperError as error:
+        if server.broker.cluster_id:
+            await server.stop()
+        return _refuse(server, EXIT_ZOOKEEPER, str(error))
     except PortTaken as error:
         return _refuse(server, EXIT_PORT_TAKEN, f"cannot listen on {error}")
     except DirectoryLocked as error:

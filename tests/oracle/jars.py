@@ -35,7 +35,7 @@ def jar_folder(part: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run beside each other fetch once
         if (folder / ".complete").exists():
             return folder
-        pom = HERE / f"{part}-pom.xml"
+        pom = _pom(part, folder)
         goal = "copy" if part == RELEASES else "copy-dependencies"
         subprocess.run(
             ["mvn", "-q", "-B", "-f", str(pom), f"dependency:{goal}", f"-DoutputDirectory={folder}"],
@@ -44,6 +44,19 @@ def jar_folder(part: str) -> Path:
         )
         (folder / ".complete").touch()
     return folder
+
+
+def _pom(part: str, folder: Path) -> Path:
+    """Returns the pom of a part; for a Kafka that has none of its own, one like that of 0.8.2.2."""
+    pom = HERE / f"{part}-pom.xml"
+    if pom.exists() or not part.startswith("kafka-"):
+        return pom
+    version = part.removeprefix("kafka-")
+    scala = "2.13" if tuple(map(int, version.split("."))) >= (2, 5) else "2.11"
+    like = (HERE / "kafka-0.8.2.2-pom.xml").read_text()
+    made = folder / "pom.xml"
+    made.write_text(like.replace("0.8.2.2", version).replace("kafka_2.11", f"kafka_{scala}"))
+    return made
 
 
 def jar_paths(part: str) -> list[Path]:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ottla.broker.config.checks import DEFAULT_ONLY
-from ottla.broker.config.config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES
+from ottla.broker.config.config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS
 from ottla.broker.config.docs import OWN_DOCS, TOPIC_DOCS
 from ottla.broker.config.effects import without_effect
 from ottla.coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
@@ -42,6 +42,16 @@ SYSTEM_DOCS = {
         "The URLs that `sasl.oauthbearer.jwks.endpoint.url` may be, separated by commas. For Kafka it is a system "
         "property, `-D…` in `KAFKA_OPTS`, and so it may be here."
     ),
+}
+ZOOKEEPER_DOCS = {
+    "zookeeper.connect": (
+        "The ZooKeeper in which a broker of an [earlier release](../how-to/earlier-releases.md) is registered: "
+        "`HOST:PORT,HOST:PORT/PATH`. Kafka had this key until 3.9; it has no effect unless such a release is emulated."
+    ),
+    "zookeeper.connection.timeout.ms": (
+        "How long the start waits for ZooKeeper; by default `zookeeper.session.timeout.ms`."
+    ),
+    "zookeeper.session.timeout.ms": "How long the broker stays registered after ZooKeeper has lost it.",
 }
 GROUPS = """
 A group without a value of its own has the broker's: `group.consumer.session.timeout.ms` is the default of
@@ -98,6 +108,10 @@ def rendered() -> str:
     lines += [
         _row(f"`{name}`", key.type.lower(), _default(key), AUTHORIZER_DOCS[name])
         for name, key in sorted(AUTHORIZER_KEYS.items())
+    ]
+    lines += ["", "## Keys of ZooKeeper", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
+    lines += [
+        _row(f"`{name}`", key.type.lower(), _default(key), ZOOKEEPER_DOCS[name]) for name, key in ZOOKEEPER_KEYS.items()
     ]
     lines += ["", "## Java's system properties", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
     lines += [

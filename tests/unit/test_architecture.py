@@ -83,9 +83,10 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
     "transaction": {"floor", "config", "settings", "replica", "controller", "shards", "group"},
     "share": {"floor", "config", "settings", "replica", "controller", "shards"},
     "telemetry": {"floor"},
+    "zookeeper": {"floor", "config", "controller"},
     "broker": {
         *{"floor", "config", "settings", "security", "tls", "replica", "controller", "shards", "group"},
-        *{"transaction", "share", "telemetry"},
+        *{"transaction", "share", "telemetry", "zookeeper"},
     },
     "share_groups": {"floor", "share", "broker"},
     "seed": {"floor", "config", "broker"},
@@ -93,7 +94,7 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
         *{"floor", "config", "replica", "shards", "group", "transaction", "share", "telemetry", "broker"},
         *{"share_groups", "seed"},
     },
-    "net": {"floor", "config", "security", "tls", "replica", "broker", "seed", "lab"},
+    "net": {"floor", "config", "security", "tls", "replica", "broker", "seed", "lab", "zookeeper"},
     "apis": {
         "floor",
         "config",
@@ -110,7 +111,7 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
         "net",
         "tls",
     },
-    "emulation": {"floor", "replica", "broker", "net", "apis"},
+    "emulation": {"floor", "config", "replica", "broker", "net", "apis", "zookeeper"},
 }
 NOT_BELOW_BROKER = {"asyncio", "uvloop", "random", "time", "socket", "threading", "secrets"}
 # how often each folder may say `Any`: less only

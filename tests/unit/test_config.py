@@ -186,6 +186,14 @@ def test_a_key_that_has_an_effect_or_kafkas_default_does_not_warn(argument: str)
     assert build(argument).warnings == []
 
 
+@pytest.mark.parametrize(("release", "is_used"), [("0.8.2", True), ("3.9", True), ("4.0", False), ("4.4", False)])
+def test_zookeeper_is_for_releases_that_knew_it(release: str, is_used: bool) -> None:
+    config = build("zookeeper.connect=127.0.0.1:2181", f"ottla.emulate={release}")
+    assert config.uses_zookeeper is is_used
+    assert any("Kafka 4.0 and later have no ZooKeeper" in one for one in config.warnings) is not is_used
+    assert not build(f"ottla.emulate={release}").uses_zookeeper
+
+
 def test_a_key_of_a_listener_overrides_the_key_of_all_listeners() -> None:
     both = build("ssl.client.auth=required", "listener.name.inside.ssl.client.auth=none")
     assert [both.of_listener(name)["ssl.client.auth"] for name in ("INSIDE", "OUTSIDE")] == ["none", "required"]

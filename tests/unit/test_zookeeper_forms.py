@@ -166,4 +166,6 @@ def test_a_configuration_without_a_value_is_empty() -> None:
 
 def test_names_that_a_node_can_have() -> None:
     assert all(map(paths.is_node_name, ("g", "a group", "g.1", "größe")))
-    assert not any(map(paths.is_node_name, ("", ".", "..", "a/b", "a\0b", "a\nb")))
+    assert not any(map(paths.is_node_name, ("", ".", "..", "a/b", "a\0b", "a\nb", "a\x85b", "a\ue000b")))
+    assert all(map(paths.is_group, ("g", "a/b")))
+    assert not any(map(paths.is_group, ("", "/", "a/", "a//b", "a/../b")))

@@ -1,0 +1,32 @@
+"""The start of a broker that is registered in a ZooKeeper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import seed
+from ..config.config import ConfigError
+from ..later import drive
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..machine import Machine
+
+
+async def connect(broker: Broker, machine: Machine) -> None:
+    """Connects to the ZooKeeper that the configuration names. Raises ConfigError or ZooKeeperError."""
+    config = broker.config
+    try:
+        from ..zookeeper.zookeeper import ZooKeeper, client_of
+    except ImportError as error:
+        words = f"zookeeper.connect needs kazoo: pip install 'ottla[zookeeper]' ({error})"
+        raise ConfigError(config.where["zookeeper.connect"], words) from None
+    parts = broker.turn, config, broker.nodes, broker.metadata, broker.image
+    broker.zookeeper = ZooKeeper(*parts, machine.own_thread("ottla-zookeeper"), client_of)
+    await seed.settled(drive(broker.zookeeper.connect()))
+
+
+async def register(broker: Broker) -> None:
+    """Registers the broker, after its start. Raises ZooKeeperError."""
+    assert broker.zookeeper is not None
+    await seed.settled(drive(broker.zookeeper.register(broker.cluster_id)))

@@ -1,0 +1,321 @@
+"""The broker in ZooKeeper, as a broker of an earlier release: registered, with its topics, and open to old tools.
+
+The metadata log decides what is; ZooKeeper shows it, and what tools write there becomes a change of the metadata. One
+coroutine does both, round by round: it reads what has changed there (`tree`), changes the metadata accordingly
+(`adopting`), and writes what has changed here (`publishing`). A round follows a watch that fires, a commit of the
+metadata and a new connection; what fails is done again in a later one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from ...coordinator.metadata.delta import MetadataDelta
+from ...coordinator.metadata.state import MetadataState
+from ...protocol import zookeeper_paths as paths
+from ...protocol import zookeeper_values as values
+from ...protocol.errors import ApiError, Errors
+from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
+from .. import bugs
+from ..config.config import Config, ConfigError, ZooKeeperError
+from ..config.nodes import Node, Nodes
+from ..controller.controller import MetadataController
+from ..later import Later
+from ..steps import Pace
+from ..turn import Turn
+from .adopting import Adopter
+from .publishing import Publisher
+from .session import FAILURES, Session, Thread
+from .tree import PIPELINED, Tree
+from .writing import Put, Taken, Write, foreign_controller, hold, next_controller_epoch, write_all
+
+logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
+RETRY_MS: Final = 1000
+POLL_MS: Final = 200  # until a node of an earlier session is looked for again
+CLUSTER_ID_SINCE: Final = (0, 10, 1)
+FEATURE_SINCE: Final = (2, 7)
+UNREADABLE: Final = (-1, int(Errors.UNKNOWN_SERVER_ERROR))
+"""The offset and the error of a partition whose offset cannot be read."""
+
+
+class ZooKeeper:
+    """`client`: makes a client of kazoo for the configured hosts."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        config: Config,
+        nodes: Nodes,
+        metadata: MetadataController,
+        image: MetadataState,
+        thread: Thread,
+        client: Callable[[Config], KazooClient],
+    ) -> None:
+        self._turn = turn
+        self._config = config
+        self._nodes = nodes
+        self._metadata = metadata
+        self._image = image
+        self._release = tuple(map(int, (config.emulates or "").split(".")))
+        timeout_ms = config["zookeeper.connection.timeout.ms"]
+        self._timeout_ms: int = config["zookeeper.session.timeout.ms"]
+        waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        self._session = Session(turn, thread, client(config), waits_ms, self._connected)
+        self._tree = Tree(lambda: self._session.post(self._wake))
+        self._publisher = Publisher(image, self._release)
+        self._adopter = Adopter(metadata, image, self._publisher, config["delete.topic.enable"])
+        self._registered: dict[int, int] = {}  # when each node was, by id
+        self._held: dict[str, bytes] = {}  # ephemeral nodes
+        self._held_in: int | None = None  # the session that made them
+        self._shown_in: int | None = None  # the session in which everything was written
+        self._controller, self._controller_epoch = -1, 0
+        self._woken: Later[None] | None = None
+        self._is_woken = False
+        metadata.watch(self._changed)
+        metadata.quorum.changed = self._wake
+
+    # start and stop
+
+    async def connect(self) -> None:
+        """Connects, and makes what a broker of the release makes. Takes over the cluster's id if the configuration
+        names none. Fails with ZooKeeperError.
+        """
+        await self._session.connect()
+        if self._release >= CLUSTER_ID_SINCE:
+            found, given = await self._session.run(_cluster_id), self._config["ottla.cluster.id"]
+            if found is not None and given and found != given:
+                raise ZooKeeperError(f"{paths.CLUSTER_ID} in ZooKeeper is {found}, and ottla.cluster.id is {given}")
+            self._config.values["ottla.cluster.id"] = found or given
+
+    def _prepare(self, client: KazooClient) -> None:
+        for path in paths.persistent_paths(self._release):
+            client.ensure_path(path)
+        if self._release >= FEATURE_SINCE and client.exists(paths.FEATURE) is None:
+            client.create(paths.FEATURE, values.feature(self._release))
+
+    async def register(self, cluster_id: str) -> None:
+        """Registers the nodes and shows the metadata, after the start of the broker. Fails with ZooKeeperError: a
+        node's id is in use, or the brokers of another cluster are there.
+        """
+        if self._release >= CLUSTER_ID_SINCE:
+            write: list[Write] = [Put(paths.CLUSTER_ID, values.cluster_id(cluster_id))]
+            await self._session.run(partial(write_all, writes=write))
+        waited_ms = 0
+        while (taken := await self._hold()) is not None:
+            self._refuse(taken, waited_ms)
+            await self._turn.pause(POLL_MS)
+            waited_ms += POLL_MS
+        await self._round()
+        self._turn.background(self._run())
+
+    def close(self) -> None:
+        """Ends the session: the nodes of this broker are gone. May wait for seconds, and does not use the loop."""
+        self._session.close()
+
+    # what the broker holds
+
+    def _refuse(self, taken: Taken, waited_ms: int) -> None:
+        """Raises ZooKeeperError unless the node may be one of an earlier run of this broker, whose session ends."""
+        other = foreign_controller(taken, self._nodes.by_id)
+        if other is not None:
+            raise ZooKeeperError(
+                f"zookeeper.connect: broker {other} of another cluster is the controller there; give this one a path "
+                "of its own, as in 127.0.0.1:2181/ottla"
+            )
+        if waited_ms > self._timeout_ms + RETRY_MS or not self._is_ours(taken):
+            raise ZooKeeperError(
+                f"A broker is already registered on the path {taken.path}. This probably indicates that you either "
+                "have configured a brokerid that is already in use, or else you have shutdown this broker and "
+                "restarted it faster than the zookeeper timeout so it appears to be re-registering."
+            )
+
+    def _is_ours(self, taken: Taken) -> bool:
+        """Whether a node can be of an earlier run: it names the place where this one listens."""
+        if taken.path == paths.CONTROLLER:
+            return True
+        try:
+            found = BrokerRegistration.decode(taken.data)
+        except values.Malformed:
+            return False
+        own = self._end_points(self._nodes.by_id[int(taken.path.rpartition("/")[2])])
+        return any((one.host, one.port) == (other.host, other.port) for one in own for other in found.endpoints)
+
+    def _end_points(self, node: Node) -> tuple[EndPoint, ...]:
+        protocol = node.config.security_protocol
+        return tuple(
+            EndPoint(one.name, protocol(one.name).name, one.host or None, one.port)
+            for one in node.config.advertised.values()
+        )
+
+    def _wanted(self, controller: int) -> dict[str, bytes]:
+        """Returns the ephemeral nodes that are to be there: of all nodes that are not fenced, and of the controller."""
+        now_ms, wanted = self._turn.now_ms(), dict[str, bytes]()
+        for node in self._nodes:
+            found = self._image.brokers.get(node.id)
+            if found is None or found.fenced:
+                self._registered.pop(node.id, None)
+                continue
+            since_ms = self._registered.setdefault(node.id, now_ms)
+            registration = BrokerRegistration(self._end_points(node), since_ms, node.rack)
+            wanted[paths.broker_path(node.id)] = registration.encode(self._release)
+        if controller >= 0:
+            before = self._held.get(paths.CONTROLLER)
+            if before is None or controller != self._controller:
+                before = values.controller(controller, now_ms, self._release)
+            wanted[paths.CONTROLLER] = before
+        return wanted
+
+    async def _hold(self) -> Taken | None:
+        """Makes and removes ephemeral nodes; returns one that another session has."""
+        session = self._session.id
+        if session is not None and session != self._held_in:
+            self._held, self._held_in, self._registered = {}, session, {}
+            await self._session.run(self._prepare)
+        controller = self._metadata.quorum.leader
+        wanted = self._wanted(controller)
+        if wanted == self._held:
+            return None
+        held = list(self._held)
+        if controller != self._controller and paths.CONTROLLER in self._held:
+            await self._session.run(partial(hold, wanted={}, held=[paths.CONTROLLER]))
+        taken = await self._session.run(partial(hold, wanted=wanted, held=held))
+        if taken is None:
+            if controller >= 0 and (paths.CONTROLLER not in self._held or controller != self._controller):
+                self._controller_epoch = await self._session.run(next_controller_epoch)
+            self._held, self._controller = wanted, controller
+        return taken
+
+    # rounds
+
+    def _connected(self) -> None:
+        """There is a connection, maybe with a new session."""
+        self._tree.reconnected()
+        self._wake()
+
+    def _changed(self, delta: MetadataDelta) -> Iterator[None]:
+        yield from self._publisher.changed(delta)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._is_woken = True
+        if self._woken is not None:
+            woken, self._woken = self._woken, None
+            self._turn.event(lambda: woken.finish(None))
+
+    async def _run(self) -> None:
+        while not self._turn.stopped:
+            if not self._is_woken:
+                self._woken = Later()
+                await self._woken
+            self._is_woken = False
+            try:
+                taken = await self._hold()
+                await self._round()
+            except (*FAILURES, ApiError) as error:
+                if not self._session.is_closing:
+                    logger.warning("ZooKeeper: %r; it is tried again", error)
+                self._again()
+            except Exception as error:
+                bugs.report("a round with ZooKeeper", error)
+                self._again()
+            else:
+                if taken is not None:
+                    logger.warning("%s belongs to another session; it is tried again", taken.path)
+                    self._again()
+
+    def _again(self) -> None:
+        self._tree.again()
+        self._turn.later(RETRY_MS, self._wake)
+
+    async def _round(self) -> None:
+        seen = await self._session.run(partial(self._tree.read, now_ms=self._turn.now_ms()))
+        writes, pace = await self._adopter.adopt(seen), Pace(self._turn)
+        if self._shown_in != self._held_in:  # ZooKeeper may have lost what it had
+            self._publisher.forget()
+            for _ in self._publisher.all():
+                if pace.is_over():
+                    await pace.rest()
+            self._shown_in = self._held_in
+        pending = self._publisher.take()
+        try:
+            for one in self._publisher.writes(pending, self._controller_epoch):
+                if one is not None:
+                    writes.append(one)
+                if pace.is_over():
+                    await pace.rest()
+            if writes:
+                await self._session.run(partial(write_all, writes=writes))
+        except BaseException:
+            self._publisher.give_back(pending)
+            self._publisher.forget()
+            raise
+
+    # offsets that consumers keep there
+
+    async def committed(self, group: str, wanted: list[tuple[str, int]]) -> list[tuple[int, int] | None]:
+        """Returns the offset and the error of each partition; None where there is no offset."""
+        if not paths.is_group(group):
+            return [UNREADABLE] * len(wanted)
+        try:
+            return await self._session.run(partial(_offsets, group=group, wanted=wanted))
+        except FAILURES as error:
+            logger.warning("offsets of group %s cannot be read: %r", group, error)
+            return [UNREADABLE] * len(wanted)
+
+    async def commit(self, group: str, offsets: dict[tuple[str, int], int]) -> bool:
+        """Writes offsets of a group there; returns whether they are written."""
+        if not paths.is_group(group):
+            return False
+        writes: list[Write] = [
+            Put(paths.offset_path(group, topic, index), b"%d" % offset) for (topic, index), offset in offsets.items()
+        ]
+        try:
+            await self._session.run(partial(write_all, writes=writes))
+        except FAILURES as error:
+            logger.warning("offsets of group %s cannot be written: %r", group, error)
+            return False
+        return True
+
+
+def _cluster_id(client: KazooClient) -> str | None:
+    if client.exists(paths.CLUSTER_ID) is None:
+        return None
+    try:
+        return values.cluster_id_of(client.get(paths.CLUSTER_ID)[0])
+    except values.Malformed as error:
+        raise ZooKeeperError(f"{paths.CLUSTER_ID}: {error}") from None
+
+
+def _offsets(client: KazooClient, group: str, wanted: list[tuple[str, int]]) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    rest = iter(wanted)
+    while some := list(islice(rest, PIPELINED)):
+        for waiting in [client.get_async(paths.offset_path(group, *one)) for one in some]:
+            try:
+                found.append((values.offset_of(waiting.get()[0]), int(Errors.NONE)))
+            except NoNodeError:
+                found.append(None)
+            except values.Malformed:
+                found.append(UNREADABLE)
+    return found
+
+
+def client_of(config: Config) -> KazooClient:
+    """Returns a client for the hosts of `zookeeper.connect`, which connects later. Raises ConfigError."""
+    hosts: str = config["zookeeper.connect"]
+    own = logging.getLogger("ottla.kafka.zookeeper.kazoo")
+    if not own.isEnabledFor(logging.DEBUG):
+        own.setLevel(logging.ERROR)  # it would warn of each attempt to connect
+    try:
+        return KazooClient(hosts, timeout=config["zookeeper.session.timeout.ms"] / 1000, logger=own)
+    except ValueError:
+        raise ConfigError(
+            config.where["zookeeper.connect"], f"zookeeper.connect: {hosts!r} is not HOST:PORT[,HOST:PORT…][/PATH]"
+        ) from None

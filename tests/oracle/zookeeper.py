@@ -1,0 +1,135 @@
+"""A ZooKeeper on loopback, from the jars of Kafka 0.8.2.2, and the tools of earlier Kafkas."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from kazoo.client import KazooClient
+
+from ..support.poll import until
+from ..support.ports import free_port
+from .jars import classpath
+
+TICK_MS = 200  # sessions take two of them at least
+START_SECONDS_MAX = 60.0
+JAVA = ("java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LOG4J = """log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+"""
+
+
+class ZooKeeperServer:
+    """A server as a context manager; `client` is connected to it. It may be stopped, and started with what it has."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="zookeeper-"))
+        self.port = free_port()
+        self.client = KazooClient(self.address)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> ZooKeeperServer:
+        properties = {"dataDir": self.directory, "clientPort": self.port, "clientPortAddress": "127.0.0.1"}
+        properties |= {"tickTime": TICK_MS, "maxClientCnxns": 0}
+        text = "".join(f"{key}={value}\n" for key, value in properties.items())
+        (self.directory / "zookeeper.properties").write_text(text)
+        (self.directory / "log4j.properties").write_text(LOG4J)
+        self.start()
+        self.client.start()
+        return self
+
+    def start(self) -> None:
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        arguments = ("-cp", classpath("kafka-0.8.2.2"), main, str(self.directory / "zookeeper.properties"))
+        with (self.directory / "log").open("ab") as out:
+            self._process = subprocess.Popen(
+                [*JAVA, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+            )
+
+        def listens() -> bool:
+            assert self._process is not None
+            assert self._process.poll() is None, (self.directory / "log").read_text()[-2000:]
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+        until(listens, "ZooKeeper listens", within=START_SECONDS_MAX, every=0.05)
+
+    def stop(self) -> None:
+        """Kills the server."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(20)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.client.stop()
+        self.client.close()
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # what is there
+
+    def value(self, path: str) -> str | None:
+        """Returns the value of a node as text; None if there is no such node."""
+        return self.client.get(path)[0].decode() if self.client.exists(path) else None
+
+    def owner(self, path: str) -> int | None:
+        """Returns the session of an ephemeral node; None if there is no such node."""
+        stat = self.client.exists(path)
+        return None if stat is None else int(stat.ephemeralOwner)
+
+    def tree(self, path: str) -> dict[str, str]:
+        """Returns the values of all nodes below a path, by the rest of their paths."""
+        found: dict[str, str] = {}
+
+        def walk(at: str) -> None:
+            for child in sorted(self.client.get_children(at)):
+                found[f"{at}/{child}".removeprefix(path)] = self.value(f"{at}/{child}") or ""
+                walk(f"{at}/{child}")
+
+        walk(path)
+        return found
+
+
+def command(version: str, main: str, *arguments: str) -> list[str]:
+    """Returns the command line of a program of an earlier Kafka; `main` is below `kafka.`"""
+    return [*JAVA, "-cp", classpath(f"kafka-{version}"), f"kafka.{main}", *arguments]
+
+
+def begun(version: str, main: str, *arguments: str) -> subprocess.Popen[str]:
+    """Starts a program of an earlier Kafka."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(version, main, *arguments), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(process: subprocess.Popen[str], given: str = "") -> str:
+    """Waits for the end of a program, which must succeed; returns what it prints."""
+    out, errors = process.communicate(given, timeout=120)
+    assert process.returncode == 0, f"{process.args!r}: {out[-2000:]}{errors[-2000:]}"
+    return out
+
+
+def tool(version: str, main: str, *arguments: str, given: str = "") -> str:
+    """Runs a tool of an earlier Kafka, which must succeed; returns what it prints."""
+    return ended(begun(version, main, *arguments), given)
+
+
+def together(version: str, *programs: Sequence[str]) -> list[str]:
+    """Runs tools at the same time; returns what each prints."""
+    running = [begun(version, *one) for one in programs]
+    return [ended(one) for one in running]
