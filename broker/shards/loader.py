@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ...coordinator.format import COMMIT_KEYS
 from ...coordinator.loading import Entry
-from ...protocol import opening, records
+from ...protocol import legacy, opening, records
 from ...protocol.compression import CHUNK_BYTES, NONE
 from ...protocol.control import marker_of
 from ...protocol.records import BatchAt, Record
@@ -31,10 +31,8 @@ def live_entries(log: Log, skip: Skip = _refuse) -> Iterator[Entry | None]:
     latest: dict[bytes, tuple[int, bytes, bytes]] = {}
     for segment, batch in log.batches_from(log.start_offset):
         header = batch.header
-        if header is None:
-            continue
-        if header.is_control or header.is_transactional:
-            yield from _entries_of(segment, batch, skip)
+        if header is not None and (header.is_control or header.is_transactional):
+            yield from entries_of(segment, batch, skip)
             continue
         for pairs in _pairs(segment, batch, skip):
             for offset, key, value in pairs:
@@ -52,14 +50,12 @@ def live_entries(log: Log, skip: Skip = _refuse) -> Iterator[Entry | None]:
 def log_entries(log: Log, skip: Skip = _refuse) -> Iterator[Entry]:
     """Yields all entries of a coordinator's log."""
     for segment, batch in log.batches_from(log.start_offset):
-        if batch.header is not None:
-            yield from filter(None, _entries_of(segment, batch, skip))
+        yield from filter(None, entries_of(segment, batch, skip))
 
 
 def _pairs(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[list[tuple[int, bytes | None, bytes | None]]]:
     """Yields offsets, keys and values of a batch: at once if it is small, else in chunks."""
-    assert batch.header is not None
-    if batch.header.codec == NONE and batch.size <= CHUNK_BYTES:
+    if batch.header is not None and batch.header.codec == NONE and batch.size <= CHUNK_BYTES:
         try:
             found = records.pairs(segment.read_whole(batch), BatchAt(0, batch.header))
         except OSError:
@@ -77,11 +73,10 @@ def _opened(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[list[Rec
     """Yields the records of a batch in chunks, as far as it can be opened:
     stored batches may never have been validated.
     """
-    assert batch.header is not None
     chunks = None
     while True:
         try:
-            chunks = chunks or opening.contents(segment.read_whole(batch), BatchAt(0, batch.header))
+            chunks = chunks or _contents(segment, batch)
             some = next(chunks)
         except StopIteration:
             return
@@ -93,14 +88,24 @@ def _opened(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[list[Rec
         yield some
 
 
-def _entries_of(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[Entry | None]:
+def _contents(segment: Segment, batch: BatchInfo) -> Iterator[list[Record]]:
+    """Yields the records of a batch, or of a message set that a Kafka before 0.11 wrote, in chunks."""
+    if batch.header is not None:
+        return opening.contents(segment.read_whole(batch), BatchAt(0, batch.header))
+    sets = legacy.contents(segment.read_batch(batch))
+    return ([Record(one.key, one.value, one.timestamp, offset=one.offset) for one in some] for some in sets)
+
+
+def entries_of(segment: Segment, batch: BatchInfo, skip: Skip = _refuse) -> Iterator[Entry | None]:
+    """Yields the entries of one batch. None is a pause."""
     header = batch.header
-    assert header is not None
-    producer_id = header.producer_id if header.is_transactional else -1
+    producer_id, epoch = -1, -1
+    if header is not None:
+        producer_id, epoch = header.producer_id if header.is_transactional else -1, header.producer_epoch
     for some in _opened(segment, batch, skip):
         for record in some:
-            entry = Entry(record.offset, producer_id, header.producer_epoch, record)
-            if header.is_control:
+            entry = Entry(record.offset, producer_id, epoch, record)
+            if header is not None and header.is_control:
                 marker = marker_of(record)
                 if marker is None:
                     continue
