@@ -1,11 +1,13 @@
-"""Brokers of Apache Kafka that need ZooKeeper (0.8.2.2, 0.10.2.2) on loopback, with a ZooKeeper of their own.
+"""Brokers of Apache Kafka that need ZooKeeper (0.8.2.2 to 3.9.1) on loopback, with a ZooKeeper of their own.
 
-Their transcripts are written by hand: `OTTLA_ORACLE=record pytest tests/differential/test_earlier_releases.py`.
+Their transcripts are written by hand: `OTTLA_ORACLE=record pytest tests/differential/test_earlier_releases.py`, and so
+are directories that they wrote: `python -m tests.oracle.record_old_directories`.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -49,19 +51,40 @@ class OldKafka:
             "clientPort": self.zookeeper_port,
             "clientPortAddress": "127.0.0.1",
             "tickTime": 500,  # sessions are two of them at least
+            "admin.enableServer": "false",
         }
         self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, self.zookeeper_port)
+        self.start_broker()
+        return self
+
+    @property
+    def data_directory(self) -> Path:
+        return self.directory / "data"
+
+    def start_broker(self) -> None:
+        """Starts the broker, again if it was stopped."""
         broker = {
             "broker.id": 1,
             "host.name": "127.0.0.1",
             "port": self.port,
-            "log.dirs": self.directory / "data",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": self.data_directory,
             "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
             "offsets.topic.replication.factor": 1,
             **self.settings,
         }
         self._start("kafka.Kafka", broker, self.port)
-        return self
+
+    def stop_broker(self, by: signal.Signals = signal.SIGTERM) -> None:
+        """Ends the broker; ZooKeeper stays."""
+        process = self._processes.pop()
+        process.send_signal(by)
+        process.wait(60)
+
+    def tool(self, main: str, *arguments: str) -> str:
+        """Runs one of the release's own tools; returns what it prints."""
+        command = ["java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-cp", classpath(f"kafka-{self.version}"), main]
+        return subprocess.run([*command, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
 
     def _start(self, main: str, values: dict[str, object], port: int) -> None:
         """Starts a program with a properties file, and waits until it listens."""
@@ -70,6 +93,7 @@ class OldKafka:
         command = [
             *("java", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
             f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}",
+            "-Dzookeeper.jmx.log4j.disable=true",  # 1.1.1 comes without what that needs
             *("-cp", classpath(f"kafka-{self.version}"), main, str(properties)),
         ]
         with (self.directory / f"{main}.log").open("wb") as out:
