@@ -41,6 +41,7 @@ class Commands(LazyGroup):
         "reset-offsets": "group_commands:reset_offsets",
         "delete-offsets": "group_commands:delete_offsets",
         "compare": "compare_command:compare",
+        "adopt": "adopt_command:adopt",
         "handover": "handover_commands:handover",
         "takeover": "handover_commands:takeover",
         "node": "node_commands:node",

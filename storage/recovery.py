@@ -359,7 +359,7 @@ def _check_segment(log: Log, segment: Segment, has_holes: bool) -> Generator[Non
         if batch is None:
             yield
             continue
-        wrong = _what_is_wrong(segment, batch, next_offset, has_holes)
+        wrong = what_is_wrong(segment, batch, next_offset, has_holes)
         if wrong is not None:
             reason = wrong
             break
@@ -383,7 +383,7 @@ def _check_segment(log: Log, segment: Segment, has_holes: bool) -> Generator[Non
     return valid, next_offset, reason
 
 
-def _what_is_wrong(segment: Segment, batch: BatchInfo, next_offset: int, has_holes: bool) -> str | None:
+def what_is_wrong(segment: Segment, batch: BatchInfo, next_offset: int, has_holes: bool) -> str | None:
     """Returns why the log must end before a batch; None if the batch is valid and in its place."""
     if batch.last_offset < next_offset or batch.base_offset < segment.base_offset:
         return f"a batch from offset {batch.base_offset} to {batch.last_offset}, where offset {next_offset} is expected"

@@ -236,6 +236,7 @@ def _read_meta(files: Files, path: str, node_id: int, cluster_id: str | None) ->
         if values["version"] != META_VERSION:
             raise DirectoryError(
                 f"{path}: unsupported version {values['version']}; only version {META_VERSION} is supported"
+                + ("; a Kafka with ZooKeeper wrote it: use `ottla adopt`" if values["version"] == "0" else "")
             )
         found_node, cluster = int(values["node.id"]), values["cluster.id"]
         directory_id = checkpoints.uuid_from_text(values["directory.id"])

@@ -2,7 +2,8 @@
 off, and the indexes and the state of producers are made again.
 
 Files are copied by the system in pieces, without their bytes in this process; a file system that can shares the blocks.
-Hard links would let Kafka's truncations reach the source and the other nodes.
+Hard links would let Kafka's truncations reach the source and the other nodes. Where the user vouches that the source is
+not started again (`links`), segments that nothing appends to or cuts any more are linked.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..broker.replica.followers import Reach
 from ..storage import checkpoints, layout
-from ..storage.files import HandlePool, OsFiles
-from ..storage.layout import DELETED
+from ..storage.files import Files, HandlePool, OsFiles
+from ..storage.layout import DELETED, LOG
 from ..storage.log import Log
 from ..storage.recovery import Cut, open_now
 from ..storage.settings import LogSettings
@@ -26,6 +27,7 @@ from . import EXIT_UNUSABLE, HandoverRefused
 from .source import Key, SourceDirectory
 
 PIECE = 64 << 20
+KEPT_SEGMENTS = 2  # at the end of a log: recovery after a crash may cut them
 NOT_POSSIBLE = frozenset((errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM))
 
 
@@ -41,17 +43,26 @@ class Copied:
 
 
 class Copier:
-    """Fills one directory of the target."""
+    """Fills one directory of the target. `links`: of closed segments there are links, where that is possible."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: Files | None = None, *, links: bool = False) -> None:
         self.path = path
         self.done = Copied()
-        self._pool = HandlePool(OsFiles())
+        self._links = links
+        self._files = files or OsFiles()
+        self._pool = HandlePool(self._files)
         os.makedirs(path, mode=0o700, exist_ok=True)
 
-    def add(self, key: Key, topic_id: bytes, home: SourceDirectory | None, reach: Reach | None = None) -> None:
-        """Copies the log of a partition; makes an empty one without `home`. `reach`: of a replica that may have less.
-        Raises HandoverRefused, OSError.
+    def add(
+        self,
+        key: Key,
+        topic_id: bytes,
+        home: SourceDirectory | None,
+        reach: Reach | None = None,
+        then: Callable[[Log], None] | None = None,
+    ) -> None:
+        """Copies the log of a partition; makes an empty one without `home`. `reach`: of a replica that may have less;
+        `then` may append to the copy. Raises HandoverRefused, OSError.
         """
         target = f"{self.path}/{layout.partition_directory(*key)}"
         os.mkdir(target, 0o700)
@@ -59,12 +70,14 @@ class Copier:
         if home is None:
             log = open_now(self._pool, target, LogSettings(), now)
         else:
-            _copy_directory(home.partition_path(key), target)
+            _copy_directory(home.partition_path(key), target, self._links and home.is_clean)
             log = self._open(key, target, home, now)
             if reach is not None and reach.end < log.end_offset:
                 log = self._cut(log, reach.end, now)
         if log.topic_id is None:
             log.set_topic_id(topic_id)
+        if then is not None:
+            then(log)
         log.close()
         done.recovery_points[key] = log.end_offset
         done.log_starts[key] = log.start_offset
@@ -109,7 +122,7 @@ class Copier:
 
     def write_checkpoints(self) -> None:
         """Raises OSError."""
-        files, done = OsFiles(), self.done
+        files, done = self._files, self.done
         starts = {key: offset for key, offset in done.log_starts.items() if offset}
         for name, offsets in (
             (layout.RECOVERY_POINTS, done.recovery_points),
@@ -120,10 +133,26 @@ class Copier:
             files.replace(f"{self.path}/{name}", checkpoints.encode_offsets(offsets), durable=False)
 
 
-def _copy_directory(source: str, target: str) -> None:
-    for name in sorted(os.listdir(source)):
-        if not name.endswith((DELETED, ".tmp")) and stat.S_ISREG(os.stat(f"{source}/{name}").st_mode):
+def _copy_directory(source: str, target: str, links: bool) -> None:
+    names = sorted(os.listdir(source))
+    logs = [name for name in names if name.endswith(LOG)]
+    linked = logs[:-KEPT_SEGMENTS] if links else []
+    for name in names:
+        if name.endswith((DELETED, ".tmp")) or not stat.S_ISREG(os.stat(f"{source}/{name}").st_mode):
+            continue
+        if name not in linked or not _link_file(f"{source}/{name}", f"{target}/{name}"):
             _copy_file(f"{source}/{name}", f"{target}/{name}")
+
+
+def _link_file(source: str, target: str) -> bool:
+    """Links a file; returns whether that is possible."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NOT_POSSIBLE | {errno.EMLINK}:
+            raise
+        return False
+    return True
 
 
 def _copy_file(source: str, target: str) -> None:

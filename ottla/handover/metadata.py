@@ -16,8 +16,8 @@ from ..broker.replica.directories import write_meta
 from ..broker.steps import all_at_once
 from ..coordinator.metadata.state import BROKER, NO_LEADER, MetadataState
 from ..storage.checkpoints import encode_partition_metadata
-from ..storage.files import OsFiles
-from ..storage.layout import CLEAN_SHUTDOWN, LOG, PARTITION_METADATA, file_name, snapshot_name
+from ..storage.files import Files, OsFiles
+from ..storage.layout import CLEAN_SHUTDOWN, LOG, META_PROPERTIES, PARTITION_METADATA, file_name, snapshot_name
 from .layout import Layout, NewNode
 from .replicas import Choice
 from .source import Source
@@ -72,16 +72,26 @@ def write(nodes: Sequence[NewNode], voters: Sequence[NewNode], source: Source, i
     nodes that share one get one. Raises OSError.
     """
     files = OsFiles()
+    for node in {one.path: one for one in reversed(nodes)}.values():
+        write_meta(files, f"{node.path}/{META_PROPERTIES}", node.id, source.cluster_id, node.directory_id)
+        write_log(files, node.path, voters, source, image)
+        mark_clean(files, node)
+
+
+def write_log(files: Files, directory: str, voters: Sequence[NewNode], source: Source, image: MetadataState) -> None:
+    """Writes the metadata log into a directory. Raises OSError."""
     named = [Voter(v.id, v.directory_id, v.controller.name, v.controller.host, v.controller.port) for v in voters]
     now = int(time.time() * 1000)
     data = all_at_once(metadata_log.build_snapshot(named, image.as_records(), source.epoch, now, now))
-    for node in {one.path: one for one in reversed(nodes)}.values():
-        path = f"{node.path}/{metadata_log.DIRECTORY}"
-        files.make_directory(path)
-        write_meta(files, f"{node.path}/meta.properties", node.id, source.cluster_id, node.directory_id)
-        files.replace(f"{path}/{snapshot_name(source.offset, source.epoch)}", data, durable=False)
-        files.replace(f"{path}/{file_name(source.offset, LOG)}", b"", durable=False)
-        files.replace(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(metadata_log.TOPIC_ID), durable=False)
-        metadata_log.write_quorum_state(files, path, NO_LEADER, source.epoch)
-        mark = json.dumps({"version": 0, "brokerEpoch": node.epoch}, separators=(",", ":"))
-        files.replace(f"{node.path}/{CLEAN_SHUTDOWN}", mark.encode(), durable=False)
+    path = f"{directory}/{metadata_log.DIRECTORY}"
+    files.make_directory(path)
+    files.replace(f"{path}/{snapshot_name(source.offset, source.epoch)}", data, durable=False)
+    files.replace(f"{path}/{file_name(source.offset, LOG)}", b"", durable=False)
+    files.replace(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(metadata_log.TOPIC_ID), durable=False)
+    metadata_log.write_quorum_state(files, path, NO_LEADER, source.epoch)
+
+
+def mark_clean(files: Files, node: NewNode) -> None:
+    """Writes the mark of a clean shutdown into the directory of a node. Raises OSError."""
+    mark = json.dumps({"version": 0, "brokerEpoch": node.epoch}, separators=(",", ":"))
+    files.replace(f"{node.path}/{CLEAN_SHUTDOWN}", mark.encode(), durable=False)

@@ -88,7 +88,7 @@ def opened(paths: tuple[str, ...]) -> Iterator[Source]:
     with ExitStack() as stack:
         directories: list[SourceDirectory] = []
         for path in dict.fromkeys(os.path.realpath(one) for one in paths):
-            stack.enter_context(_locked(path))
+            stack.enter_context(locked(path))
             directories.append(_directory(path))
         _check_same_cluster(directories)
         image, offset, epoch = _metadata(directories)
@@ -99,7 +99,7 @@ def opened(paths: tuple[str, ...]) -> Iterator[Source]:
 
 
 @contextmanager
-def _locked(path: str) -> Iterator[None]:
+def locked(path: str) -> Iterator[None]:
     """Holds the directory's lock for reading: a broker has it for writing."""
     try:
         fd = os.open(f"{path}/{layout.LOCK}", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,0 +1,115 @@
+"""`ottla adopt`: directories of a Kafka with ZooKeeper become directories of ottla."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import click
+
+from .adoption.catalog import Catalog, CatalogInvalid, from_described
+from .adoption.plan import Given
+from .adoption.report import Report, report
+from .adoption.work import Order, continued, prepared
+from .handover import EXIT_UNUSABLE, EXIT_USAGE, HandoverRefused
+from .protocol.text import printable
+from .storage.checkpoints import uuid_to_text
+
+
+@click.command()
+@click.argument("directories", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
+@click.option("--to", "target", type=click.Path(), help="A directory that is empty, or not there: DIRECTORIES stay.")
+@click.option("--in-place", is_flag=True, help="Change DIRECTORIES, which are all of one broker.")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and do nothing.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; needs --yes or --dry-run.")
+@click.option(
+    "--configs",
+    "file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="What the old cluster's kafka-topics --describe printed.",
+)
+@click.option("--let-expire", is_flag=True, help="Leave retention as it was, also where it deletes all that is old.")
+@click.option("--link", "links", is_flag=True, help="With --to: link closed segments instead of copying them.")
+def adopt(
+    directories: tuple[str, ...],
+    target: str | None,
+    in_place: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    file: str | None,
+    let_expire: bool,
+    links: bool,
+) -> None:
+    """Let ottla go on with what a Kafka with ZooKeeper had, from 0.8.2 to 3.9.
+
+    DIRECTORIES are the log.dirs of a broker that was stopped, or those of several brokers of one cluster. Says what
+    they hold and what it will do with it, and asks before it writes. Without --to and --in-place it only says.
+
+    Exit codes: 0 done, 1 something is lost, 2 wrong usage or not agreed to, 4 a directory is in use, 5 a directory
+    cannot be used.
+    """
+    os.umask(0o077)  # what is written is for its user only
+    logging.getLogger("ottla").setLevel(logging.ERROR)  # indexes of old formats are made again, and cuts are reported
+    try:
+        if target is not None and in_place:
+            raise HandoverRefused("--to and --in-place exclude each other", EXIT_USAGE)
+        if links and target is None:
+            raise HandoverRefused("--link needs --to", EXIT_USAGE)
+        writes = not dry_run and (in_place or target is not None)
+        if as_json and writes and not yes:
+            raise HandoverRefused("--json needs --yes or --dry-run", EXIT_USAGE)
+        if writes and (done := continued(directories, target)):
+            click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
+            return
+        given = Given(_catalog(file), let_expire, uuid_to_text(uuid4().bytes))
+        order = Order(directories, target, given, links)
+        with prepared(order) as adoption:
+            found = report(adoption, file or "the directories")
+            if not as_json:
+                _print(found)
+            if writes:
+                if not yes:
+                    click.confirm("Do this?", abort=True)
+                adoption.carry_out()
+                found.view["made"] = True
+                found.view["lost"] += [one for one in adoption.cuts if not _is_said(found, one)]
+                if not as_json:
+                    click.echo("done")
+            if as_json:
+                click.echo(json.dumps(found.view))
+    except HandoverRefused as error:
+        click.echo(printable(f"ottla: {error}"), err=True)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        click.echo(printable(f"ottla: {error}"), err=True)
+        sys.exit(EXIT_UNUSABLE)
+    except click.Abort:
+        click.echo("nothing was written")
+        sys.exit(EXIT_USAGE)
+    sys.exit(found.exit_code)
+
+
+def _print(found: Report) -> None:
+    for line in found.lines():
+        click.echo(printable(line))
+
+
+def _is_said(found: Report, cut: str) -> bool:
+    """Whether the plan has a loss at the same end of a log."""
+    return any(one.startswith(cut.split(":", maxsplit=1)[0] + ":") for one in found.view["lost"])
+
+
+def _catalog(file: str | None) -> Catalog | None:
+    """Raises HandoverRefused."""
+    if file is None:
+        return None
+    try:
+        return from_described(Path(file).read_text())
+    except (CatalogInvalid, UnicodeDecodeError) as error:
+        raise HandoverRefused(f"{file}: {error}", EXIT_USAGE) from None

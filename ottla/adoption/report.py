@@ -1,0 +1,224 @@
+"""What an adoption says: what it found, what it will do or has done, and what the user has to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypedDict
+
+from ..coordinator.metadata.state import TOPIC
+from ..handover import EXIT_INCOMPLETE
+from ..storage.checkpoints import uuid_to_text
+from ..storage.layout import META_PROPERTIES, partition_directory
+from .findings import releases
+from .swap import OLD_META
+from .work import Adoption
+
+NAMED_MAX = 20  # of partitions and the like in lines of text
+NODE_ID_USUAL = 1
+
+
+class DirectoryView(TypedDict):
+    """A directory that was found. `passing`: files of deletions and compactions that were not over."""
+
+    path: str
+    broker_id: int
+    was_clean: bool
+    partitions: int
+    bytes: int
+    passing_files: int
+
+
+class FoundView(TypedDict):
+    """What there will be."""
+
+    topics: int
+    partitions: int
+    bytes: int
+    groups: int
+    committed_offsets: int
+    configurations: int
+
+
+class TopicView(TypedDict):
+    """A topic. `formats`: of messages, as far as they were seen."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    formats: list[int]
+    configurations: dict[str, str]
+
+
+class ReportView(TypedDict):
+    """The report as JSON. `lost`: what there will not be; `left_out`: what is not needed or not known; `changed`: what
+    will be otherwise than it was; `notes`: what there is to know or to do.
+    """
+
+    cluster_id: str
+    kafka: str
+    topics_from: str
+    made: bool
+    target: str
+    directories: list[DirectoryView]
+    found: FoundView
+    topics: list[TopicView]
+    lost: list[str]
+    left_out: list[str]
+    changed: list[str]
+    actions: list[str]
+    notes: list[str]
+
+
+class Report(NamedTuple):
+    view: ReportView
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_INCOMPLETE if self.view["lost"] else 0
+
+    def lines(self) -> Iterator[str]:
+        view = self.view
+        yield f"cluster {view['cluster_id']}, files of Kafka {view['kafka']}"
+        for one in view["directories"]:
+            state = "stopped cleanly" if one["was_clean"] else "not stopped cleanly"
+            yield f"  {one['path']}  broker {one['broker_id']}  {one['partitions']} partitions  {state}"
+        yield f"ottla {'finds' if view['made'] else 'will find'} (topics and configurations from {view['topics_from']})"
+        for name, count in view["found"].items():
+            yield f"  {count:>12} {name.replace('_', ' ')}"
+        for topic in view["topics"][:NAMED_MAX]:
+            formats = ",".join(map(str, topic["formats"])) or "none"
+            configs = "".join(f"  {key}={value}" for key, value in topic["configurations"].items())
+            yield f"  {topic['name']}  partitions {topic['partitions']}  formats {formats}{configs}"
+        if len(view["topics"]) > NAMED_MAX:
+            yield f"  and {len(view['topics']) - NAMED_MAX} more topics"
+        for title, words in (
+            ("ottla does not find", view["lost"]),
+            ("left out", view["left_out"]),
+            ("otherwise than it was", view["changed"]),
+            ("done" if view["made"] else "to do", view["actions"]),
+            ("note", view["notes"]),
+        ):
+            if words:
+                yield title
+                yield from (f"  {one}" for one in words[:NAMED_MAX])
+                if len(words) > NAMED_MAX:
+                    yield f"  and {len(words) - NAMED_MAX} more"
+
+
+def report(adoption: Adoption, topics_from: str) -> Report:
+    """Returns the plan. `topics_from`: where topics and their configurations are known from."""
+    plan, image = adoption.plan, adoption.plan.source.image
+    target = adoption.order.target or adoption.plan.found[0].home.path
+    return Report(
+        {
+            "cluster_id": plan.source.cluster_id,
+            "kafka": releases(plan.found),
+            "topics_from": topics_from,
+            "made": False,
+            "target": target,
+            "directories": [
+                {
+                    "path": one.home.path,
+                    "broker_id": one.broker_id,
+                    "was_clean": one.is_clean,
+                    "partitions": len(one.surveys),
+                    "bytes": sum(one.home.partitions.values()),
+                    "passing_files": sum(survey.passing for survey in one.surveys.values()),
+                }
+                for one in plan.found
+            ],
+            "found": {
+                "topics": len(image.topics),
+                "partitions": len(adoption.choice.homes),
+                "bytes": adoption.bytes_copied,
+                "groups": plan.groups,
+                "committed_offsets": plan.offsets,
+                "configurations": sum(map(len, image.configs.values())),
+            },
+            "topics": list(_topics(adoption)),
+            "lost": list(_lost(adoption)),
+            "left_out": list(_left_out(adoption)),
+            "changed": [*plan.dropped, *plan.guessed, *plan.kept],
+            "actions": list(_actions(adoption)),
+            "notes": list(_notes(adoption, topics_from, target)),
+        }
+    )
+
+
+def _topics(adoption: Adoption) -> Iterator[TopicView]:
+    image = adoption.plan.source.image
+    for topic in image.topics.values():
+        seen = [s for one in adoption.plan.found for (name, _), s in one.surveys.items() if name == topic.name]
+        yield {
+            "name": topic.name,
+            "topic_id": uuid_to_text(topic.id),
+            "partitions": image.partition_counts[topic.id],
+            "formats": sorted(set[int]().union(*(one.formats for one in seen))),
+            "configurations": image.config_of(TOPIC, topic.name),
+        }
+
+
+def _lost(adoption: Adoption) -> Iterator[str]:
+    plan, names = adoption.plan, adoption.plan.source.image.topic_names
+    for one in adoption.choice.missing:
+        yield f"{partition_directory(names[one.topic_id], one.index)}: no directory has it; it is offline"
+    for path in plan.emptied:
+        yield f"{path}: no directory has it; it is made empty, and what was in it begins anew"
+    for one in adoption.choice.doubtful:
+        name, isr = partition_directory(names[one.topic_id], one.index), ", ".join(map(str, one.isr))
+        yield f"{name}: what only the replicas in sync have, which were on brokers {isr or 'that are not known'}"
+    for found in plan.found:
+        for (topic, index), survey in found.surveys.items():
+            if survey.cut:
+                name = partition_directory(topic, index)
+                yield f"{name}: {survey.cut} bytes from offset {survey.end} on, which are damaged"
+    if plan.unread:
+        yield f"{plan.unread} batches of committed offsets that cannot be read"
+
+
+def _left_out(adoption: Adoption) -> Iterator[str]:
+    plan = adoption.plan
+    for one in plan.found:
+        yield from (f"{one.home.path}/{name}" for name in one.home.others)
+    yield from (f"{name}: its topic is not known; it becomes a stray directory" for name in plan.strays)
+    yield from (f"{one}, which stay in ZooKeeper" for one in plan.left)
+
+
+def _actions(adoption: Adoption) -> Iterator[str]:
+    plan, target = adoption.plan, adoption.order.target
+    renewed = [index for index, read in sorted(plan.renewed.items()) if read.names]
+    if target is not None:
+        how = "copy or link" if adoption.order.links else "copy"
+        yield f"{how} {adoption.bytes_copied} bytes to {target}; nothing else changes"
+    else:
+        yield f"write {META_PROPERTIES} (the old one is kept as {OLD_META}) and the metadata log"
+        if renewed:
+            which = ", ".join(map(str, renewed))
+            yield f"replace partitions {which} of __consumer_offsets by copies; the old ones become stray directories"
+    if renewed:
+        yield f"write {plan.offsets} committed offsets again, so that their retention begins now"
+
+
+def _notes(adoption: Adoption, topics_from: str, target: str) -> Iterator[str]:
+    plan = adoption.plan
+    (node,) = adoption.layout.nodes
+    if not all(one.has_meta for one in plan.found):
+        yield f"no file says which broker it was: it is taken for broker {node.id}"
+    if not plan.is_known:
+        yield (
+            "configurations of topics are not in the directories: name --zookeeper or --configs; those that are not "
+            "known are Kafka's defaults"
+        )
+        yield (
+            "whether other brokers had more partitions, or more of these, cannot be known: a replica that was behind "
+            "looks like one that was not"
+        )
+    if not plan.source.is_clean:
+        yield "after a crash logs are checked from their recovery points on, and cut off where they are damaged"
+    if adoption.order.links:
+        yield "links share their bytes: Kafka must not be started on the old directories again"
+    if adoption.order.target is None:
+        yield "no older Kafka starts on the directories afterwards"
+    own = "" if node.id == NODE_ID_USUAL else f" node.id={node.id}"
+    paths = target if adoption.order.target is not None else ",".join(one.home.path for one in plan.found)
+    yield f"start it with: ottla serve log.dirs={paths}{own}"
