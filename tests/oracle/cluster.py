@@ -99,8 +99,11 @@ class KafkaCluster:
         part = self.parts[node]
         if what == "start":
             part.start()
-        elif what in ("pause", "resume"):
-            os.kill(part.pid, signal.SIGSTOP if what == "pause" else signal.SIGCONT)
+        elif what == "resume":
+            os.kill(part.pid, signal.SIGCONT)
+        elif what == "pause":
+            os.kill(part.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, part.pid, os.WSTOPPED)  # until the last of its threads has stopped
         else:
             part.stop(signal.SIGTERM if what == "stop" else signal.SIGKILL)
 
