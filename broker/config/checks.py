@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..watermark_policies import Policies
+from . import node_values
 from .config import Config
 from .lab_clock import parse_clock
 from .listener_checks import PORT_MAX, Fault
@@ -90,6 +91,7 @@ def faults(config: Config) -> Iterator[Fault]:
             "set ottla.lab.token too",
         )
     yield from _nodes(config)
+    yield from node_values.faults(config)
     yield from _quorum(config)
     for name, (known, words) in CLASSES.items():
         if config[name] not in known:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from ...protocol.config_def import ConfigKey
+from .node_values import PREFIX as NODE_PREFIX
 
 _REASONS: dict[str, str] = {
     "OpenSSL takes the place of Java's providers": """
@@ -58,7 +59,8 @@ matches counts.
 """
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
-PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")  # the rest of the key belongs to a plug-in
+# the rest of the key belongs to a plug-in, or to one node, and is checked by `node_values.py`
+PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.", NODE_PREFIX)
 
 
 REQUIRED = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")

@@ -1,7 +1,7 @@
 """The nodes of the cluster: identities over one process.
 
 Each node has an id, a rack and listeners of its own. The first one has the configured ones; each further node has the
-next id, and the ports after those of the node before.
+next id, and the ports after those of the node before. What single nodes are given (`node_values.py`) comes before that.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 
+from . import node_values
 from .config import Config, as_text
 from .listener_values import Listener
 
@@ -66,8 +67,9 @@ class Nodes:
 
     def __init__(self, config: Config) -> None:
         count, self._racks = config["ottla.nodes"], config["ottla.nodes.racks"] or []
-        self._given = replace(config, values=dict(config.values))  # before listeners get ports
-        configs = [config] if count == 1 else [_config_of(config, number, self._racks) for number in range(count)]
+        self._given = _copy(config)  # before listeners get ports
+        first = _given_own(config) if count == 1 else _config_of(config, 0, self._racks)
+        configs = [first, *(_config_of(_copy(self._given), number, self._racks) for number in range(1, count))]
         self.by_id = {one.id: one for one in map(Node, configs)}
         self._added = count  # how many there were, with those that were removed
 
@@ -79,7 +81,7 @@ class Nodes:
             raise NodeRefused("a broker that was started as one node stays one: start it with --nodes 2 or more")
         if len(self) >= NODES_MAX:
             raise NodeRefused(f"there are {NODES_MAX} nodes, and no more are possible")
-        node = Node(_config_of(replace(self._given, values=dict(self._given.values)), self._added, self._racks))
+        node = Node(_config_of(_copy(self._given), self._added, self._racks))
         node.state = NodeState.STOPPED
         self._added += 1
         self.by_id[node.id] = node
@@ -135,7 +137,7 @@ def _config_of(config: Config, number: int, racks: list[str]) -> Config:
     if racks:
         config.values["broker.rack"] = racks[0]
     if not number:
-        return config
+        return _given_own(config)
     step = number * len(config.listeners)
     values = dict(config.values)
     values["node.id"] = config.node_id + number
@@ -152,7 +154,23 @@ def _config_of(config: Config, number: int, racks: list[str]) -> Config:
         values["broker.rack"] = racks[number % len(racks)]
     if values["broker.rack"] is not None:
         given["broker.rack"] = values["broker.rack"]
-    return replace(config, values=values, given=given)
+    return _given_own(replace(config, values=values, given=given))
+
+
+def _copy(config: Config) -> Config:
+    return replace(config, values=dict(config.values), given=dict(config.given))
+
+
+def _given_own(config: Config) -> Config:
+    """Gives the configuration of a node what is this node's alone, and returns it."""
+    own = node_values.of_node(config, config.node_id)
+    values = node_values.parsed(own)
+    controller = str(config.controller_listener)
+    config.values |= values
+    if "listeners" in values:
+        config.values["listeners"] = [*config.values["listeners"], controller]
+    config.given |= own
+    return config
 
 
 def _moved(listener: Listener, step: int) -> Listener:

@@ -26,6 +26,10 @@ Kafka refuses ends the start with exit code 2 and one sentence: file, line, key 
 ignored with a warning that names the nearest known key. A key that is set and has no effect warns with the reason,
 except for those of which Kafka requires one (`controller.quorum.bootstrap.servers`, `controller.quorum.voters`).
 
+With several nodes, `ottla.node.2.` before a key gives its value to node 2 alone: `ottla.node.2.log.retention.ms=60000`.
+That is for defaults of topics, `listeners`, `advertised.listeners`, `broker.rack`, `max.connections`,
+`max.connections.per.ip`, its `.overrides`, and `max.connection.creation.rate`.
+
 This page is computed from the code (`python -m tests.support.configuration_docs`), and a test compares them.
 """
 AUTHORIZER_DOCS = {

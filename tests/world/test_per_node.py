@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ottla.broker import loggers
+from ottla.broker.config.config import ConfigError
 from ottla.broker.connection_rates import Verdict
 from ottla.broker.lab.exposition import render
 from ottla.broker.limits import CONNECTIONS, CONNECTIONS_PER_IP
@@ -133,6 +134,64 @@ def test_a_new_topic_and_one_with_its_own_value_obey_too(world: World) -> None:
     world.pass_ms(10)
     logs = [world.broker.partitions.by_name[key].open_log() for key in (("fresh", 0), ("fresh", 1), ("own", 0))]
     assert [one.settings.retention_ms for one in logs] == [4321, 604_800_000, 77]
+
+
+# what the configuration gives to one node
+
+
+GIVEN = {
+    "ottla.node.2.log.retention.hours": "1",
+    "ottla.node.2.message.max.bytes": "1000",
+    "ottla.node.3.max.connections": "1",
+    "ottla.node.3.listeners": "PLAINTEXT://127.0.0.1:7777",
+    "ottla.node.1.broker.rack": "here",
+}
+
+
+def retention(w: World, node: int) -> tuple[str, int, list[tuple[str, str, int]]]:
+    r = m.DescribeConfigsRequest
+    wanted = r.DescribeConfigsResource(resource_type=2, resource_name="led", configuration_keys=["retention.ms"])
+    (answer,) = w.at(node, "DescribeConfigs", 4, r(resources=[wanted], include_synonyms=True)).results
+    (found,) = answer.configs
+    return found.value, found.config_source, [(one.name, one.value, one.source) for one in found.synonyms]
+
+
+def test_a_node_has_what_it_alone_is_given() -> None:
+    w = cluster(**GIVEN)
+    create(w, "led", [1, 2], [2, 3], [3, 1])
+    assert [error(produce(w, node, 5000)) for node in NODES] == ["NONE", "MESSAGE_TOO_LARGE", "NONE"]
+    assert [retention(w, node)[0] for node in NODES] == ["604800000", "3600000", "604800000"]
+    assert w.broker.partitions.by_name["led", 1].open_log().settings.retention_ms == 3_600_000
+    counts = ConnectionCounts(w.broker, 100).at(w.dispatchers[3].broker)
+    assert [counts.opened("PLAINTEXT", "10.0.0.1") for _ in range(2)] == [None, CONNECTIONS]
+    found = w.at(2, "Metadata", 12, m.MetadataRequest(topics=[])).brokers
+    assert [(one.node_id, one.port, one.rack) for one in found] == [(1, 9092, "here"), (2, 9093, None), (3, 7777, None)]
+    assert w.broker.config.warnings == []
+
+
+def test_what_is_given_shows_as_static_below_what_is_dynamic() -> None:
+    w = cluster(**{"ottla.node.2.log.retention.ms": "777"})
+    create(w, "led", [2])
+    assert retention(w, 2)[:2] == ("777", 4)
+    assert set_broker(w, "log.retention.ms", "888", "2", at=2) == (0, None)
+    shown = [("log.retention.ms", "888", 2), ("log.retention.ms", "777", 4), ("log.retention.hours", "168", 5)]
+    assert retention(w, 2) == ("888", 2, shown)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("ottla.node.4.log.retention.ms", "1", "there is no node 4, only 1 to 3"),
+        ("ottla.node.x.log.retention.ms", "1", "no key of one node"),
+        ("ottla.node.2.log.dirs", "/a", "no key of one node"),
+        ("ottla.node.2.log.retention.ms", "soon", "Not a number of type LONG"),
+        ("ottla.node.2.log.retention.ms", "0", "log.retention.ms must be unlimited"),
+        ("ottla.node.2.listeners", "OTHER://127.0.0.1:1", "must have the names of the first node's: PLAINTEXT"),
+    ],
+)
+def test_what_a_node_cannot_be_given(key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        cluster(**{key: value})
 
 
 # loggers
