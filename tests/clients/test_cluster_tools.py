@@ -26,12 +26,12 @@ _SAID = re.compile(r"[A-Z][a-z]|org.apache|DRY")  # not the log of the client, n
 _UUID = re.compile(r"(?<=directoryId=)[A-Za-z0-9_-]{22}")
 
 
-def new_controller(folder: Path, node_id: int) -> Path:
+def new_controller(folder: Path, node_id: int, directory: str = DIRECTORY) -> Path:
     """Writes what `add-controller` reads of the controller that it adds: its configuration and its directory."""
     data = folder / f"data-{node_id}"
     data.mkdir()
     (data / "meta.properties").write_text(
-        f"version=1\ncluster.id=some-cluster\nnode.id={node_id}\ndirectory.id={DIRECTORY}\n"
+        f"version=1\ncluster.id=some-cluster\nnode.id={node_id}\ndirectory.id={directory}\n"
     )
     properties = folder / f"{node_id}.properties"
     properties.write_text(
@@ -110,3 +110,27 @@ def test_they_print_what_they_print_of_kafka(tmp_path: Path) -> None:
     assert "Cannot remove voter" in "\n".join(mine["remove-controller 7"][1])
     assert mine["unregister 7"][0] == 1
     assert mine["unregister 1"] == (0, ["Broker 1 is no longer registered."])
+
+
+def test_controllers_at_nodes_leave_and_join(tmp_path: Path) -> None:
+    """What the tool asks of a quorum of three, and that it understands the replies."""
+    with Broker({"ottla.nodes": 3, "ottla.controller.node": 2}, lab=False) as broker:
+
+        def quorum(*words: str) -> str:
+            done = tool("MetadataQuorumCommand", "--bootstrap-server", broker.bootstrap_servers, *words)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        def roles() -> dict[str, str]:
+            lines = quorum("describe", "--replication").splitlines()[1:]
+            return {line.split()[0]: line.split()[-1] for line in lines}
+
+        status = quorum("describe", "--status")
+        assert re.search(r"LeaderId:\s+2$", status, re.MULTILINE)
+        directories = dict(re.findall(r'"id": (\d), "directoryId": "([\w-]{22})"', status))
+        assert roles() == {"1": "Follower", "2": "Leader", "3": "Follower"}
+        quorum("remove-controller", "-i", "3", "-d", directories["3"])
+        assert roles() == {"1": "Follower", "2": "Leader", "3": "Observer"}
+        quorum("--command-config", str(new_controller(tmp_path, 3, directories["3"])), "add-controller")
+        quorum("remove-controller", "-i", "2", "-d", directories["2"])
+        assert roles() == {"1": "Leader", "2": "Observer", "3": "Follower"}
