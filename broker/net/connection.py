@@ -21,6 +21,7 @@ from ..broker import Broker
 from ..clock import Cancellable
 from ..connection_rates import Verdict
 from ..later import Later
+from ..metrics import Metrics
 from ..peer import Peer, SecurityProtocol
 from ..replies import Reply
 from .dispatch import Dispatcher, Refused
@@ -122,6 +123,11 @@ class Connection(asyncio.BufferedProtocol):
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.last_active_ms = self.held_bytes = 0
 
+    @property
+    def metrics(self) -> Metrics:
+        """Those of the node."""
+        return self.own_dispatcher.broker.metrics
+
     # the life of a connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -203,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         server = self._server
-        self.own_dispatcher.broker.metrics.bytes_in += nbytes
+        self.metrics.bytes_in += nbytes
         if self._private is None:
             self._start, self._filled = 0, nbytes
             view = server.shared.view
@@ -323,7 +329,7 @@ class Connection(asyncio.BufferedProtocol):
                 part.release()
             return
         if reply is not None:
-            self.own_dispatcher.broker.metrics.bytes_out += reply.size
+            self.metrics.bytes_out += reply.size
             if not reply.parts:
                 self.transport.write(reply.head)
             else:

@@ -6,6 +6,7 @@ import asyncio
 from typing import cast
 
 from ..lab.http import HttpConnection
+from ..metrics import Metrics
 from ..peer import Peer, SecurityProtocol
 from ..tls.listener import TlsListener
 from ..tls.listeners import LAB
@@ -17,8 +18,9 @@ BUFFER_BYTES = 16 << 10
 class HttpOverTls:
     """Gives an HTTP connection what was decrypted."""
 
-    def __init__(self, http: HttpConnection) -> None:
+    def __init__(self, http: HttpConnection, metrics: Metrics) -> None:
         self.chunk_bytes = 0
+        self.metrics = metrics
         self.peer = Peer(LAB, "", SecurityProtocol.SSL)
         self._http = http
         self._data = bytearray(BUFFER_BYTES)
@@ -47,4 +49,4 @@ class HttpOverTls:
 
 def over_tls(server: Serving, share: Share, listener: TlsListener, http: HttpConnection) -> asyncio.BaseProtocol:
     """Returns the protocol of a TCP connection whose decrypted bytes are for `http`."""
-    return cast(asyncio.BaseProtocol, TlsConnection(server, share, listener, HttpOverTls(http)))
+    return cast(asyncio.BaseProtocol, TlsConnection(server, share, listener, HttpOverTls(http, server.broker.metrics)))

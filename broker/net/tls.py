@@ -20,6 +20,7 @@ from ...protocol.config_def import ConfigInvalid
 from .. import bugs
 from ..broker import Broker
 from ..clock import Cancellable
+from ..metrics import Metrics
 from ..peer import Peer
 from ..tls.listener import TlsListener
 from ..tls.stores import StoreError
@@ -79,6 +80,9 @@ class Above(Protocol):
 
     chunk_bytes: int
     peer: Peer
+
+    @property
+    def metrics(self) -> Metrics: ...
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
 
@@ -172,12 +176,12 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return False
         except ssl.SSLError as error:
-            self._server.broker.metrics.authentications[self._listener.name, "failed_authentication"] += 1
+            self._connection.metrics.authentications[self._listener.name, "failed_authentication"] += 1
             self._fail("the TLS handshake failed", _reason(error))
             return False
         self._shaken()
         if not self._listener.protocol.has_sasl:  # with SASL, the client has not authenticated yet
-            self._server.broker.metrics.authenticated(self._listener.name, can_again=False)
+            self._connection.metrics.authenticated(self._listener.name, can_again=False)
         try:
             self._connection.peer.principal = self._listener.principal(self._tls.getpeercert(True))
         except ValueError as error:

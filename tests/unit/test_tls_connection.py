@@ -70,6 +70,7 @@ class _Above:
     def __init__(self) -> None:
         self.peer = Peer("SSL", "127.0.0.1:7")
         self.received, self.data, self.is_paused = bytearray(), bytearray(64), False
+        self.metrics = Metrics()
 
     def connection_made(self, transport: object) -> None:
         pass
@@ -95,10 +96,8 @@ class _Pair:
         self.complaints: list[str] = []
         sparsely = SimpleNamespace(warning=lambda kind, text, *arguments: self.complaints.append(text % arguments))
         config = {"connection.failed.authentication.delay.ms": 0}
-        self.metrics = Metrics()
-        broker = SimpleNamespace(
-            sparsely=sparsely, config=config, schedule=BrokerSchedule(Machine()), metrics=self.metrics
-        )
+        self.metrics = self.above.metrics
+        broker = SimpleNamespace(sparsely=sparsely, config=config, schedule=BrokerSchedule(Machine()))
         values = {name: keys("broker")[name].parse(keys("broker")[name].default) for name in (*FIXED, *STORES)}
         values |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / "good" / "server.pem")}
         values |= {"ssl.client.auth": "required" if verify else "none"}
