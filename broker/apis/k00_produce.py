@@ -337,12 +337,13 @@ def _in_transaction(context: Context, request: messages.ProduceRequest) -> Outco
     transactional_id = request.transactional_id
     if transactional_id is None or not _may_use_transaction(context, request):
         return failed(context, request, ApiError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    headers = [
+    found = [
         (topic, wanted, records.header_at(wanted.records))
         for topic in request.topic_data
         for wanted in topic.partition_data
         if _is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
     ]
+    headers = [one for one in found if one[2].producer_id >= 0]  # without a producer there is no transaction
     if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
         text = "Transactional records contained more than one producer ID"
         return failed(context, request, ApiError(Errors.INVALID_PRODUCER_ID_MAPPING, text))

@@ -111,6 +111,17 @@ def test_one_request_has_one_producer(pair: Pair) -> None:
     assert pair.errors("Produce") == {"INVALID_PRODUCER_ID_MAPPING"}
 
 
+def test_transactional_records_without_a_producer(pair: Pair) -> None:
+    """They belong to no transaction: nobody asks for one, and readers of committed records see them at once."""
+    topic(pair, "unowned")
+    nobody = Writer("unowned", (-1, -1), -1)
+    produced(pair, 10, nobody, "unowned", b"v", sequence=-1)
+    produced(pair, 12, nobody, "unowned", b"w", b"x", sequence=-1)
+    produced(pair, 12, nobody, "unowned", b"y", sequence=5)
+    produced(pair, 12, Writer("unowned", (-1, -1), 3), "unowned", b"z", sequence=-1)
+    watched(pair, "unowned")
+
+
 def test_some_partitions_of_a_request_may_be_written(pair: Pair) -> None:
     topic(pair, "some", 3)
     writer = initialized(pair, "some")
