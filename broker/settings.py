@@ -7,15 +7,17 @@ Values are parsed on first use, and dropped when a metadata commit changes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..coordinator.metadata.configs import group_bounds
 from ..coordinator.metadata.delta import MetadataDelta
 from ..coordinator.metadata.state import BROKER, GROUP, TOPIC, MetadataState
-from ..protocol.config_def import ConfigInvalid, keys, topic_synonyms
+from ..protocol.config_def import ConfigInvalid, keys, message_format, release_number, topic_synonyms
 from ..storage.settings import LogSettings
 from .config.config import Config
 from .config.listener_values import ListenerValues
+from .internal_topics import is_internal
 
 
 class Settings:
@@ -84,20 +86,32 @@ class Settings:
         cached = self._of_topics.get(name)
         if cached is not None:
             return cached
-        own = self.image.config_of(TOPIC, name)
-        if not own and name:
+        own, release = self.image.config_of(TOPIC, name), self.config.emulates
+        if not own and name and not (release is not None and is_internal(name)):
             made = self._of_topics[name] = self._parsed("")  # topics without their own configuration share these values
             return made
         values = {}
         dynamic = self.dynamic_topic_defaults()
-        for key in keys("topic").values():
+        for key in keys("topic", release).values():
             text = own.get(key.name, dynamic.get(key.name, self._topic_defaults.get(key.name, key.default)))
             values[key.name] = key.parse(text)
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
         values["cleanup.policy"] = tuple(values["cleanup.policy"])
-        made = self._of_topics[name] = (LogSettings.of(values), values)
+        settings = LogSettings.of(values)
+        if release is not None and not is_internal(name):
+            settings = replace(settings, message_format=self._message_format(values.get("message.format.version")))
+        made = self._of_topics[name] = (settings, values)
         return made
+
+    def _message_format(self, version: str | None) -> int:
+        """Returns the version of messages in a topic of an emulated release. `version`: the topic's
+        `message.format.version`, which counts until brokers speak the protocol of 3.0; None before there was one.
+        """
+        spoken = self.config.values.get("inter.broker.protocol.version")
+        if version is None or spoken is None or (release_number(spoken) or ()) >= (3, 0):
+            return message_format(f"{self.config.emulates}.0")
+        return message_format(version)
 
     def dynamic_topic_defaults(self) -> dict[str, str]:
         """Returns the topic defaults set by dynamic broker configs."""

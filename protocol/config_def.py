@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 FACTS = Path(__file__).resolve().parent.parent / "schemas" / "configs.json"
+EARLIER_FACTS = FACTS.with_name("earlier_configs.json")
 Value = bool | int | float | str | list[str]
 INTEGERS = {"INT": 2**31, "LONG": 2**63, "SHORT": 2**15}
 _RANGE = re.compile(r"\[(-?[\d.]+)?,?\.\.\.,?(-?[\d.]+)?\](?: or (-?\d+))?")
 _CHOICE = re.compile(r"(\(case insensitive\) )?\[([\w, .-]+)\]")
+_RELEASES = re.compile(r"a release of Kafka up to ([\d.]+)")
+_RELEASE = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:[.-].*)?")
 _INTEGER = re.compile(r"[+-]?\d+")
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
 _SPACE = "".join(map(chr, range(33)))  # the characters that Java trims
@@ -76,6 +79,10 @@ class ConfigKey:
                 )
         elif found := _RANGE.fullmatch(self.valid):
             self._check_range(value, *found.groups())
+        elif found := _RELEASES.fullmatch(self.valid):
+            number, newest = release_number(value), numbers_of(found[1])
+            if number is None or number[: len(newest)] > newest:
+                raise ConfigInvalid(self.name, value, f"Version `{value}` is not a valid version")
         elif self.type == "LIST":
             self._check_list(value)
         elif self.valid == "non-empty string" and not value:
@@ -175,15 +182,32 @@ _PARSERS: dict[str, Callable[[ConfigKey, str], Value]] = {
 
 
 @cache
-def _facts() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(FACTS.read_text())
+def _facts(path: Path = FACTS) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
     return loaded
 
 
+def numbers_of(release: str) -> tuple[int, ...]:
+    """Returns the numbers of a release, which compare as releases do."""
+    return tuple(map(int, release.split(".")))
+
+
+def release_number(text: str) -> tuple[int, ...] | None:
+    """Returns the numbers of the release that a value such as `0.10.2-IV0` or `1.1.1` names; None if it names none."""
+    found = _RELEASE.fullmatch(text)
+    return None if found is None else numbers_of(found[1])
+
+
+def message_format(text: str) -> int:
+    """Returns the version of messages that the release in a valid value wrote: 0, 1 since 0.10, 2 since 0.11."""
+    number = release_number(text) or ()
+    return 0 if number < (0, 10) else 1 if number < (0, 11) else 2
+
+
 @cache
-def keys(kind: str) -> dict[str, ConfigKey]:
-    """Returns the keys of `topic`, `broker` or `group`, by name."""
-    return {
+def keys(kind: str, release: str | None = None) -> dict[str, ConfigKey]:
+    """Returns the keys of `topic`, `broker` or `group`, by name. `release`: an earlier one, which has some more."""
+    found = {
         name: ConfigKey(
             name,
             f["type"],
@@ -195,13 +219,29 @@ def keys(kind: str) -> dict[str, ConfigKey]:
         )
         for name, f in _facts()[kind].items()
     }
+    return found if release is None else dict(sorted({**found, **_of_release(kind, release)}.items()))
+
+
+def _of_release(kind: str, release: str) -> dict[str, ConfigKey]:
+    """Returns the keys that an earlier release had, and Kafka has no longer."""
+    facts, found = _facts(EARLIER_FACTS), {}
+    for name, f in facts.get(kind, {}).items():
+        if numbers_of(f["since"]) <= numbers_of(release) <= numbers_of(f["until"]):
+            default, valid = f.get("default"), f.get("valid")
+            if valid is not None:  # that of the release itself; formats of messages are the same since 3.0
+                newest: str = facts["latest"][release]
+                default = (
+                    facts["latest_message_format"] if "format" in name and numbers_of(release) >= (3, 0) else newest
+                )
+                valid = f"{valid} {release}"
+            found[name] = ConfigKey(name, f["type"], default, valid, True, False)
+    return found
 
 
 @cache
 def topic_synonyms() -> dict[str, list[str]]:
     """Returns, for each topic key, the broker keys that give its default; the first one that is set counts."""
-    found: dict[str, list[str]] = _facts()["synonyms"]
-    return found
+    return {**_facts()["synonyms"], **_facts(EARLIER_FACTS)["synonyms"]}
 
 
 @cache

@@ -2,8 +2,8 @@
 
 Both are generators. Each item is the work of one step: None, or a function that takes longer, does not use the loop and
 whose result is sent back. A batch becomes one compressed message, or a message for each of its records; headers,
-producer ids and control batches are left out, as in Kafka. Kafka converts the messages of one Produce request for a
-partition to one batch; so does this, unless the messages are not compressed and `batch_bytes_max` is smaller.
+producer ids and control batches are left out, as in Kafka. The messages of one Produce request for a partition become
+one batch.
 
 Memory is bounded by what one batch may hold (`compression.openable_bytes`).
 """
@@ -42,6 +42,9 @@ KNOWN_BYTES_MIN = 18  # the bytes of a batch or an entry that are read before it
 _ENTRY = struct.Struct(">qiI")  # offset, size, checksum
 _TIMED = struct.Struct(">bbq")
 _SIZE = struct.Struct(">i")
+_SIZE_AND_MAGIC = struct.Struct(">8xi4xb")  # of a batch or an entry
+_OVERHEAD = legacy.ENTRY.size
+_V1_KEY_AT = 26  # in an entry of version 1
 _NULL = b"\xff\xff\xff\xff"
 _APPEND_TIME = legacy.APPEND_TIME_MASK
 
@@ -59,7 +62,7 @@ def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[
     """
     made, position, end, worked = bytearray(), 0, first_offset, 0
     while position + KNOWN_BYTES_MIN <= len(buf) and len(made) < bytes_max:
-        size = int.from_bytes(buf[position + 8 : position + 12], "big") + legacy.ENTRY.size
+        size = int.from_bytes(buf[position + 8 : position + 12], "big") + _OVERHEAD
         if position + size > len(buf):
             break
         if buf[position + records.MAGIC_AT] == records.MAGIC:
@@ -78,10 +81,26 @@ def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[
     return bytes(made), end
 
 
+def is_as_old(buf: Data, magic: int) -> bool:
+    """Whether everything that begins in `buf`, which has whole batches or entries up to the last, has at most version
+    `magic`.
+    """
+    position, end, found = 0, len(buf) - records.MAGIC_AT, _SIZE_AND_MAGIC.unpack_from
+    while position < end:
+        size, version = found(buf, position)
+        if version > magic or size < 0:
+            return False
+        position += size + _OVERHEAD
+    return True
+
+
 def _as_old(entry: memoryview, magic: int) -> Work[bytes]:
     """Returns an entry of version 0 or 1, converted if its version is above `magic`."""
     if entry[records.MAGIC_AT] <= magic:
         return bytes(entry)
+    if not entry[records.MAGIC_AT + 1] & records.CODEC_MASK:
+        body = b"\0\0" + entry[_V1_KEY_AT:]
+        return _ENTRY.pack(int.from_bytes(entry[:8], "big"), len(body) + 4, zlib.crc32(body)) + body
     messages = []
     for some in legacy.contents(entry):
         messages += [replace(message, magic=magic, append_time=False) for message in some]
@@ -236,17 +255,13 @@ class NewBatch:
         return records.batch_of(self.body, template, self.count, self.count - 1, self.base_timestamp, self.largest)
 
 
-def newer(
-    buf: Data, message_bytes_max: int, batch_bytes_max: int | None = None, checks_inner: bool = True
-) -> Work[list[bytearray]]:
-    """Converts a message set to batches: returns them as a list, in their order; an empty list for an empty set. What
-    follows the last complete message is ignored, as in Kafka.
+def newer(buf: Data, message_bytes_max: int) -> Work[bytearray]:
+    """Converts a message set to a batch; an empty one for an empty set. What follows the last complete message is
+    ignored, as in Kafka.
 
-    `message_bytes_max`: the largest message. `checks_inner`: as for `legacy.contents`.
-    `batch_bytes_max`: the size from which on messages that are not compressed go into another batch; None: into one.
-
-    Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no message set, ApiError(MESSAGE_TOO_LARGE),
-    and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed, as Kafka.
+    `message_bytes_max`: the largest message. Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no
+    message set, ApiError(MESSAGE_TOO_LARGE), and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed,
+    as Kafka.
     """
     codec = NONE
     for entry in legacy.entries(buf):
@@ -255,23 +270,16 @@ def newer(
         codec = entry.codec or codec
     if codec >= ZSTD:
         raise ApiError(Errors.CORRUPT_MESSAGE)
-    made: list[bytearray] = []
-    current, left, worked = NewBatch(), openable_bytes(len(buf)), 0
+    made, left, worked = NewBatch(), openable_bytes(len(buf)), 0
     try:
-        for some in legacy.contents(buf, None, checks_inner):
+        for some in legacy.contents(buf):
+            before = len(made.body)
             for message in some:
-                if codec == NONE and batch_bytes_max is not None and current.count:
-                    size = HEADER_SIZE + len(current.body) + len(message.key or b"") + len(message.value or b"")
-                    if size + 3 * VARINT_BYTES_MAX > batch_bytes_max:
-                        made.append(current.packed(NONE))
-                        current = NewBatch()
-                before = len(current.body)
-                current.put(message)
-                left -= len(current.body) - before
-                worked += len(current.body) - before
+                made.put(message)
+            left -= len(made.body) - before
             if left < 0:
                 raise ApiError(Errors.CORRUPT_MESSAGE, limit="decompressed-bytes")
-            worked += 0 if some else CHUNK_BYTES  # some compressed bytes make no message
+            worked += len(made.body) - before if some else CHUNK_BYTES  # some compressed bytes make no message
             if worked >= STEP_BYTES:
                 worked = 0
                 yield None
@@ -279,10 +287,9 @@ def newer(
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
     except MalformedMessage:
         raise ApiError(Errors.CORRUPT_MESSAGE) from None
-    if current.count:
-        last = current
-        is_long = codec != NONE and len(last.body) > PACKED_AT_ONCE_BYTES
-        packed = (yield lambda: last.packed(codec)) if is_long else last.packed(codec)
-        assert isinstance(packed, bytearray)
-        made.append(packed)
-    return made
+    if not made.count:
+        return bytearray()
+    is_long = codec != NONE and len(made.body) > PACKED_AT_ONCE_BYTES
+    packed = (yield lambda: made.packed(codec)) if is_long else made.packed(codec)
+    assert isinstance(packed, bytearray)
+    return packed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..protocol.buffers import Data
@@ -26,6 +27,14 @@ class BatchInfo(NamedTuple):
     header: BatchHeader | None
 
 
+class Appended(NamedTuple):
+    """The offsets of an append. `append_time` is -1 unless the topic uses log append time."""
+
+    base_offset: int
+    next_offset: int
+    append_time: int
+
+
 def info_of(at: BatchAt, position: int) -> BatchInfo:
     h = at.header
     return BatchInfo(position, h.size, h.base_offset, h.last_offset, h.max_timestamp, h.magic, h)
@@ -45,6 +54,16 @@ def info_at(buf: Data, start: int, position: int) -> BatchInfo | None:
         return None
     timestamp = struct.unpack_from(">q", buf, start + MAGIC_AT + 2)[0] if magic else NO_TIMESTAMP
     return BatchInfo(position, length + LOG_OVERHEAD, offset, offset, timestamp, magic, None)
+
+
+def infos_of(data: Data) -> Iterator[BatchInfo]:
+    """Yields the batches of `data`, which are complete."""
+    position = 0
+    while position < len(data):
+        info = info_at(data, position, position)
+        assert info is not None, f"no batch at byte {position}"
+        yield info
+        position += info.size
 
 
 def passed_over(buf: Data, offset: int, end: int) -> tuple[int, int]:

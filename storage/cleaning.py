@@ -8,6 +8,7 @@
   the bytes, or when the oldest dirty record is older than `max.compaction.lag.ms`.
 - A tombstone stays for `delete.retention.ms` after the first compaction that sees it; its batch stores the deadline
   (KIP-534).
+- Message sets of versions 0 and 1 have no such deadline: their tombstones go by the age of their files.
 - The last batch of a producer stays as an empty batch, so that its sequence is known after a restart.
 - Records of aborted transactions are removed, and do not supersede others. A marker stays as long as records of its
   transaction remain, and then for `delete.retention.ms`, so that a reader of these records also reads their outcome.
@@ -22,11 +23,12 @@ from typing import NamedTuple
 from ..protocol import opening, records
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt, BatchHeader, Record, Template
+from . import cleaning_messages
 from .aborted import packed_between, unpacked
-from .batch_info import BatchInfo
+from .batch_info import BatchInfo, infos_of
 from .files import Files, HandlePool, OsFiles
 from .index import AbortedTransaction
-from .layout import CLEANED, LOG, SWAP
+from .layout import CLEANED, LOG, SWAP, file_name
 from .log import Log
 from .segment import Segment
 
@@ -136,9 +138,10 @@ def run(files: Files, job: Job) -> Outcome:
     try:
         latest, mapped_to = _offset_map(segments, job)
         outcome = Outcome(cleaned_to=mapped_to)
+        deletes_before_ms = _deletes_before_ms(files, job)
         transactions = Transactions(unpacked(job.aborted, job.segments[0][0], job.end))
         for group in _groups(segments, job, mapped_to):
-            size = _clean_group(pool, group, latest, job, transactions)
+            size = _clean_group(pool, group, latest, job, transactions, deletes_before_ms)
             outcome.groups.append(([s.base_offset for s in group], group[0].base_offset, size))
         return outcome
     finally:
@@ -193,7 +196,10 @@ def _offset_map(segments: list[Segment], job: Job) -> tuple[dict[bytes, int], in
         if len(latest) > KEYS_MAX:
             return latest, segment.base_offset
         for batch, data in _batches(segment):
-            if batch.header is None or batch.header.is_control or transactions.is_aborted(batch.header):
+            if batch.header is None:
+                latest.update(cleaning_messages.last_offsets(data))
+                continue
+            if batch.header.is_control or transactions.is_aborted(batch.header):
                 continue
             found: dict[bytes, int] = {}
             try:
@@ -224,39 +230,49 @@ def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[
 
 
 def _clean_group(
-    pool: HandlePool, group: list[Segment], latest: dict[bytes, int], job: Job, transactions: Transactions
+    pool: HandlePool,
+    group: list[Segment],
+    latest: dict[bytes, int],
+    job: Job,
+    transactions: Transactions,
+    deletes_before_ms: int,
 ) -> int:
     cleaned = Segment(pool, job.directory, group[0].base_offset, 0)
     cleaned.suffix = CLEANED
     cleaned.create()
+    has_messages, modified_ms = False, 0
     for segment in group:
+        modified_ms = pool.files.modified_ms(segment.path(LOG))
+        keeps_deletes = modified_ms > deletes_before_ms
         for batch, data in _batches(segment):
-            kept, aborted = _filtered(batch, data, latest, job, transactions)
+            if batch.header is None:
+                has_messages = True
+                kept: bytes | bytearray | None = cleaning_messages.filtered(data, latest, keeps_deletes)
+                aborted = None
+            else:
+                kept, aborted = _filtered(batch.header, data, latest, job, transactions)
             if aborted is not None:
                 cleaned.add_aborted(aborted)
             if kept is not None:
-                at = next(records.batches(kept), None)
-                info = (
-                    batch
-                    if at is None
-                    else BatchInfo(
-                        cleaned.size,
-                        len(kept),
-                        at.header.base_offset,
-                        at.header.last_offset,
-                        at.header.max_timestamp,
-                        2,
-                        at.header,
-                    )
-                )
-                if at is None:
-                    info = batch._replace(position=cleaned.size, size=len(kept))
+                info = next(infos_of(kept))._replace(position=cleaned.size)
                 cleaned.append(kept, [info], job.index_interval_bytes)
     cleaned.finish()
     cleaned.save_indexes()
     for path in (cleaned.path(LOG), *cleaned.take_unsynced()):
         pool.open(path).sync()
+    if has_messages:
+        pool.files.set_modified_ms(cleaned.path(LOG), modified_ms)
     return cleaned.size
+
+
+def _deletes_before_ms(files: Files, job: Job) -> int:
+    """Returns how old a segment is whose deletes of message sets may go, which have no deadline of their own: older by
+    `delete.retention.ms` than the last segment that was cleaned before (Kafka's `legacyDeleteHorizonMs`).
+    """
+    clean = [base for base, _ in job.segments if base < job.first_dirty]
+    if not clean:
+        return 0
+    return files.modified_ms(f"{job.directory}/{file_name(clean[-1], LOG)}") - job.delete_retention_ms
 
 
 Filtered = tuple[bytes | bytearray | None, AbortedTransaction | None]
@@ -265,11 +281,8 @@ Filtered = tuple[bytes | bytearray | None, AbortedTransaction | None]
 
 
 def _filtered(
-    batch: BatchInfo, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions
+    header: BatchHeader, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions
 ) -> Filtered:
-    header = batch.header
-    if header is None:
-        return data, None
     if header.is_control:
         return _marker(header, data, job, transactions)
     is_aborted = transactions.is_aborted(header)
@@ -392,5 +405,6 @@ def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
         cleaned.rename("")
         cleaned.load_timestamps()
         cleaned.rolling_timestamp = old[0].rolling_timestamp
+        cleaned.modified_ms = old[-1].modified_ms
         log.set_segments(sorted([*kept, cleaned], key=lambda s: s.base_offset))
     log.note_cleaned(outcome.cleaned_to)

@@ -80,6 +80,8 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None: ...
+
     def sync_directory(self, path: str) -> None: ...
 
     def absolute(self, path: str) -> str:
@@ -254,6 +256,9 @@ class OsFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def sync_directory(self, path: str) -> None:
         fd = self._with_descriptor(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))

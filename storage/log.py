@@ -12,14 +12,13 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from ..protocol import records
 from ..protocol.buffers import Data, WritableData
 from ..protocol.control import Marker, marker_of
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offset_and_epoch
-from .batch_info import BatchInfo
+from .batch_info import Appended, BatchInfo
 from .epochs import LeaderEpochs
 from .file_slice import FileSlice
 from .files import HandlePool
@@ -27,20 +26,12 @@ from .flush import FlushJob, FlushJobs
 from .index import AbortedTransaction
 from .layout import LOG, parse_partition_directory
 from .producers import Producers
-from .rolling import is_due, jitter_ms_of
+from .rolling import is_due
 from .segment import IndexDamaged, Segment
 from .settings import LogSettings
 from .small_files import SmallFiles
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.UnifiedLog")
-
-
-class Appended(NamedTuple):
-    """The offsets of an append. `append_time` is -1 unless the topic uses log append time."""
-
-    base_offset: int
-    next_offset: int
-    append_time: int
 
 
 def _nothing() -> None:
@@ -155,12 +146,7 @@ class Log:
             span += at.header.last_offset_delta + 1
             if append_time < 0 and at.header.max_timestamp > largest:
                 largest = at.header.max_timestamp
-        active, settings = self.active, self.settings
-        jitter_ms = 0
-        if settings.segment_jitter_ms:
-            jitter_ms = jitter_ms_of(self.topic_id, self.partition, active, settings)
-        if is_due(active, settings, jitter_ms, len(data), largest, first + span - 1, now_ms):
-            active = self.roll(now_ms)
+        active = self.with_room(len(data), largest, first + span - 1, now_ms)
         position = active.size
         for at in batches:
             header = at.header
@@ -177,14 +163,25 @@ class Log:
             next_offset = last + 1
         if leader_epoch > self.epochs.latest:
             self.assign_epoch(leader_epoch, first)
-        active.append(data, infos, settings.index_interval_bytes)
-        if self.unflushed_since_ms is None:
-            self.unflushed_since_ms = now_ms
-        self.end_offset = next_offset
+        self.write(active, data, infos, now_ms)
         for at, info in zip(batches, infos, strict=True):
             if at.header.producer_id >= 0:
                 self._note_producer(at.header, info.base_offset, data, at, marker)
         return Appended(first, next_offset, append_time)
+
+    def with_room(self, size: int, timestamp: int, last_offset: int, now_ms: int) -> Segment:
+        """Returns the segment for an append up to `last_offset`, which may be a new one; see `is_due`."""
+        active, owner = self.active, (self.topic_id, self.partition)
+        is_full = is_due(active, self.settings, owner, size, timestamp, last_offset, now_ms)
+        return self.roll(now_ms) if is_full else active
+
+    def write(self, active: Segment, data: Data, infos: list[BatchInfo], now_ms: int) -> None:
+        """Writes batches, which follow the log end, to the segment that has room for them."""
+        active.append(data, infos, self.settings.index_interval_bytes)
+        active.modified_ms = now_ms
+        if self.unflushed_since_ms is None:
+            self.unflushed_since_ms = now_ms
+        self.end_offset = infos[-1].last_offset + 1
 
     def _note_producer(
         self, header: BatchHeader, base_offset: int, data: Data, at: BatchAt, known: Marker | None

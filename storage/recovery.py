@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import HEADER_SIZE, computed_crc
-from . import checkpoints, legacy_read
+from . import checkpoints, message_sets
 from .batch_info import BatchInfo
 from .files import HandlePool
 from .index import AbortedIndex
@@ -404,6 +404,6 @@ def what_is_wrong(segment: Segment, batch: BatchInfo, next_offset: int, has_hole
 
 def _is_message_set(data: bytes) -> bool:
     try:
-        return legacy_read.is_valid(data)
+        return message_sets.is_valid(data)
     except MalformedMessage:
         return False

@@ -35,7 +35,7 @@ def _too_old(log: Log, now_ms: int) -> dict[int, bool]:
     if log.settings.retention_ms < 0:
         return {}
     limit = now_ms - log.settings.retention_ms
-    return {s.base_offset: (s.max_timestamp if s.max_timestamp >= 0 else s.created_ms) < limit for s in log.segments}
+    return {s.base_offset: (s.max_timestamp if s.max_timestamp >= 0 else s.modified_ms) < limit for s in log.segments}
 
 
 def _too_large(log: Log) -> dict[int, bool]:

@@ -8,12 +8,18 @@ from .settings import LogSettings
 
 
 def is_due(
-    active: Segment, settings: LogSettings, jitter_ms: int, size: int, timestamp: int, last_offset: int, now_ms: int
+    active: Segment,
+    settings: LogSettings,
+    owner: tuple[bytes | None, int],
+    size: int,
+    timestamp: int,
+    last_offset: int,
+    now_ms: int,
 ) -> bool:
     """Whether an append of `size` bytes up to `last_offset` needs a new segment.
 
     `timestamp`: the largest of its records. A segment that begins without a timestamp is as old as its file, as in
-    Kafka (`timeWaitedForRoll`). `jitter_ms`: by how much `segment.ms` is shorter for this segment.
+    Kafka (`timeWaitedForRoll`). `owner`: the log's topic id and partition.
     """
     if active.size == 0 and active.rolling_timestamp is None:
         return last_offset - active.base_offset > MAX_RELATIVE_OFFSET
@@ -21,6 +27,7 @@ def is_due(
         waited = timestamp - active.rolling_timestamp
     else:
         waited = now_ms - active.created_ms
+    jitter_ms = _jitter_ms(*owner, active, settings) if settings.segment_jitter_ms else 0
     return (
         active.size > settings.segment_bytes - size
         or (active.size > 0 and waited > settings.segment_ms - jitter_ms)
@@ -30,9 +37,9 @@ def is_due(
     )
 
 
-def jitter_ms_of(topic_id: bytes | None, partition: int, active: Segment, settings: LogSettings) -> int:
-    """Returns a part of `segment.jitter.ms`, which is not 0; always the same for a segment, so that simulations can be
-    repeated.
+def _jitter_ms(topic_id: bytes | None, partition: int, active: Segment, settings: LogSettings) -> int:
+    """Returns by how much `segment.ms` is shorter for a segment: a part of `segment.jitter.ms`, which is not 0; always
+    the same, so that simulations can be repeated.
     """
     seed = b"%s-%d-%d" % (topic_id or b"", partition, active.base_offset)
     return crc32c(seed) % settings.segment_jitter_ms

@@ -50,7 +50,7 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self._name = file_name(base_offset, "")
-        self.created_ms = created_ms
+        self.created_ms = self.modified_ms = created_ms
         self.size = size
         self.suffix = ""  # `.deleted` after its removal from the log
         self.is_longer = False  # whether the file was allocated in advance

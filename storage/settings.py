@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ..protocol.records import MAGIC
+
 FOREVER = 2**63 - 1
 # Between two index entries; with `index.interval.bytes=2147483647` a fetch would look at every batch of its segment.
 INDEX_INTERVAL_BYTES_MAX = 1 << 16
@@ -33,6 +35,7 @@ class LogSettings:
     segment_index_bytes: int = 10 << 20
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
+    message_format: int = MAGIC  # the version of messages that are appended; below 2 only in emulated releases
 
     @property
     def bytes_in_advance(self) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..protocol import opening
 from ..protocol.errors import MalformedMessage
 from ..protocol.records import BatchAt
-from . import legacy_read
+from . import message_sets
 from .batch_info import BatchInfo
 from .log import Log
 from .rebuilding import paced
@@ -69,7 +69,7 @@ def _of_batch(segment: Segment, batch: BatchInfo) -> Iterator[Iterable[tuple[int
     data = segment.read_batch(batch)
     try:
         if batch.header is None:
-            for messages in legacy_read.contents(data):
+            for messages in message_sets.contents(data):
                 yield [(m.timestamp, m.offset) for m in messages]
             return
         for some in opening.shapes(data, BatchAt(0, batch.header)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..clock import Cancellable
@@ -12,10 +10,9 @@ from ..net.context import Context
 from ..replica.partition import Partition
 from ..replies import Silence
 
-if TYPE_CHECKING:
-    Answer = messages.ProduceResponse.PartitionProduceResponse
-    Wait = tuple[Partition, int, Answer]
-    """A partition, the offset that its high watermark must reach, and its part of the response."""
+Answer = messages.ProduceResponse.PartitionProduceResponse
+Wait = tuple[Partition, int, Answer]
+"""A partition, the offset that its high watermark must reach, and its part of the response."""
 
 
 def wait(
@@ -58,7 +55,8 @@ def wait(
         outcome.finish(response)
 
     if not outcome.done and any(
-        p.follower.policy.kind != "immediate" or p.is_behind or p.replica_set is not None for p, _, _ in waits
+        p.follower.policy.kind != "immediate" or p.is_behind or p.replica_set is not None or end > p.end_offset
+        for p, end, _ in waits
     ):
         timer.append(context.broker.schedule.later(max(0, timeout_ms), lambda: context.broker.turn.event(over)))
 

@@ -49,6 +49,7 @@ from ._produce_waits import wait
 if TYPE_CHECKING:
     from ._produce_waits import Wait
 
+    Waited = Wait
     Topic = messages.ProduceRequest.TopicProduceData
     Wanted = messages.ProduceRequest.PartitionProduceData
     Answer = messages.ProduceResponse.PartitionProduceResponse
@@ -304,6 +305,13 @@ class _Appending(Allowance):
             answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
+
+
+def wait_for(
+    context: Context, response: messages.ProduceResponse, waits: list[Waited], timeout_ms: int
+) -> Later[Reply]:
+    """Completes with the response when every high watermark is reached, or the timeout has passed."""
+    return wait(context, response, waits, timeout_ms)
 
 
 # transactions

@@ -101,7 +101,9 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         topic_rules.check_name(name)
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(broker, _canonical("topic", broker.image.config_of(TOPIC, name)))
+        return describe_topic(
+            broker, _canonical(keys("topic", broker.config.emulates), broker.image.config_of(TOPIC, name))
+        )
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -120,7 +122,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(broker, _canonical("group", broker.image.config_of(GROUP, name)))
+        return describe_group(broker, _canonical(keys("group"), broker.image.config_of(GROUP, name)))
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
@@ -161,9 +163,8 @@ def describe_client_metrics(own: dict[str, str]) -> list[Described]:
     return found
 
 
-def _canonical(kind: str, own: Mapping[str, str]) -> dict[str, str]:
+def _canonical(known: Mapping[str, ConfigKey], own: Mapping[str, str]) -> dict[str, str]:
     """Returns the own values of a topic or a group as Kafka shows them: those of internal keys as they were given."""
-    known = keys(kind)
     return {
         name: text if known[name].internal else known[name].canonical(text)
         for name, text in own.items()
@@ -191,7 +192,7 @@ def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:
 def describe_topic(broker: Broker, own: Mapping[str, str | None]) -> list[Described]:
     """Returns every topic key with its value in force, for a topic whose own configuration is `own`."""
     found = []
-    for key in keys("topic").values():
+    for key in keys("topic", broker.config.emulates).values():
         if key.internal and key.name not in own:
             continue
         synonyms: list[tuple[str, str | None, int]] = []
@@ -229,7 +230,7 @@ def _in_topic_units(broker_key: str, value: str | None) -> str | None:
 
 def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int]]:
     """Returns the values of a broker key with their sources, the value in force first."""
-    key = keys("broker").get(name)
+    key = keys("broker", broker.config.emulates).get(name)
     found: list[tuple[str, str | None, int]] = []
     own = broker.image.config_of(BROKER, str(broker.config.node_id))
     general = broker.image.config_of(BROKER, "")
@@ -272,7 +273,7 @@ def _of_throttles(broker: Broker) -> list[Described]:
 def describe_broker(broker: Broker) -> list[Described]:
     found = _of_listeners(broker) + _of_throttles(broker)
     same = {name: names for names in topic_synonyms().values() if len(names) > 1 for name in names}
-    for key in sorted({**keys("broker"), **OWN_KEYS}.values(), key=lambda k: k.name):
+    for key in sorted({**keys("broker", broker.config.emulates), **OWN_KEYS}.values(), key=lambda k: k.name):
         if key.internal:
             continue
         synonyms = _synonym_values(broker, key.name, same.get(key.name, (key.name,)))

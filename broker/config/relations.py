@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...protocol import compression
+from ...protocol.config_def import message_format, release_number
 
 MIB = 1 << 20
+FORMATS_SINCE = ("0.8.0", "0.10.0-IV0", "0.11.0-IV0")
 _HOST = re.compile(r"[\[\]0-9A-Za-z\-%._:]+")
 
 Values = Mapping[str, Any]
@@ -53,6 +55,16 @@ def in_ms(values: Values, in_milliseconds: str, *others: tuple[str, int]) -> int
 
 def _retention(values: Values) -> bool:
     return in_ms(values, "log.retention.ms", ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)) != 0
+
+
+def _formats(values: Values) -> bool:
+    """Whether brokers that speak `inter.broker.protocol.version` know the format of messages. Only earlier releases
+    have these keys.
+    """
+    written, spoken = values.get("log.message.format.version"), values.get("inter.broker.protocol.version")
+    if written is None or spoken is None:
+        return True
+    return message_format(written) <= message_format(spoken) or (release_number(spoken) or ()) >= (3, 0)
 
 
 def _dedupe(values: Values) -> bool:
@@ -111,6 +123,15 @@ def _group(kind: str) -> list[Relation]:
 
 
 RELATIONS: tuple[Relation, ...] = (
+    Relation(
+        ("log.message.format.version", "inter.broker.protocol.version"),
+        _formats,
+        lambda v: (
+            f"log.message.format.version {v['log.message.format.version']} can only be used when "
+            "inter.broker.protocol.version is set to version "
+            f"{(FORMATS_SINCE[message_format(v['log.message.format.version'])])} or higher"
+        ),
+    ),
     Relation(
         ("log.roll.ms", "log.roll.hours"),
         lambda v: in_ms(v, "log.roll.ms", ("log.roll.hours", 3_600_000)) >= 1,

@@ -18,6 +18,7 @@ from .config import (
     AUTHORIZER_KEYS,
     LOCAL_DEFAULTS,
     OWN_KEYS,
+    RELEASES,
     SYSTEM_PROPERTIES,
     ZOOKEEPER_KEYS,
     Config,
@@ -96,10 +97,12 @@ def from_arguments(arguments: Iterable[str]) -> Iterable[tuple[str, str, str]]:
 def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     """Combines sources into a configuration; a later source overrides an earlier one."""
     config = Config()
-    known = {**keys("broker"), **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **ZOOKEEPER_KEYS}
     for source in sources:
         for name, value, where in source:
             config.given[name], config.where[name] = value, where
+    release = config.given.get("ottla.emulate")
+    earlier = release if release in RELEASES[:-1] else None
+    known = {**keys("broker", earlier), **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **ZOOKEEPER_KEYS}
     for name, key in known.items():
         text = config.given.get(name, LOCAL_DEFAULTS.get(name, key.default))
         try:

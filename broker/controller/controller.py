@@ -122,7 +122,11 @@ class MetadataController:
         self.partition.on_committed = self.commits.committed
         timeline = Timeline()
         defaults = Defaults(
-            config["num.partitions"], config["default.replication.factor"], config.topic_defaults(), settings.value
+            config["num.partitions"],
+            config["default.replication.factor"],
+            config.topic_defaults(),
+            settings.value,
+            config.emulates,
         )
         self.controller = Controller(timeline, defaults, log_directories.new_id, chance.randrange)
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)

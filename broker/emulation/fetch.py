@@ -1,9 +1,12 @@
 """Fetch of an emulated release, versions 0 to 3: message sets of versions 0 and 1.
 
-What is stored as batches is converted when it is fetched: versions 0 and 1 get messages of version 0, 2 and 3 those
-of version 1, or of version 0 from a release that has no other. A reply has `max_bytes` of each partition, and up to
-version 2 ends within a message: a client that gets no whole message doubles its buffer. Fewer bytes than a client
-allows are converted in one reply (`CONVERTED_BYTES_MAX`), so that its memory and its work have a bound.
+What is stored in a later format is converted when it is fetched: versions 0 and 1 get messages of version 0, 2 and 3
+those of version 1, or of version 0 from a release that has no other. With `message.downconversion.enable=false` the
+partition has UNSUPPORTED_VERSION instead. What is stored in the client's format is returned as it is.
+
+A reply has `max_bytes` of each partition, and up to version 2 ends within a message: a client that gets no whole
+message doubles its buffer. Fewer bytes than a client allows are read in one reply (`CONVERTED_BYTES_MAX`), so that its
+memory and its work have a bound.
 
 Batches of which nothing is left, such as markers of transactions, are passed over.
 """
@@ -14,7 +17,7 @@ from collections.abc import Mapping
 
 from ...protocol import messages
 from ...protocol.buffers import LateRecords
-from ...protocol.conversion import older_set
+from ...protocol.conversion import is_as_old, older_set
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ..net.api import Api, Handler
 from ..net.context import Context
@@ -86,7 +89,7 @@ class _Fetching:
                 if data.error_code or not len(data.records):
                     break
             try:
-                made, start = await self._converted(data, start, bytes_max)
+                made, start = await self._converted(topic, data, start, bytes_max)
             except ApiError as error:
                 data.error_code, data.high_watermark = error.code, -1
                 break
@@ -100,9 +103,13 @@ class _Fetching:
             self.left -= len(made)
             self.is_first = False
 
-    async def _converted(self, data: Data, first_offset: int, bytes_max: int) -> tuple[bytes, int]:
-        """Returns the messages of what was read, and the offset after it. Raises ApiError."""
+    async def _converted(self, topic: str, data: Data, first_offset: int, bytes_max: int) -> tuple[bytes, int]:
+        """Returns the messages of what was read, and the offset after it, if nothing is left of it. Raises ApiError."""
         buf = bytes(data.records)
+        if is_as_old(buf, self.magic):
+            return self._cut(buf, bytes_max), first_offset
+        if self.context.broker.settings.of_topic(topic).get("message.downconversion.enable") is False:
+            raise ApiError(Errors.UNSUPPORTED_VERSION)
         try:
             made, end = await work_out(
                 self.context.turn, len(buf), lambda: older_set(buf, self.magic, first_offset, max(1, bytes_max))

@@ -1,12 +1,12 @@
-"""Produce of an emulated release, versions 0 to 2: message sets of versions 0 and 1.
+"""Produce of an emulated release: message sets of versions 0 and 1 (versions 0 to 2), and topics that have them.
 
-The messages for a partition are converted to record batches, which are stored; `protocol.conversion` says how. Batches
-in these versions are accepted if the release knows them. With acks=all the reply waits as usual; 0.8.2 knows other
-numbers of acknowledgements too, for which this waits as for acks=all.
+A topic's messages have the version that `message.format.version` says, which is the release's own where nothing is set.
+What a producer sent in another version is converted: down or to another of the two by `appending`, up to record batches
+here, which the usual handler appends. With acks=all the reply waits as usual; 0.8.2 knows other numbers of
+acknowledgements too: it waits for as many replicas.
 
-An empty message set is accepted and has no offset, as in Kafka. Before 0.11 the messages of a set may be more than one
-batch may have, the checksums of messages in a compressed one are not looked at, and the version of a message is taken
-from it, whatever the release writes.
+An empty message set is accepted and has no offset, as in Kafka. Before 0.11 the checksums of messages in a compressed
+one are not looked at.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from collections.abc import Mapping
 
 from ...protocol import messages, records
 from ...protocol.conversion import newer
-from ...protocol.errors import ApiError, Errors
+from ...protocol.errors import ApiError
+from ..apis import k00_produce
 from ..net.api import Api, Handler
 from ..net.context import Context
 from ..replies import CLOSE, NO_REPLY, Silence
+from .appending import append
 from .outcomes import outcome_of, work_out
 from .releases import Release
 
@@ -29,18 +31,20 @@ Answer = messages.ProduceResponse.PartitionProduceResponse
 
 def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Handler:
     async def emulated(context: Context, request: messages.ProduceRequest) -> messages.ProduceResponse | Silence:
-        if context.version >= BATCHES_SINCE:
+        of_log = context.broker.settings.of_log
+        if context.version >= BATCHES_SINCE and (
+            not release.is_before(4, 0)
+            or all(of_log(one.name).message_format == records.MAGIC for one in request.topic_data)
+        ):
             outcome: messages.ProduceResponse | Silence = await outcome_of(handle(context, request))
             return outcome
-        if release.is_before(0, 9) and request.acks > 1:
-            request.acks = -1
         return await _Producing(handle, release, context, request).answered()
 
     return emulated
 
 
 class _Producing:
-    """One request. What it appends goes through the usual handler, one batch per partition in each round."""
+    """One request."""
 
     def __init__(self, handle: Handler, release: Release, context: Context, request: messages.ProduceRequest) -> None:
         self.handle = handle
@@ -48,7 +52,8 @@ class _Producing:
         self.context = context
         self.request = request
         self.answers: dict[Key, Answer] = {}
-        self.batches: dict[Key, list[bytearray]] = {}
+        self.batches: dict[Key, bytearray] = {}
+        self.waits: list[k00_produce.Waited] = []
 
     async def answered(self) -> messages.ProduceResponse | Silence:
         request = self.request
@@ -57,65 +62,61 @@ class _Producing:
                 wanted.records = bytes(wanted.records or b"")
         for place, topic in enumerate(request.topic_data):
             for index, wanted in enumerate(topic.partition_data):
-                await self._convert((place, index), topic.name, wanted)
+                await self._take((place, index), topic.name, wanted)
         failed = any(answer.error_code for answer in self.answers.values())
-        while any(self.batches.values()) and not (failed and request.acks == 0):
-            failed = await self._append_round() or failed
+        if any(self.batches.values()) and not (failed and request.acks == 0):
+            failed = await self._append_batches() or failed
         if request.acks == 0:
             return CLOSE if failed else NO_REPLY
-        return self._response()
+        self.context.broker.turn.settle_moves()
+        waits = [one for one in self.waits if one[0].high_watermark < one[1]]
+        if not waits:
+            return self._response()
+        return await outcome_of(k00_produce.wait_for(self.context, self._response(), waits, request.timeout_ms))
 
-    async def _convert(self, key: Key, topic: str, wanted: messages.ProduceRequest.PartitionProduceData) -> None:
-        data, context = wanted.records, self.context
+    async def _take(self, key: Key, topic: str, wanted: messages.ProduceRequest.PartitionProduceData) -> None:
+        """Appends what a partition gets if its topic has message sets, else makes batches of it."""
+        data, context, acks = wanted.records, self.context, self.request.acks
         answer = self.answers[key] = Answer(index=wanted.index, base_offset=-1)
-        if len(data) > records.MAGIC_AT and data[records.MAGIC_AT] == records.MAGIC:
-            if self.release.message_format < records.MAGIC:
-                answer.error_code = int(Errors.CORRUPT_MESSAGE)
-            else:
-                self.batches[key] = [bytearray(data)]
-            return
         try:
             partition = context.broker.partitions.get(topic, wanted.index)
-            bytes_max = partition.open_log().settings.max_message_bytes
-            is_before = self.release.message_format < records.MAGIC
-            several = bytes_max if is_before else None
-            self.batches[key] = await work_out(
-                context.broker.turn, len(data), lambda: newer(data, bytes_max, several, not is_before)
-            )
+            settings = partition.open_log().settings
+            if settings.message_format < records.MAGIC:
+                end = await append(context, self.release, partition, data, acks, answer)
+                if end is not None:
+                    self.waits.append((partition, end, answer))
+            elif len(data) > records.MAGIC_AT and data[records.MAGIC_AT] == records.MAGIC:
+                self.batches[key] = bytearray(data)
+            else:
+                self.batches[key] = await work_out(
+                    context.broker.turn, len(data), lambda: newer(data, settings.max_message_bytes)
+                )
         except ApiError as error:
             context.broker.limits.note(error, f"{topic}-{wanted.index}")
             answer.error_code = error.code
 
-    async def _append_round(self) -> bool:
-        """Appends the next batch of each partition; returns whether one failed."""
+    async def _append_batches(self) -> bool:
+        """Appends the batches by the usual handler; returns whether one failed."""
         r, topics, keys = messages.ProduceRequest, [], []
         for place, topic in enumerate(self.request.topic_data):
-            parts = [
-                (place, index, wanted)
-                for index, wanted in enumerate(topic.partition_data)
-                if self.batches.get((place, index))
-            ]
+            parts = []
+            for index, wanted in enumerate(topic.partition_data):
+                if batch := self.batches.get((place, index)):
+                    parts.append(r.PartitionProduceData(index=wanted.index, records=batch))
+                    keys.append((place, index))
             if parts:
-                topics.append(
-                    r.TopicProduceData(
-                        name=topic.name,
-                        partition_data=[
-                            r.PartitionProduceData(index=wanted.index, records=self.batches[at, index].pop(0))
-                            for at, index, wanted in parts
-                        ],
-                    )
-                )
-                keys += [(at, index) for at, index, _ in parts]
-        round_ = r(acks=self.request.acks, timeout_ms=self.request.timeout_ms, topic_data=topics)
-        outcome: messages.ProduceResponse | Silence = await outcome_of(self.handle(self.context, round_))
+                topics.append(r.TopicProduceData(name=topic.name, partition_data=parts))
+        asked, request = r(topic_data=topics), self.request
+        asked.transactional_id, asked.acks, asked.timeout_ms = (
+            request.transactional_id,
+            request.acks,
+            request.timeout_ms,
+        )
+        outcome: messages.ProduceResponse | Silence = await outcome_of(self.handle(self.context, asked))
         if isinstance(outcome, Silence):
             return outcome is CLOSE
         found = [answer for topic in outcome.responses for answer in topic.partition_responses]
-        for key, answer in zip(keys, found, strict=True):
-            if self.answers[key].base_offset < 0 or answer.error_code:
-                self.answers[key] = answer
-            if answer.error_code:
-                self.batches[key].clear()
+        self.answers.update(zip(keys, found, strict=True))
         return any(answer.error_code for answer in found)
 
     def _response(self) -> messages.ProduceResponse:

@@ -12,7 +12,7 @@ from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage import validation
-from ...storage.log import Appended
+from ...storage.batch_info import Appended
 from ...storage.producers import Producers, Verification
 from ...storage.settings import LogSettings
 from .. import bugs
@@ -175,7 +175,7 @@ class Appender:
         now_ms: int,
         marker: Marker | None = None,
     ) -> Appended:
-        """Appends validated batches. `marker`: the content
+        """Appends validated batches, or a message set of version 0 or 1, which has none. `marker`: the content
         of a control batch among them. Raises ApiError(KAFKA_STORAGE_ERROR).
 
         Raises UNKNOWN_SERVER_ERROR if the append failed for another reason than the disk; the log is then opened again

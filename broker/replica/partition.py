@@ -17,8 +17,10 @@ from ...protocol.buffers import WritableData
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt
+from ...storage.batch_info import Appended
 from ...storage.file_slice import FileSlice
-from ...storage.log import Appended, Log
+from ...storage.log import Log
+from ...storage.message_sets import append_messages
 from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
@@ -172,7 +174,9 @@ class Partition:
     # the end
 
     def append(self, data: WritableData, batches: list[BatchAt], now_ms: int, marker: Marker | None = None) -> Appended:
-        """Appends validated batches. Raises OSError."""
+        """Appends validated batches, or a message set of version 0 or 1 where there are none. Raises OSError."""
+        if not batches:
+            return append_messages(self.open_log(), data, now_ms)
         return self.open_log().append(data, batches, self.leader_epoch, now_ms, marker=marker)
 
     def wait_for(self, offset: int) -> Later[None]:

@@ -27,9 +27,11 @@ TAGS = "streams.rack.aware.assignment.tags"
 Values = dict[str, Any]  # parsed, by key: the key decides the type
 
 
-def check_topic_config(values: dict[str, str | None]) -> dict[str, str]:
-    """Validates the configuration of a topic and returns it. Raises ConfigInvalid, or ApiError with Kafka's message."""
-    known = keys("topic")
+def check_topic_config(values: dict[str, str | None], release: str | None = None) -> dict[str, str]:
+    """Validates the configuration of a topic and returns it. `release`: the earlier one that is emulated. Raises
+    ConfigInvalid, or ApiError with Kafka's message.
+    """
+    known = keys("topic", release)
     parsed: Values = {}
     for name, value in values.items():
         if value is None:
@@ -322,7 +324,7 @@ def _alter(
         if kind == TOPIC:
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
-            check_topic_config(dict(after))
+            check_topic_config(dict(after), controller.defaults.release)
         elif kind == GROUP:
             check_group_config(controller, after)
         elif kind == CLIENT_METRICS:

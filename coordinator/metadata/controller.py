@@ -57,6 +57,7 @@ class Defaults:
     replication_factor: int = 1
     topic_configs: dict[str, str] | None = None  # topic keys to the broker's value, if it is set
     broker_value: Callable[[str], Any] = lambda name: None  # returns the broker keys that bound the values of groups
+    release: str | None = None  # the earlier release of Kafka that is emulated
 
 
 class Controller:

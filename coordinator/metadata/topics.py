@@ -120,7 +120,7 @@ def _create(
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     _check_collision(state, name)
     try:
-        configs = check_topic_config({c.name: c.value for c in topic.configs})
+        configs = check_topic_config({c.name: c.value for c in topic.configs}, controller.defaults.release)
     except ConfigInvalid as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from None
     placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic)

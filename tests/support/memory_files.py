@@ -232,6 +232,9 @@ class MemFiles:
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        self._inode(path).modified_ms = time_ms
+
     def absolute(self, path: str) -> str:
         return path
 

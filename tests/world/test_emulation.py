@@ -21,41 +21,10 @@ from ottla.protocol.legacy import Message
 from ottla.protocol.trees import tree
 
 from ..support.ask import fetch_message, produce_message
+from ..support.emulated import fetched, messages_in, put, sent, with_topic, world_of
 from ..support.generate import Generator
 from ..support.topic_world import create, produced, read, set_policy
 from ..support.world import World
-
-
-def world_of(release: str, **settings: str) -> World:
-    return World(ottla_emulate=release, **settings)
-
-
-def with_topic(release: str, name: str = "t", **settings: str) -> World:
-    """A world with a topic, which the oldest releases make when it is asked for."""
-    world = world_of(release, **settings)
-    r = m.MetadataRequest
-    world.ask("Metadata", 0, r(topics=[r.MetadataRequestTopic(name=name)]))
-    world.pass_ms(100)
-    return world
-
-
-def sent(*values: bytes, magic: int = 0, codec: int = NONE) -> bytes:
-    return legacy.encode([Message(i, b"k", value, magic) for i, value in enumerate(values)], codec)
-
-
-def put(world: World, data: bytes, version: int = 0, acks: int = 1, name: str = "t") -> Any:
-    return produced(world.ask("Produce", version, produce_message(name, data, acks=acks)))
-
-
-def fetched(world: World, offset: int = 0, version: int = 0, bytes_max: int = 1 << 20, name: str = "t") -> Any:
-    r = m.FetchRequest
-    wanted = r.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
-    request = r(replica_id=-1, max_wait_ms=0, topics=[r.FetchTopic(topic=name, partitions=[wanted])])
-    return world.ask("Fetch", version, request).responses[0].partitions[0]
-
-
-def messages_in(answer: Any) -> list[tuple[int, bytes | None]]:
-    return [(one.offset, one.value) for one in legacy.decode(bytes(answer.records))]
 
 
 def test_the_releases_are_those_of_the_configuration() -> None:
@@ -277,16 +246,27 @@ def test_a_set_of_messages_may_be_larger_than_a_message_before_0_11() -> None:
     assert put(world, sent(bytes(1001))).error_code == Errors.MESSAGE_TOO_LARGE
 
 
-def test_acknowledgements_wait_for_the_high_watermark_and_0_8_2_knows_other_numbers() -> None:
-    for release, acks in (("0.8.2", -1), ("0.8.2", 2), ("1.1", -1)):
+def test_acknowledgements_wait_for_the_high_watermark() -> None:
+    for release in ("0.8.2", "1.1"):
         world = with_topic(release)
         set_policy(world, "t", "lag=50ms")
-        answer = world.send("Produce", 0, produce_message("t", sent(b"a"), acks=acks))
+        answer = world.send("Produce", 0, produce_message("t", sent(b"a"), acks=-1))
         world.pass_ms(10)
         assert not answer.done
         world.pass_ms(100)
         assert produced(answer.reply).error_code == 0
     assert put(with_topic("0.9"), sent(b"a"), acks=2).error_code == Errors.INVALID_REQUIRED_ACKS
+
+
+def test_0_8_2_waits_for_as_many_replicas_as_a_producer_asks_for() -> None:
+    world = with_topic("0.8.2", ottla_isr_size="2")
+    assert produced(world.ask("Produce", 0, produce_message("t", sent(b"a"), acks=2))).error_code == 0
+    answer = world.send("Produce", 0, produce_message("t", sent(b"b"), acks=3, timeout_ms=500))
+    world.pass_ms(499)
+    assert not answer.done
+    world.pass_ms(2)
+    assert produced(answer.reply).error_code == Errors.REQUEST_TIMED_OUT
+    assert messages_in(fetched(world)) == [(0, b"a"), (1, b"b")], "the messages stay"
 
 
 def test_a_message_without_a_key_is_corrupt_for_a_compacted_topic() -> None:

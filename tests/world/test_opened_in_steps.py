@@ -15,7 +15,7 @@ from ottla.protocol import legacy, opening, records
 from ottla.protocol import messages as m
 from ottla.protocol.compression import CHUNK_BYTES, GZIP, NONE, ZSTD
 from ottla.protocol.records import BatchAt, Record, Template
-from ottla.storage import legacy_read
+from ottla.storage import message_sets
 
 from ..support.ask import claimed, produce_message
 from ..support.dead_letters import AUTO, QUEUE, letters, ready
@@ -84,7 +84,7 @@ def test_messages_of_an_old_kafka_are_looked_at_in_steps(
             found.append(len(some))
             yield some
 
-    monkeypatch.setattr(legacy_read, "contents", counted)
+    monkeypatch.setattr(message_sets, "contents", counted)
     answer = w.send("ListOffsets", 7, first_at(1000 + count - 2, "t"))
     assert answer.done != bool(magic and codec)
     w.pass_ms(100)

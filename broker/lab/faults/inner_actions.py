@@ -19,9 +19,9 @@ from ....coordinator.shard import Shard
 from ....protocol.buffers import WritableData
 from ....protocol.control import Marker
 from ....protocol.records import BatchAt
+from ....storage.batch_info import Appended
 from ....storage.flush import FlushJob
 from ....storage.layout import LOG
-from ....storage.log import Appended
 from ...broker import Broker
 from ...replica.flusher import Done
 from ...replica.partition import Partition
