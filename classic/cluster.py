@@ -79,7 +79,11 @@ class Cluster:
         with self._lock:
             known = list(self._addresses.values())
         reasons = []
-        for address in dict.fromkeys([*self._discover(), *known]):
+        try:
+            known = [*self._discover(), *known]
+        except BrokerUnreachable as error:
+            reasons.append(str(error))
+        for address in dict.fromkeys(known):
             connection = self.connection_at(address)
             try:
                 return connection.ask(name, connection.version_of(name), request)

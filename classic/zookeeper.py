@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
+    KazooException,
     NodeExistsError,
     NoNodeError,
     OperationTimeoutError,
@@ -21,12 +22,15 @@ from ..protocol.zookeeper_paths import BROKER_IDS, broker_path
 from ..protocol.zookeeper_values import BrokerRegistration, Malformed
 from .balance.operations import Children, Create, Delete, Get, Lost, Node, Operation, Put, SessionExpired
 from .cluster import Address
+from .errors import BrokerUnreachable
 
 CONNECT_S = 6.0
 
 
 def brokers_of(connect: str) -> list[Address]:
-    """Returns where the registered brokers listen, by a session of its own. Raises kazoo's errors."""
+    """Returns where the registered brokers listen, by a session of its own. Raises BrokerUnreachable, and kazoo's
+    errors if there is no ZooKeeper.
+    """
     with ZooKeeper(connect, CONNECT_S, CONNECT_S) as found:
         return found.brokers()
 
@@ -69,7 +73,15 @@ class ZooKeeper:
         return was
 
     def brokers(self) -> list[Address]:
-        """Returns where the registered brokers listen, as far as clients of that time can. Raises kazoo's errors."""
+        """Returns where the registered brokers listen, as far as clients of that time can. Raises BrokerUnreachable if
+        ZooKeeper does not say.
+        """
+        try:
+            return self._brokers()
+        except (KazooException, self._client.handler.timeout_exception) as error:
+            raise BrokerUnreachable(f"ZooKeeper does not name brokers: {type(error).__name__}") from None
+
+    def _brokers(self) -> list[Address]:
         found = []
         for name in sorted(self._children(BROKER_IDS, None)):
             node = self._get(broker_path(int(name)), None)

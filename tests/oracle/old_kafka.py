@@ -63,17 +63,24 @@ class OldKafka:
 
     def start_broker(self) -> None:
         """Starts the broker, again if it was stopped."""
+        self._start_broker(1, self.port, self.data_directory)
+
+    def add_broker(self, broker_id: int, port: int) -> None:
+        """Starts one more broker of the cluster."""
+        self._start_broker(broker_id, port, self.directory / f"data-{broker_id}")
+
+    def _start_broker(self, broker_id: int, port: int, data: Path) -> None:
         broker = {
-            "broker.id": 1,
+            "broker.id": broker_id,
             "host.name": "127.0.0.1",
-            "port": self.port,
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-            "log.dirs": self.data_directory,
+            "port": port,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": data,
             "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
             "offsets.topic.replication.factor": 1,
             **self.settings,
         }
-        self._start("kafka.Kafka", broker, self.port)
+        self._start("kafka.Kafka", broker, port)
 
     def stop_broker(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Ends the broker; ZooKeeper stays."""

@@ -21,9 +21,11 @@ from ottla.classic import (
     SimpleConsumer,
     StringEncoder,
 )
+from ottla.protocol.zookeeper_values import PartitionState
 
 from ..support.classic_group import Group, Printer
 from ..support.poll import until
+from ..support.ports import free_port
 from .kafka import program
 from .old_kafka import OldKafka
 
@@ -150,6 +152,67 @@ def test_a_member_is_killed_and_the_others_take_over(
     a.leave()
 
 
+def test_a_session_expires_and_its_member_comes_back(
+    kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    traffic = Traffic(kafka, "expired-a")
+    traffic.start()
+    group = Group("expired", kafka.zookeeper, "expired-.*", theirs, tmp_path)
+    a = group.ours("a")
+    group.theirs("b")
+    shares(zookeeper, "expired", "expired-a", a=3, b=3)
+    session = a.connector._zookeeper._client.client_id
+    registered = zookeeper.get("/consumers/expired/ids/expired_a")[1].ephemeralOwner
+    other = KazooClient(kafka.zookeeper, client_id=session)  # who knows a session can end it
+    other.start()
+    other.stop()
+    other.close()
+
+    def is_new() -> bool:
+        found = zookeeper.exists("/consumers/expired/ids/expired_a")
+        return found is not None and found.ephemeralOwner != registered
+
+    until(is_new, "it is registered again", within=40, every=0.02)
+    shares(zookeeper, "expired", "expired-a", a=3, b=3)
+    traffic.end()
+    until(lambda: len(group.read()) >= written(kafka, "expired-a"), "everything is read", within=40)
+    group.they_leave("b")
+    a.leave()
+
+
+def test_a_group_moves_its_offsets_to_kafka_and_back(
+    kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    """Each consumer goes on where the one before it stopped, wherever that committed."""
+    config = ProducerConfig(kafka.bootstrap_servers, request_required_acks=1, message_send_max_retries=50)
+    group = Group("moves", kafka.zookeeper, "moves-.*", theirs, tmp_path)
+    count = 0
+
+    def more() -> None:
+        nonlocal count
+        with Producer[str, bytes](config, key_encoder=StringEncoder()) as producer:
+            for number in range(count, count + 20):
+                producer.send(ProducerData("moves-a", [b"v"], key=str(number)))
+        count += 20
+        until(lambda: len(group.read()) >= count, f"{count} messages are read", within=40, every=0.02)
+
+    group.theirs("first")
+    more()
+    group.they_leave("first")
+    for name, storage, is_dual in (
+        ("second", "kafka", True),
+        ("third", "kafka", False),
+        ("fourth", "zookeeper", True),
+        ("fifth", "zookeeper", False),
+    ):
+        consumer = group.ours(name, offsets_storage=storage, dual_commit_enabled=is_dual)
+        more()
+        consumer.leave()
+    assert set(group.read().values()) == {1}
+    stored = [int(zookeeper.get(f"/consumers/moves/offsets/moves-a/{i}")[0]) for i in range(PARTITIONS)]
+    assert sum(stored) == count
+
+
 def test_the_low_level_consumer(kafka: OldKafka) -> None:
     config = ProducerConfig(kafka.bootstrap_servers, request_required_acks=-1, message_send_max_retries=50)
     with Producer[bytes, bytes](config) as producer:
@@ -179,3 +242,22 @@ def test_keys_go_where_kafkas_producer_sends_them(kafka: OldKafka, theirs: Print
             for one in consumer.fetch(FetchRequest("hashed", partition, 0, 100_000)):
                 found[(one.message.value or b"").decode()] = partition
     assert found == {key: DefaultPartitioner().partition(key, PARTITIONS) for key in keys}
+
+
+def test_a_broker_is_added(kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path) -> None:
+    """Partitions on it are consumed as soon as there are some."""
+    group = Group("more", kafka.zookeeper, "more-.*", theirs, tmp_path)
+    a = group.ours("a")
+    group.theirs("b")
+    kafka.add_broker(2, free_port())
+    until(lambda: zookeeper.exists("/brokers/ids/2"), "it is registered", every=0.02)
+    traffic = Traffic(kafka, "more-a")
+    traffic.start()
+    shares(zookeeper, "more", "more-a", a=3, b=3)
+    traffic.end()
+    until(lambda: len(group.read()) >= traffic.count, "everything is read", within=40, every=0.02)
+    group.they_leave("b")
+    a.leave()
+    assert len(group.read()) == traffic.count
+    states = [zookeeper.get(f"/brokers/topics/more-a/partitions/{i}/state")[0] for i in range(PARTITIONS)]
+    assert {PartitionState.decode(one).leader for one in states} == {1, 2}
