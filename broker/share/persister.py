@@ -144,7 +144,8 @@ class NoOpPersister:
 def as_partition_error(error: ApiError, doing: str) -> ApiError:
     """Converts a coordinator's error to the error that the partition leader returns. `doing`: `read` or `write`."""
     if error.code in (Errors.NOT_COORDINATOR, Errors.COORDINATOR_NOT_AVAILABLE, Errors.COORDINATOR_LOAD_IN_PROGRESS):
-        return ApiError(Errors.COORDINATOR_NOT_AVAILABLE, error.message_or_default)
+        words = f"Error in {doing} state RPC. Exhausted max retries to complete {doing} state RPC without success."
+        return ApiError(Errors.COORDINATOR_NOT_AVAILABLE, words)
     words = f"Error in {doing} state RPC. {error.message_or_default}"
     if error.code in (Errors.GROUP_ID_NOT_FOUND, Errors.UNKNOWN_TOPIC_OR_PARTITION):
         return ApiError(error.code, words)

@@ -81,7 +81,11 @@ def test_a_write_that_takes_too_long_is_an_error_and_may_be_committed_yet() -> N
     w.pass_ms(29_500)
     assert not asked.done
     w.pass_ms(1000)
-    assert asked.reply.responses[0].partitions[0].error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    said = asked.reply.responses[0].partitions[0]
+    assert (said.error_code, said.error_message) == (
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        "Error in write state RPC. Exhausted max retries to complete write state RPC without success.",
+    )
     hold(w, text="immediate")
     w.pass_ms(100)
     assert state(w).batches == ((0, 2, 2, 1),)
