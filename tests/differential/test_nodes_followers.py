@@ -32,3 +32,26 @@ def test_the_leader_sends_a_client_to_the_replica_of_its_rack(story: Story, vers
     story.knows(name)
     story.at(1).agree("Fetch", version, nodes.fetch(name, ids, version, rack_id="b"))
     assert "NONE" in story.errors("Fetch")
+
+
+def test_followers_know_epochs_and_ends(story: Story) -> None:
+    """A client of a follower is fenced by it, hears where the logs diverge, and cannot read past the high watermark."""
+    story.trims["Fetch"] = nodes.values_only
+    ids = story.topic("follower", [1, 2, 3], [3, 2, 1], min_insync_replicas="2")
+    nodes.written(story.at(1), "follower", ids, "a", "b")
+    story.happens("stop", 1)
+    story.knows("follower")
+    nodes.written(story.at(2), "follower", ids, "c")
+    story.happens("start", 1)
+    story.knows("follower")
+    for node in NODES:
+        nodes.read(story.at(node), "follower", ids)
+    for node in NODES:
+        at = story.at(node)
+        for epoch in (-1, 0, 1, 2):
+            at.both("Fetch", 12, nodes.fetch("follower", ids, 12, current_leader_epoch=epoch))
+            for offset in (0, 2, 3, 9):
+                at.both("Fetch", 12, nodes.fetch("follower", ids, 12, offset, last_fetched_epoch=epoch))
+        for replica in (-2, 7):
+            at.both("Fetch", 12, nodes.fetch("follower", ids, 12, replica_id=replica))
+    assert {"NONE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_OUT_OF_RANGE"} <= story.errors("Fetch")

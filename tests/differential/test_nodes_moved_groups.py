@@ -14,7 +14,7 @@ from ..support.stories.offsets import fetch_request
 
 pytestmark = pytest.mark.slow
 Ids = tuple[bytes, bytes]
-WAYS = ["kill"]
+WAYS = ["kill", "pause", "stop"]
 
 
 def moves(story: Story, what: str, node: int = 1) -> AtNode:
@@ -181,3 +181,24 @@ def test_a_member_of_a_streams_group(story: Story, what: str) -> None:
     streams.beat(story.at(1), group, -1)
     streams.describe(story.at(1), group)
     assert {"NONE", "NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"} <= story.errors("StreamsGroupHeartbeat")
+
+
+def test_partitions_of_a_topic_that_a_group_reads_move_or_are_added(story: Story) -> None:
+    """A leader that moves is nothing to a group; a partition that is added is."""
+    ids = story.topic("reader", [2, 3], [3, 2])
+    nodes.coordinators_ready(story)
+    group, at = group_at(0, "reader"), story.at(1)
+    epoch = join(at, group, "reader")
+    beat(at, group, epoch, ids)
+    story.happens("stop", 3)
+    story.knows("reader")
+    beat(at, group, epoch)
+    groups.describe(at, group)
+    r = m.CreatePartitionsRequest
+    placed = [r.CreatePartitionsAssignment(broker_ids=[2, 1])]
+    grown = r.CreatePartitionsTopic(name="reader", count=3, assignments=placed)
+    at.ask("CreatePartitions", 3, r(topics=[grown], timeout_ms=10_000))
+    story.knows("reader")
+    request = groups.beat_request(1, group, "m1", epoch)
+    at.until("ConsumerGroupHeartbeat", 1, request, lambda said: said.member_epoch == epoch + 1)
+    groups.describe(at, group)
