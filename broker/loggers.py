@@ -79,8 +79,8 @@ class Loggers:
 
     def _least(self, name: str) -> int:
         """Returns the level that lets pass what any node does."""
-        own = {one._own(name) for one in self._nodes}
-        return own.pop() if len(own) == 1 else min(one._effective(name) for one in self._nodes)
+        own = [one._own(name) for one in self._nodes]
+        return own[0] if len(set(own)) == 1 else min(one._effective(name) for one in self._nodes)
 
     def _own(self, name: str) -> int:
         found = self._altered.get(name, self._before.get(name))

@@ -95,9 +95,9 @@ def work(source: int, feed: Feed) -> None:
         hasty.submit(_yield, os.SCHED_BATCH).result()  # a thread begins with the priority of the one that starts it
         _yield(os.SCHED_IDLE)
         while data := os.read(source, READ_BYTES):
-            began, used = time.monotonic(), time.thread_time()
+            began, used = time.perf_counter(), time.thread_time()
             feed.feed(data)
-            if is_starved(time.monotonic() - began, time.thread_time() - used):
+            if is_starved(time.perf_counter() - began, time.thread_time() - used):
                 hasty.submit(_catch_up, source, feed).result()
 
 
