@@ -33,6 +33,12 @@ from .storage.checkpoints import uuid_to_text
     type=click.Path(exists=True, dir_okay=False),
     help="What the old cluster's kafka-topics --describe printed.",
 )
+@click.option(
+    "--zookeeper",
+    "connect",
+    metavar="HOST:PORT[/CHROOT]",
+    help="The old cluster's ZooKeeper, which is only read: topics and configurations (needs ottla[zookeeper]).",
+)
 @click.option("--let-expire", is_flag=True, help="Leave retention as it was, also where it deletes all that is old.")
 @click.option("--link", "links", is_flag=True, help="With --to: link closed segments instead of copying them.")
 def adopt(
@@ -43,6 +49,7 @@ def adopt(
     yes: bool,
     as_json: bool,
     file: str | None,
+    connect: str | None,
     let_expire: bool,
     links: bool,
 ) -> None:
@@ -59,6 +66,8 @@ def adopt(
     try:
         if target is not None and in_place:
             raise HandoverRefused("--to and --in-place exclude each other", EXIT_USAGE)
+        if file is not None and connect is not None:
+            raise HandoverRefused("--configs and --zookeeper exclude each other", EXIT_USAGE)
         if links and target is None:
             raise HandoverRefused("--link needs --to", EXIT_USAGE)
         writes = not dry_run and (in_place or target is not None)
@@ -67,10 +76,10 @@ def adopt(
         if writes and (done := continued(directories, target)):
             click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
             return
-        given = Given(_catalog(file), let_expire, uuid_to_text(uuid4().bytes))
+        given = Given(_catalog(file, connect), let_expire, uuid_to_text(uuid4().bytes))
         order = Order(directories, target, given, links)
         with prepared(order) as adoption:
-            found = report(adoption, file or "the directories")
+            found = report(adoption, _named(file, connect))
             if not as_json:
                 _print(found)
             if writes:
@@ -105,8 +114,17 @@ def _is_said(found: Report, cut: str) -> bool:
     return any(one.startswith(cut.split(":", maxsplit=1)[0] + ":") for one in found.view["lost"])
 
 
-def _catalog(file: str | None) -> Catalog | None:
+def _named(file: str | None, connect: str | None) -> str:
+    """Returns where topics are known from."""
+    return file or (f"ZooKeeper at {connect}" if connect is not None else "the directories")
+
+
+def _catalog(file: str | None, connect: str | None) -> Catalog | None:
     """Raises HandoverRefused."""
+    if connect is not None:
+        from .adoption.zookeeper import read_catalog
+
+        return read_catalog(connect)
     if file is None:
         return None
     try:

@@ -1,0 +1,73 @@
+"""`ottla adopt` with a live ZooKeeper, and Apache Kafka 4.4 on what it made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from kazoo.client import KazooClient
+
+from ottla.adopt_command import adopt
+
+from ..support.ask import fetch_message
+from ..support.old_directories import OldDirectories, committed, read
+from ..support.poll import until
+from ..support.ports import free_port
+from ..support.wire import Wire
+from .kafka import Kafka
+from .old_kafka import OldKafka
+
+pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(adopt, [str(one) for one in arguments])
+
+
+@pytest.mark.parametrize("version", ["0.8.2.2", "3.9.1"])
+def test_kafka_goes_on_with_what_was_adopted(version: str, tmp_path: Path) -> None:
+    """It returns old formats as they are stored, and knows the committed offsets."""
+    old = OldDirectories(version, tmp_path / "old")
+    made = run(old.data("killed"), "--to", tmp_path / "data", "--yes", "--configs", old.described)
+    assert made.exit_code == 0, made.output
+    settings: dict[str, object] = {"offsets.topic.num.partitions": 4}
+    with Kafka(settings, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        for name, rows in old.records("killed").items():
+            topic, _, partition = name.rpartition("-")
+            assert read(wire, topic, int(partition)) == rows, name
+        (part,) = wire.ask("Fetch", 11, fetch_message("packed", 0)).responses[0].partitions
+        logs = sorted((tmp_path / "data" / "packed-0").glob("*.log"))
+        assert bytes(part.records) == b"".join(one.read_bytes() for one in logs)
+        for group, offsets in old.offsets("killed").items():
+            topics = [name.rpartition("-")[0] for name in offsets]
+            found = until(lambda g=group, t=topics: committed(wire, g, t), f"{group} is loaded")  # type: ignore[misc]
+            assert found == offsets, group
+
+
+def test_topics_and_configurations_come_from_a_live_zookeeper(tmp_path: Path) -> None:
+    with OldKafka("0.8.2.2") as kafka:
+        client = KazooClient(kafka.zookeeper)
+        client.start()
+        try:
+            client.ensure_path("/config/topics")
+            client.create("/config/topics/orders", b'{"version":1,"config":{"retention.ms":"123456789"}}')
+            client.create("/brokers/topics/orders", b'{"version":1,"partitions":{"0":[1],"1":[1]}}')
+            until((kafka.data_directory / "orders-1").exists, "the topic is there", every=0.05)
+        finally:
+            client.stop()
+            client.close()
+        kafka.stop_broker()
+        made = run(kafka.data_directory, "--zookeeper", kafka.zookeeper)
+        assert made.exit_code == 0, made.output
+        assert f"(topics and configurations from ZooKeeper at {kafka.zookeeper})" in made.output
+        assert "  orders  partitions 2  formats none  retention.ms=123456789" in made.output.splitlines()
+        refused = run(kafka.data_directory, "--zookeeper", f"{kafka.zookeeper}/elsewhere")
+        assert (refused.exit_code, "knows no topic; is a chroot missing?" in refused.output) == (5, True)
+
+
+def test_a_zookeeper_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    address = f"127.0.0.1:{free_port()}"
+    refused = run(tmp_path, "--zookeeper", address)
+    assert (refused.exit_code, f"ottla: ZooKeeper at {address}: " in refused.output) == (5, True)
