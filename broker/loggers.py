@@ -84,7 +84,7 @@ class Loggers:
 
     def _own(self, name: str) -> int:
         found = self._altered.get(name, self._before.get(name))
-        return _logger(name).level if found is None else found
+        return _level(name) if found is None else found
 
     def _effective(self, name: str) -> int:
         while name != ROOT:
@@ -93,6 +93,12 @@ class Loggers:
                 return own
             name = name.rpartition(".")[0] or ROOT
         return self._own(ROOT) or logging.root.level
+
+
+def _level(name: str) -> int:
+    """Returns the own level of a logger, which need not exist; it is not made."""
+    found = logging.root.manager.loggerDict.get(_TOP if name == ROOT else _BELOW + name)
+    return found.level if isinstance(found, logging.Logger) else logging.NOTSET
 
 
 def _logger(name: str) -> logging.Logger:

@@ -25,6 +25,7 @@ nitpick_ignore = [("py:class", "os.PathLike"), ("py:class", "pathlib.Path")]
 # names that are only imported for types: shapes of JSON, and classes that the page of Python's API names
 nitpick_ignore_regex = [
     ("py:class", r"collections\.abc\.\w+"),
+    ("py:class", r"ottla\.classic\.\w+\.([KV]|T_contra)"),  # variables of types
     ("py:class", r"\w+View|FaultRule|RequestHold|RunningTrace|Report"),
 ]
 linkcheck_ignore = [r"https?://(localhost|127\.0\.0\.1).*"]

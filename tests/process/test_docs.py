@@ -43,7 +43,7 @@ def follow_page(page: Path, directory: Path) -> None:
 
 def follow_guide(guide: Path, directory: Path) -> None:
     """Types the worked examples into a copy of the repository, except the pipeline's job, which needs a JVM."""
-    unneeded = shutil.ignore_patterns(".*", "transcripts", "recorded", "data", "_build", "clients", "docker", "attack")
+    unneeded = shutil.ignore_patterns(".*", "transcripts", "recorded", "data", "_build", "docker", "attack")
     shutil.copytree(ROOT, directory, ignore=unneeded, dirs_exist_ok=True)
     examples = guide.read_text().partition("## Worked examples")[2]
     reader = Reader(directory, {}, {"PYTHONPATH": str(directory)})

@@ -25,7 +25,7 @@ from ottla.broker.apis import (
     k22_init_producer_id,
     k68_consumer_group_heartbeat,
 )
-from ottla.broker.client_quotas import ClientQuotas
+from ottla.broker.client_quotas import QuotaLimits
 from ottla.broker.net.dispatch import Dispatcher
 from ottla.broker.net.sasl_gate import SaslGate
 from ottla.broker.security.authorizing import AclFollower
@@ -210,7 +210,7 @@ BUGS: tuple[Bug, ...] = (
     # entries, credentials and limits that the metadata has
     (AclFollower, "load", "self.image.acls.items()", "()"),
     (AclFollower, "metadata_changed", "self.authorizer.drop(acl_id)", "pass"),
-    (ClientQuotas, "load", "self._follow(quota)", "pass"),
+    (QuotaLimits, "load", "self._follow(quota)", "pass"),
     # who is who
     (SaslGate, "_complete", "self._peer.principal = principal", "self._peer.principal = 'User:alexandra'"),
     (ScramServer, "_end", "if not hmac.compare_digest(", "if () and not hmac.compare_digest("),
@@ -221,12 +221,12 @@ BUGS: tuple[Bug, ...] = (
     (k03_metadata, "_create_allowed", "if not CREATES.allows(context):", "if False:"),
     (_offset_commits, "narrowed", "request.topics = allowed", "request.topics = asked"),
     (k09_offset_fetch, "_fetch", "found.topics, _ = await", "await"),
-    (k16_list_groups, "handle", "if not EVERY_GROUP.allows(context):", "if False:"),
+    (k16_list_groups, "handle", "if found is not None and (", "if found is not None or ("),
     (k19_create_topics, "narrowed", "left_out = frozenset(refused)", "left_out = frozenset()"),
     (k20_delete_topics, "_authorized", "if DESCRIBED.allows(context, known):", "if True:"),
     (k22_init_producer_id, "_initialized", "not IDEMPOTENT.allows(context) and", "not IDEMPOTENT.allows(context) or"),
     (k68_consumer_group_heartbeat, "handle", "if not may_describe_all(", "if () and not may_describe_all("),
     # quotas
-    (Dispatcher, "handle", "quotas.is_used and self.has_quotas", "quotas.is_used"),
+    (Dispatcher, "handle", "quotas.limits.is_used and self.has_quotas", "quotas.limits.is_used"),
     (RateQuota, "record", "min(throttle_ms, self._throttle_ms_max)", "throttle_ms"),
 )
