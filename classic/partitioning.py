@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from ..protocol.java import INT_MIN, java_abs, java_hash
 from .message import Message
 
 T_contra = TypeVar("T_contra", contravariant=True)
-INT_MIN = -(1 << 31)
 
 
 class Encoder(Protocol[T_contra]):
@@ -41,11 +41,7 @@ def hash_code(key: str | bytes | int) -> int:
     if isinstance(key, int):
         return _int32(key if INT_MIN <= key < -INT_MIN else key ^ (key & (1 << 64) - 1) >> 32)
     if isinstance(key, str):
-        units = key.encode("utf-16-be", "surrogatepass")
-        found = 0
-        for at in range(0, len(units), 2):
-            found = 31 * found + int.from_bytes(units[at : at + 2], "big") & 0xFFFFFFFF
-        return _int32(found)
+        return java_hash(key)
     if isinstance(key, bytes):
         found = 1
         for byte in key:
@@ -62,5 +58,4 @@ class DefaultPartitioner:
     """`hash(key) % numPartitions`, with the hash of Java and its absolute value, which is 0 for the smallest."""
 
     def partition(self, key: str | bytes | int, num_partitions: int) -> int:
-        found = hash_code(key)
-        return (0 if found == INT_MIN else abs(found)) % num_partitions
+        return java_abs(hash_code(key)) % num_partitions

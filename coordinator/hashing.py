@@ -1,33 +1,19 @@
-"""Java's string hashes, which Kafka uses to choose partitions and to order names."""
+"""Java's hashes of strings and the order of its hash tables, by which Kafka chooses partitions and orders names."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Generator, Iterable
 
+from ..protocol.java import java_abs, java_hash
 from .remembered import remembered
 
 NAMES_PER_STEP = 64
-
-
-@remembered(1024)
-def java_hash(text: str) -> int:
-    """`String.hashCode`: over the UTF-16 code units, in 32 bits with a sign."""
-    value = 0
-    if text.isascii():
-        for unit in text.encode():
-            value = value * 31 + unit & 0xFFFFFFFF
-    else:
-        raw = text.encode("utf-16-be", "surrogatepass")
-        for (unit,) in struct.iter_unpack(">H", raw):
-            value = value * 31 + unit & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+_hash = remembered(1024)(java_hash)
 
 
 def partition_for(group_id: str, count: int) -> int:
-    """Returns the partition of `__consumer_offsets` for a group. Kafka's abs maps Java's least integer to 0."""
-    value = java_hash(group_id)
-    return (0 if value == -(1 << 31) else abs(value)) % count
+    """Returns the partition of `__consumer_offsets` for a group."""
+    return java_abs(_hash(group_id)) % count
 
 
 def java_order(names: Iterable[str]) -> list[str]:
@@ -83,7 +69,7 @@ def _capacity(count: int) -> int:
 
 
 def _bucket(name: str, capacity: int) -> int:
-    return bucket(java_hash(name), capacity)
+    return bucket(_hash(name), capacity)
 
 
 def bucket(hash_code: int, capacity: int) -> int:

@@ -56,12 +56,12 @@ def topic_path(topic: str) -> str:
 
 
 def partitions_path(topic: str) -> str:
-    return f"{BROKER_TOPICS}/{topic}/partitions"
+    return f"{topic_path(topic)}/partitions"
 
 
 def state_path(topic: str, partition: int) -> str:
     """Returns the path of a partition's leader and in-sync replicas."""
-    return f"{BROKER_TOPICS}/{topic}/partitions/{partition}/state"
+    return f"{partitions_path(topic)}/{partition}/state"
 
 
 def config_path(kind: str, name: str) -> str:
@@ -78,33 +78,33 @@ def group_path(group: str) -> str:
 
 
 def consumers_path(group: str) -> str:
-    return f"{CONSUMERS}/{group}/ids"
+    return f"{group_path(group)}/ids"
 
 
 def consumer_path(group: str, consumer: str) -> str:
-    return f"{CONSUMERS}/{group}/ids/{consumer}"
+    return f"{consumers_path(group)}/{consumer}"
 
 
 def owners_path(group: str, topic: str) -> str:
-    return f"{CONSUMERS}/{group}/owners/{topic}"
+    return f"{group_path(group)}/owners/{topic}"
 
 
 def owner_path(group: str, topic: str, partition: int) -> str:
     """Returns the path of the thread that consumes a partition; its value is the thread's id."""
-    return f"{CONSUMERS}/{group}/owners/{topic}/{partition}"
+    return f"{owners_path(group, topic)}/{partition}"
 
 
 def group_offsets_path(group: str) -> str:
-    return f"{CONSUMERS}/{group}/offsets"
+    return f"{group_path(group)}/offsets"
 
 
 def offsets_path(group: str, topic: str) -> str:
-    return f"{CONSUMERS}/{group}/offsets/{topic}"
+    return f"{group_offsets_path(group)}/{topic}"
 
 
 def offset_path(group: str, topic: str, partition: int) -> str:
     """Returns the path of a committed offset; its value is the number as text."""
-    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"
+    return f"{offsets_path(group, topic)}/{partition}"
 
 
 _NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")

@@ -37,6 +37,7 @@ from ..error_replies import answers_with_error
 from ..internal_topics import is_internal
 from ..later import Later, Steps
 from ..net.context import Context
+from ..net.produce_waits import Wait, wait
 from ..replica.appender import Batch
 from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
@@ -44,12 +45,8 @@ from ..security.authorization import Check, Refusal
 from ..steps import STEP_ELEMENTS, STEPS_AT_ONCE, Allowance, Pace, TooLong, opened_in_steps, slices
 from ._nodes import node_endpoints
 from ._produce_verification import Verifications
-from ._produce_waits import wait
 
 if TYPE_CHECKING:
-    from ._produce_waits import Wait
-
-    Waited = Wait
     Topic = messages.ProduceRequest.TopicProduceData
     Wanted = messages.ProduceRequest.PartitionProduceData
     Answer = messages.ProduceResponse.PartitionProduceResponse
@@ -305,13 +302,6 @@ class _Appending(Allowance):
             answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
         if error.code not in WITHOUT_START_OFFSET:
             answer.log_start_offset = partition.start_offset
-
-
-def wait_for(
-    context: Context, response: messages.ProduceResponse, waits: list[Waited], timeout_ms: int
-) -> Later[Reply]:
-    """Completes with the response when every high watermark is reached, or the timeout has passed."""
-    return wait(context, response, waits, timeout_ms)
 
 
 # transactions

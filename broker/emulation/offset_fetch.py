@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 
 from ...protocol import messages
 from ...protocol.errors import Errors
@@ -26,13 +27,10 @@ async def _fetch(
     """Answers from ZooKeeper; a partition without an offset there has UNKNOWN_TOPIC_OR_PARTITION, as in Kafka."""
     asked = [(topic.name, index) for topic in request.topics or () for index in topic.partition_indexes]
     zookeeper, group = context.broker.zookeeper, request.group_id
-    error_of_all = None
     if not GROUPS.allows(context, group):
-        error_of_all = GROUPS.code
-    elif zookeeper is None:
-        error_of_all = without_zookeeper(release)
-    if error_of_all is not None or zookeeper is None:
-        return _reply(request, iter([(-1, error_of_all or 0)] * len(asked)))
+        return _reply(request, repeat((-1, GROUPS.code)))
+    if zookeeper is None:
+        return _reply(request, repeat((-1, without_zookeeper(release))))
     absent = -1, int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
     refused = {name: (-1, TOPICS.code) for name, _ in asked if not TOPICS.allows(context, name)}
     refused |= {name: absent for name, _ in asked if name not in refused and name not in context.broker.image.topics}

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from ...protocol import messages, records
 from ...protocol.conversion import newer
 from ...protocol.errors import ApiError
-from ..apis import k00_produce
 from ..net.api import Api, Handler
 from ..net.context import Context
+from ..net.produce_waits import Wait, wait
 from ..replies import CLOSE, NO_REPLY, Silence
 from .appending import append
 from .outcomes import outcome_of, work_out
@@ -53,7 +53,7 @@ class _Producing:
         self.request = request
         self.answers: dict[Key, Answer] = {}
         self.batches: dict[Key, bytearray] = {}
-        self.waits: list[k00_produce.Waited] = []
+        self.waits: list[Wait] = []
 
     async def answered(self) -> messages.ProduceResponse | Silence:
         request = self.request
@@ -72,7 +72,7 @@ class _Producing:
         waits = [one for one in self.waits if one[0].high_watermark < one[1]]
         if not waits:
             return self._response()
-        return await outcome_of(k00_produce.wait_for(self.context, self._response(), waits, request.timeout_ms))
+        return await outcome_of(wait(self.context, self._response(), waits, request.timeout_ms))
 
     async def _take(self, key: Key, topic: str, wanted: messages.ProduceRequest.PartitionProduceData) -> None:
         """Appends what a partition gets if its topic has message sets, else makes batches of it."""
@@ -106,11 +106,12 @@ class _Producing:
                     keys.append((place, index))
             if parts:
                 topics.append(r.TopicProduceData(name=topic.name, partition_data=parts))
-        asked, request = r(topic_data=topics), self.request
-        asked.transactional_id, asked.acks, asked.timeout_ms = (
-            request.transactional_id,
-            request.acks,
-            request.timeout_ms,
+        request = self.request
+        asked = r(
+            transactional_id=request.transactional_id,
+            acks=request.acks,
+            timeout_ms=request.timeout_ms,
+            topic_data=topics,
         )
         outcome: messages.ProduceResponse | Silence = await outcome_of(self.handle(self.context, asked))
         if isinstance(outcome, Silence):

@@ -96,7 +96,7 @@ class Tree:
                 if parsed is not None:
                     seen.assignments[name] = parsed
         seen.topics = set(self._topics)
-        seen.deletions = sorted(self._children(client, paths.DELETE_TOPICS)) if is_new or stale else []
+        seen.deletions = self._children(client, paths.DELETE_TOPICS) if is_new or stale else []
         seen.configs = self._changed_configs(client, now_ms)
         if self._first:
             seen.configs |= self._all_configs(client, seen.topics)
@@ -114,12 +114,12 @@ class Tree:
             self._fired.put(event.path)
         self._touched()
 
-    def _children(self, client: KazooClient, path: str) -> list[str]:
+    def _children(self, client: KazooClient, path: str, *, is_watched: bool = True) -> list[str]:
         try:
-            found: list[str] = client.get_children(path, watch=self._watch)
+            found: list[str] = client.get_children(path, watch=self._watch if is_watched else None)
         except NoNodeError:
             return []
-        return found
+        return sorted(found)
 
     def _values(
         self,
@@ -149,16 +149,18 @@ class Tree:
 
     def _changed_configs(self, client: KazooClient, now_ms: int) -> dict[Entity, dict[str, str]]:
         """Returns the configurations that changes name. Changes that are old are removed, as by Kafka."""
-        names = sorted(one for one in self._children(client, paths.CONFIG_CHANGES) if _sequence(one) is not None)
         wanted: dict[Entity, None] = {}
-        for name in names:
+        for name in self._children(client, paths.CONFIG_CHANGES):
+            number = _sequence(name)
+            if number is None:
+                continue
             path = f"{paths.CONFIG_CHANGES}/{name}"
-            if (_sequence(name) or 0) > self._change:
+            if number > self._change:
                 for _, data in self._values(client, [path], str):
                     entity = _parsed(path, data, values.config_change_of)
                     if entity is not None:
                         wanted[entity] = None
-            self._change = max(self._change, _sequence(name) or 0)
+            self._change = max(self._change, number)
             stat = client.exists(path)
             if stat is not None and stat.ctime < now_ms - CHANGES_KEPT_MS:
                 client.delete(path)
@@ -167,18 +169,13 @@ class Tree:
     def _all_configs(self, client: KazooClient, topics: set[str]) -> dict[Entity, dict[str, str]]:
         wanted = dict.fromkeys((paths.TOPICS, name) for name in sorted(topics))
         for kind in _ENTITIES:
-            for name in self._plain_children(client, f"{paths.CONFIG}/{kind}"):
+            for name in self._children(client, f"{paths.CONFIG}/{kind}", is_watched=False):
                 wanted[kind, name] = None
                 if kind == paths.USERS:
-                    below = self._plain_children(client, paths.config_path(kind, f"{name}/{paths.CLIENTS}"))
-                    wanted |= {(kind, f"{name}/{paths.CLIENTS}/{one}"): None for one in below}
+                    clients = f"{name}/{paths.CLIENTS}"
+                    below = self._children(client, paths.config_path(kind, clients), is_watched=False)
+                    wanted |= {(kind, f"{clients}/{one}"): None for one in below}
         return {entity: found for entity, found in self._configs(client, wanted).items() if found}
-
-    def _plain_children(self, client: KazooClient, path: str) -> list[str]:
-        try:
-            return sorted(client.get_children(path))
-        except NoNodeError:
-            return []
 
     def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, dict[str, str]]:
         by_path = {paths.config_path(*one): one for one in wanted}

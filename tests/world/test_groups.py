@@ -18,10 +18,11 @@ import random
 import pytest
 from ottla.broker.shards.loader import live_entries, log_entries
 from ottla.coordinator.group.format import Commit, Commits, GroupFormat
-from ottla.coordinator.hashing import java_hash, java_order, partition_for
+from ottla.coordinator.hashing import java_order, partition_for
 from ottla.coordinator.shard import encode_batch
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
+from ottla.protocol.java import java_hash
 from ottla.protocol.records import Record, Template
 
 from ..support.group_world import (

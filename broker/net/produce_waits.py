@@ -6,9 +6,9 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..clock import Cancellable
 from ..later import Later
-from ..net.context import Context
 from ..replica.partition import Partition
 from ..replies import Silence
+from .context import Context
 
 Answer = messages.ProduceResponse.PartitionProduceResponse
 Wait = tuple[Partition, int, Answer]
