@@ -73,16 +73,18 @@ def _exact_uptime_ms() -> float:
     return time.monotonic_ns() / 1_000_000
 
 
-class OwnThread:
-    """A thread for work of one kind, which may wait for long."""
+class Threads:
+    """Threads for work of one kind. What waits for a result is called on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, count: int = 1) -> None:
         self._loop = loop
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._closed = False
 
     def run(self, work: Callable[[], T], done: Done[T]) -> None:
-        """Runs `work` in the thread after what it was given before, and then `done` on the loop."""
+        """Runs `work` in a thread, after what was given before if there is one thread, and then `done` on the loop."""
+        if self._closed:
+            return
 
         def back(future: Future[T]) -> None:
             if not future.cancelled():
@@ -90,8 +92,8 @@ class OwnThread:
                 self.post(partial(done, None if error else future.result(), error))
 
         try:
-            self._thread.submit(work).add_done_callback(back)
-        except RuntimeError as error:  # it is closed, or no more threads can be started
+            self._pool.submit(work).add_done_callback(back)
+        except RuntimeError as error:  # no more threads can be started
             self._loop.call_soon(done, None, error)
 
     def post(self, call: Callable[[], None]) -> None:
@@ -99,10 +101,10 @@ class OwnThread:
         if not self._closed:
             self._loop.call_soon_threadsafe(call)
 
-    def close(self) -> None:
-        """Lets no more work begin, and nothing be called that waits for it."""
+    def close(self, *, waits: bool = False) -> None:
+        """Lets no more work begin, and nothing be called that waits for it. `waits`: for what has begun."""
         self._closed = True
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=waits, cancel_futures=not waits)
 
 
 class Machine:
@@ -110,8 +112,8 @@ class Machine:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ottla-file")
-        self._closed = False
+        self._threads = Threads(self._loop, "ottla-file", 2)
+        self.run_in_thread = self._threads.run
         # functions and not methods: the broker reads the time several times per request
         self.wall_ms = _wall_ms
         self.uptime_ms = _uptime_ms
@@ -122,25 +124,9 @@ class Machine:
     def after(self, delay_ms: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         return self._loop.call_later(delay_ms / 1000, call)
 
-    def run_in_thread(self, work: Callable[[], T], done: Done[T]) -> None:
-        if self._closed:
-            return
-
-        def back(future: Future[T]) -> None:
-            if self._closed:
-                return
-            error = future.exception()
-            result = None if error else future.result()
-            self._loop.call_soon_threadsafe(done, result, error)
-
-        try:
-            self._threads.submit(work).add_done_callback(back)
-        except RuntimeError as error:  # no more threads can be started
-            self._loop.call_soon(done, None, error)
-
-    def own_thread(self, name: str) -> OwnThread:
+    def own_thread(self, name: str) -> Threads:
         """Returns a thread for work that would keep the others from files."""
-        return OwnThread(self._loop, name)
+        return Threads(self._loop, name)
 
     def run_all(self, work: list[Callable[[], object]]) -> list[BaseException | None]:
         with ThreadPoolExecutor(END_THREADS, thread_name_prefix="ottla-end") as threads:
@@ -159,5 +145,4 @@ class Machine:
         The loop runs a few turns more before it ends. What a timer or the end of a thread would begin in them concerns
         logs that are closed.
         """
-        self._closed = True
-        self._threads.shutdown(wait=True)
+        self._threads.close(waits=True)

@@ -71,7 +71,7 @@ class Cluster:
             return self._connections[address]
 
     def new_connection(self, address: Address) -> Connection:
-        """Returns a connection that nobody else uses."""
+        """Returns a connection that no one shares."""
         return Connection(*address, self._client_id, self._timeout_s)
 
     def asked_any(self, name: str, request: Struct) -> Any:

@@ -94,8 +94,8 @@ class ZooKeeper:
         return found
 
     def do(self, operation: Operation) -> object:
-        """Raises Lost and SessionExpired; the latter also if the session ended meanwhile: then nobody knows in which
-        one the operation was done.
+        """Raises Lost and SessionExpired; the latter also if the session ended meanwhile: then it is not known
+        in which one the operation was done.
         """
         if self.take_expired():
             raise SessionExpired

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from pathlib import Path
 from uuid import uuid4
@@ -14,8 +13,9 @@ import click
 from .adoption.catalog import Catalog, CatalogInvalid, from_described
 from .adoption.plan import Given
 from .adoption.report import Report, report
-from .adoption.work import Order, continued, prepared
-from .handover import EXIT_UNUSABLE, EXIT_USAGE, HandoverRefused
+from .adoption.work import Adoption, Order, continued, prepared
+from .handover import EXIT_USAGE, HandoverRefused
+from .handover_commands import refusals
 from .protocol.text import printable
 from .storage.checkpoints import uuid_to_text
 
@@ -61,47 +61,45 @@ def adopt(
     Exit codes: 0 done, 1 something is lost, 2 wrong usage or not agreed to, 4 a directory is in use, 5 a directory
     cannot be used.
     """
-    os.umask(0o077)  # what is written is for its user only
     logging.getLogger("ottla").setLevel(logging.ERROR)  # indexes of old formats are made again, and cuts are reported
-    try:
-        if target is not None and in_place:
-            raise HandoverRefused("--to and --in-place exclude each other", EXIT_USAGE)
-        if file is not None and connect is not None:
-            raise HandoverRefused("--configs and --zookeeper exclude each other", EXIT_USAGE)
-        if links and target is None:
-            raise HandoverRefused("--link needs --to", EXIT_USAGE)
-        writes = not dry_run and (in_place or target is not None)
-        if as_json and writes and not yes:
-            raise HandoverRefused("--json needs --yes or --dry-run", EXIT_USAGE)
+    writes = not dry_run and (in_place or target is not None)
+    with refusals():
+        for is_wrong, words in (
+            (target is not None and in_place, "--to and --in-place exclude each other"),
+            (file is not None and connect is not None, "--configs and --zookeeper exclude each other"),
+            (links and target is None, "--link needs --to"),
+            (as_json and writes and not yes, "--json needs --yes or --dry-run"),
+        ):
+            if is_wrong:
+                raise HandoverRefused(words, EXIT_USAGE)
         if writes and (done := continued(directories, target)):
             click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
             return
         given = Given(_catalog(file, connect), let_expire, uuid_to_text(uuid4().bytes))
-        order = Order(directories, target, given, links)
-        with prepared(order) as adoption:
+        with prepared(Order(directories, target, given, links)) as adoption:
             found = report(adoption, _named(file, connect))
             if not as_json:
                 _print(found)
             if writes:
-                if not yes:
-                    click.confirm("Do this?", abort=True)
-                adoption.carry_out()
-                found.view["made"] = True
-                found.view["lost"] += [one for one in adoption.cuts if not _is_said(found, one)]
+                _carry_out(adoption, found, yes)
                 if not as_json:
                     click.echo("done")
             if as_json:
                 click.echo(json.dumps(found.view))
-    except HandoverRefused as error:
-        click.echo(printable(f"ottla: {error}"), err=True)
-        sys.exit(error.exit_code)
-    except OSError as error:
-        click.echo(printable(f"ottla: {error}"), err=True)
-        sys.exit(EXIT_UNUSABLE)
-    except click.Abort:
-        click.echo("nothing was written")
-        sys.exit(EXIT_USAGE)
     sys.exit(found.exit_code)
+
+
+def _carry_out(adoption: Adoption, found: Report, is_agreed: bool) -> None:
+    """Does it, and completes the report; ends the process if the user does not agree."""
+    if not is_agreed:
+        try:
+            click.confirm("Do this?", abort=True)
+        except click.Abort:
+            click.echo("nothing was written")
+            sys.exit(EXIT_USAGE)
+    adoption.carry_out()
+    found.view["made"] = True
+    found.view["lost"] += [one for one in adoption.cuts if not _is_said(found, one)]
 
 
 def _print(found: Report) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -95,16 +96,23 @@ def _given(file: str | None) -> dict[str, str] | None:
         raise HandoverRefused(str(error), EXIT_USAGE) from None
 
 
-def _run(receiver: str, as_json: bool, work: Callable[[], Report]) -> None:
-    os.umask(0o077)  # what is written is for its user only
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Ends the process with what is wrong, and its exit code. What is written meanwhile is for its user only."""
+    os.umask(0o077)
     try:
-        found = work()
+        yield
     except HandoverRefused as error:
         click.echo(printable(f"ottla: {error}"), err=True)
         sys.exit(error.exit_code)
     except OSError as error:
         click.echo(printable(f"ottla: {error}"), err=True)
         sys.exit(EXIT_UNUSABLE)
+
+
+def _run(receiver: str, as_json: bool, work: Callable[[], Report]) -> None:
+    with refusals():
+        found = work()
     if as_json:
         click.echo(json.dumps(found.view))
     else:

@@ -32,13 +32,14 @@ POLL_S: Final = 0.1
 
 
 class Truncation:
-    """Takes the consumers of a broker through it, in a thread of its own. `done`: what was brought about."""
+    """Takes the consumers of a topic through it, in a thread of its own. `done`: what was brought about."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, topic: str = TOPIC) -> None:
         self._lab = broker.lab
-        topic = {"name": TOPIC, "configs": {"unclean.leader.election.enable": "true"}}
-        self._lab.post("seed", topics=[topic])
-        self._trace = int(self._lab.post("traces", api="Fetch", topic=TOPIC)["number"])
+        self._topic = topic
+        wanted = {"name": topic, "configs": {"unclean.leader.election.enable": "true"}}
+        self._lab.post("seed", topics=[wanted])
+        self._trace = int(self._lab.post("traces", api="Fetch", topic=topic)["number"])
         self._after = self._highest = 0
         self.done: list[str] = []
         self._ended = Event()
@@ -48,13 +49,13 @@ class Truncation:
         self._work = self._threads.submit(self._run)
 
     def end(self) -> None:
-        """Takes nobody any further. Raises LabRefused or LabUnreachable if the broker did not do what it had to."""
+        """Goes no further. Raises LabRefused or LabUnreachable if the broker did not do what it had to."""
         self._ended.set()
         self._threads.shutdown()
         self._work.result()
 
     def _run(self) -> None:
-        leader, follower = self._replicas()
+        leader, follower = self.replicas()
         self._produce(*KEPT)
         for what, step in self._steps(leader, follower):
             if not step():
@@ -67,17 +68,17 @@ class Truncation:
         self._produce(*CUT_OFF)
         yield STEPS[1], lambda: self._has_read(len(KEPT + CUT_OFF))
         self._lab.post(f"nodes/{leader}", do="kill")
-        yield STEPS[2], lambda: self._until(lambda: self._replicas()[0] == follower)
+        yield STEPS[2], lambda: self._until(lambda: self.replicas()[0] == follower)
         self._produce(END)
 
-    def _replicas(self) -> tuple[int, int]:
+    def replicas(self) -> tuple[int, int]:
         """The leader, and the other replica."""
-        one = self._lab.get(f"partitions/{TOPIC}/0")
+        one = self._lab.get(f"partitions/{self._topic}/0")
         return one["leader"], next(replica["node"] for replica in one["replicas"] if replica["node"] != one["leader"])
 
     def _produce(self, *values: str) -> None:
         for value in values:
-            self._lab.post(f"records/{TOPIC}", value=value)
+            self._lab.post(f"records/{self._topic}", value=value)
 
     def _has_read(self, count: int) -> bool:
         return self._until(lambda: self._fetched() >= count)

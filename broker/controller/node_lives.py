@@ -166,7 +166,7 @@ class NodeLives:
         node.state = NodeState.STOPPING
         controller = self.metadata.controller
         try:
-            if self.metadata.quorum.is_possible:  # else there is nobody to ask
+            if self.metadata.quorum.is_possible:  # else there is no controller to ask
                 await self.metadata.submit(lambda: brokers.shut_down(controller, node.id))
         except ApiError:
             node.state = NodeState.RUNNING

@@ -108,7 +108,7 @@ class Quorum:
         self.missing.when_done(found)
         return later
 
-    # changes that somebody asks for
+    # changes that are asked for
 
     def place(self, node: Node | None) -> None:
         """Moves the active controller to a node; None: to no node, where it never fails. Raises NodeRefused."""

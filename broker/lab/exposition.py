@@ -140,7 +140,7 @@ def _connections(server: Served) -> Iterator[Metric]:
         bytes_in.add_metric(node, metrics.bytes_in)
         bytes_out.add_metric(node, metrics.bytes_out)
     yield from (now_open, opened, refused)
-    yield from _authentications(server)
+    yield from _authentications(server, per_node)
     yield from (bytes_in, bytes_out)
     buffered = sum(c.buffered_bytes() for c in server.connections)
     yield GaugeMetricFamily("ottla_buffered_bytes", "Bytes in the buffers of connections.", value=buffered)
@@ -151,8 +151,8 @@ def _connections(server: Served) -> Iterator[Metric]:
     )
 
 
-def _authentications(server: Served) -> Iterator[Metric]:
-    per_node, prefix = PerNode(server), "kafka_server_socket_server_metrics_"
+def _authentications(server: Served, per_node: PerNode) -> Iterator[Metric]:
+    prefix = "kafka_server_socket_server_metrics_"
     listeners = [one.name for one in server.config.listeners]
     for kind, words in AUTHENTICATIONS.items():
         counter = per_node.counter(prefix + kind, words, "listener")

@@ -31,7 +31,7 @@ class Counts(Protocol):
     """How many connections a node has, in all and of each address, and how many it may have."""
 
     def all(self) -> Iterable[Counts]:
-        """Returns those of each node to which somebody has connected."""
+        """Returns those of each node to which clients have connected."""
 
     @property
     def open(self) -> int: ...

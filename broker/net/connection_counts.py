@@ -53,7 +53,7 @@ class ConnectionCounts:
         return found
 
     def all(self) -> Iterable[ConnectionCounts]:
-        """Returns those of the first node, and of each other to which somebody has connected."""
+        """Returns those of the first node, and of each other to which clients have connected."""
         return self._of_nodes.values()
 
     @property

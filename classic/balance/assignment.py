@@ -84,7 +84,7 @@ class View:
     """What a consumer read: the group's consumers with what they want, and the partitions of topics."""
 
     consumers: Mapping[str, Subscription]
-    topics: Collection[str]  # all that there are, as far as somebody has a filter
+    topics: Collection[str]  # all that there are, if a consumer has a filter
     partitions: Mapping[str, Sequence[int]]
     exclude_internal_topics: bool = True
 

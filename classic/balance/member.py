@@ -4,7 +4,7 @@ What differs from Kafka 0.8.2, whose consumers it shares groups with:
 
 - a partition is claimed before its offset is read. The other order lets the owner before commit in between, and what it
   handed out comes twice;
-- an owner's node is removed only if this session made it, because after a lost connection nobody knows who did;
+- an owner's node is removed only if this session made it, because after a lost connection it is not known who did;
 - it does not give up after `rebalance.max.retries`: partitions without an owner would wait for the next change.
 """
 

@@ -7,13 +7,13 @@ from typing import NamedTuple, TypedDict
 
 from ..coordinator.metadata.state import TOPIC
 from ..handover import EXIT_INCOMPLETE
+from ..handover.report import NAMED_MAX, section
 from ..storage.checkpoints import uuid_to_text
 from ..storage.layout import META_PROPERTIES, partition_directory
 from .findings import releases
 from .swap import OLD_META
 from .work import Adoption
 
-NAMED_MAX = 20  # of partitions and the like in lines of text
 NODE_ID_USUAL = 1
 
 
@@ -98,11 +98,7 @@ class Report(NamedTuple):
             ("done" if view["made"] else "to do", view["actions"]),
             ("note", view["notes"]),
         ):
-            if words:
-                yield title
-                yield from (f"  {one}" for one in words[:NAMED_MAX])
-                if len(words) > NAMED_MAX:
-                    yield f"  and {len(words) - NAMED_MAX} more"
+            yield from section(title, words)
 
 
 def report(adoption: Adoption, topics_from: str) -> Report:

@@ -84,11 +84,16 @@ class Report(NamedTuple):
             ("left out", view["left_out"]),
             ("note", view["notes"]),
         ):
-            if words:
-                yield title
-                yield from (f"  {one}" for one in words[:NAMED_MAX])
-                if len(words) > NAMED_MAX:
-                    yield f"  and {len(words) - NAMED_MAX} more"
+            yield from section(title, words)
+
+
+def section(title: str, words: Sequence[str]) -> Iterator[str]:
+    """Yields lines under a title, as many as are read; none if there are none."""
+    if words:
+        yield title
+        yield from (f"  {one}" for one in words[:NAMED_MAX])
+        if len(words) > NAMED_MAX:
+            yield f"  and {len(words) - NAMED_MAX} more"
 
 
 def report(

@@ -95,12 +95,23 @@ def shares(zookeeper: KazooClient, group: str, topic: str, **counts: int) -> Non
     until(lambda: owners(zookeeper, group, topic) == wanted, f"{counts} of {topic}", within=40, every=0.02)
 
 
+def begun(kafka: OldKafka, theirs: Printer, tmp_path: Path, name: str) -> tuple[Traffic, Group]:
+    """Traffic to a topic, and a group without members that reads it, and others whose names begin like that."""
+    traffic = Traffic(kafka, f"{name}-a")
+    traffic.start()
+    return traffic, Group(name, kafka.zookeeper, f"{name}-.*", theirs, tmp_path)
+
+
+def all_is_read(kafka: OldKafka, group: Group, traffic: Traffic) -> None:
+    """Ends the traffic, and waits until the group has read what it wrote."""
+    traffic.end()
+    until(lambda: len(group.read()) >= written(kafka, *traffic.topics), "everything is read", within=40)
+
+
 def test_groups_of_both_kinds_from_one_to_five_and_back(
     kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
 ) -> None:
-    traffic = Traffic(kafka, "both-a")
-    traffic.start()
-    group = Group("both", kafka.zookeeper, "both-.*", theirs, tmp_path)
+    traffic, group = begun(kafka, theirs, tmp_path, "both")
     a = group.ours("a")
     shares(zookeeper, "both", "both-a", a=6)
     group.theirs("b")
@@ -119,8 +130,7 @@ def test_groups_of_both_kinds_from_one_to_five_and_back(
     shares(zookeeper, "both", "both-a", d=3, e=3)
     group.they_leave("d")
     shares(zookeeper, "both", "both-b", e=6)
-    traffic.end()
-    until(lambda: len(group.read()) >= written(kafka, "both-a", "both-b"), "everything is read", within=40)
+    all_is_read(kafka, group, traffic)
     e.leave()
     found = group.read()
     assert len(found) == written(kafka, "both-a", "both-b")
@@ -136,9 +146,7 @@ def written(kafka: OldKafka, *topics: str) -> int:
 def test_a_member_is_killed_and_the_others_take_over(
     kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
 ) -> None:
-    traffic = Traffic(kafka, "killed-a")
-    traffic.start()
-    group = Group("killed", kafka.zookeeper, "killed-.*", theirs, tmp_path)
+    traffic, group = begun(kafka, theirs, tmp_path, "killed")
     a = group.ours("a", offsets_storage="zookeeper")
     b = group.own_process("b")
     group.theirs("c")
@@ -146,8 +154,7 @@ def test_a_member_is_killed_and_the_others_take_over(
     until(lambda: any(line.startswith("read b ") for line in b.lines), "b reads", every=0.02)
     b.kill()
     shares(zookeeper, "killed", "killed-a", a=3, c=3)
-    traffic.end()
-    until(lambda: len(group.read()) >= written(kafka, "killed-a"), "everything is read", within=40)
+    all_is_read(kafka, group, traffic)
     group.they_leave("c")
     a.leave()
 
@@ -155,9 +162,7 @@ def test_a_member_is_killed_and_the_others_take_over(
 def test_a_session_expires_and_its_member_comes_back(
     kafka: OldKafka, theirs: Printer, zookeeper: KazooClient, tmp_path: Path
 ) -> None:
-    traffic = Traffic(kafka, "expired-a")
-    traffic.start()
-    group = Group("expired", kafka.zookeeper, "expired-.*", theirs, tmp_path)
+    traffic, group = begun(kafka, theirs, tmp_path, "expired")
     a = group.ours("a")
     group.theirs("b")
     shares(zookeeper, "expired", "expired-a", a=3, b=3)
@@ -174,8 +179,7 @@ def test_a_session_expires_and_its_member_comes_back(
 
     until(is_new, "it is registered again", within=40, every=0.02)
     shares(zookeeper, "expired", "expired-a", a=3, b=3)
-    traffic.end()
-    until(lambda: len(group.read()) >= written(kafka, "expired-a"), "everything is read", within=40)
+    all_is_read(kafka, group, traffic)
     group.they_leave("b")
     a.leave()
 

@@ -19,14 +19,6 @@ from ..support.memory_files import MemFiles
 T = 1_700_000_000_000
 
 
-@pytest.fixture
-def files() -> MemFiles:
-    made = MemFiles()
-    made.make_directory("/d")
-    made.sync_directory("/")
-    return made
-
-
 def append(
     log: Log, *rows: tuple[bytes, bytes | None], magic: int = 1, codec: int = NONE, now: int = 0, time: int = T
 ) -> None:

@@ -21,14 +21,6 @@ from ..support.memory_files import MemFiles
 # retention
 
 
-@pytest.fixture
-def files() -> MemFiles:
-    made = MemFiles()
-    made.make_directory("/d")
-    made.sync_directory("/")
-    return made
-
-
 def filled(files: MemFiles, **settings: Any) -> Log:
     log = open_log(files, segment_bytes=300, **settings)
     for n in range(10):

@@ -25,14 +25,6 @@ from ..support.seeds import spans
 from ..support.steps import result_of
 
 
-@pytest.fixture
-def files() -> MemFiles:
-    made = MemFiles()
-    made.make_directory("/d")
-    made.sync_directory("/")
-    return made
-
-
 @pytest.mark.parametrize("seeds", spans(0, 1000, quick=15))
 def test_power_failures_lose_nothing_that_was_flushed(seeds: range) -> None:
     for seed in seeds:

@@ -25,14 +25,6 @@ from ..support.steps import result_of
 # message sets of older versions
 
 
-@pytest.fixture
-def files() -> MemFiles:
-    made = MemFiles()
-    made.make_directory("/d")
-    made.sync_directory("/")
-    return made
-
-
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [0, 1])
 def test_a_segment_of_message_sets_is_opened_recovered_and_served(files: MemFiles, magic: int, codec: int) -> None:

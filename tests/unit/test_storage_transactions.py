@@ -26,14 +26,6 @@ from ..support.memory_files import MemFiles
 DAY_MS = 86_400_000
 
 
-@pytest.fixture
-def files() -> MemFiles:
-    made = MemFiles()
-    made.make_directory("/d")
-    made.sync_directory("/")
-    return made
-
-
 def open_log(files: MemFiles, clean: bool = True, recovery_point: int = 0, **settings: Any) -> Log:
     compacted = {
         "cleanup_policy": ("compact",),

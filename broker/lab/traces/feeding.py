@@ -2,10 +2,10 @@
 
 A process of its own has an interpreter lock of its own, so that the broker's loop does not wait for it.
 
-On Linux a program works while nobody else wants the processor (SCHED_IDLE), because with any other priority it takes
-turns with the broker or its clients, whose requests then wait. Where others leave it less than a tenth of a processor,
-a thread with a lower priority than theirs (nice) takes over, which gets that tenth, until nothing has come for a
-while. There are two threads because Linux lets nobody but root leave SCHED_IDLE; one of them works at a time.
+On Linux a program works while no other process wants the processor (SCHED_IDLE), because with any other priority it
+takes turns with the broker or its clients, whose requests then wait. Where others leave it less than a tenth of a
+processor, a thread with a lower priority than theirs (nice) takes over, which gets that tenth, until nothing has come
+for a while. There are two threads because Linux lets only root leave SCHED_IDLE; one of them works at a time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Final, Protocol
 from .stream import SIZE
 
 READ_BYTES: Final = 64 << 10  # some milliseconds of work
-NICE: Final = 10  # beside somebody who is busy it gets a tenth of a processor
+NICE: Final = 10  # beside a busy process it gets a tenth of a processor
 STARVED_SHARE: Final = 0.1  # of a processor
 STARVED_SECONDS: Final = 0.05  # that work was delayed; less says nothing
-CALM_SECONDS: Final = 1.0  # without bytes, after which nobody needs to hurry
+CALM_SECONDS: Final = 1.0  # without bytes, after which there is no hurry
 Answer = Callable[[bytes], object]
 """Sends bytes to the broker."""
 
@@ -107,7 +107,7 @@ def is_starved(seconds: float, worked: float) -> bool:
 
 
 def _yield(policy: int) -> None:
-    """Gives this thread a lower priority, with which it interrupts nobody when there is something to do."""
+    """Gives this thread a lower priority, with which it interrupts no other one when there is something to do."""
     os.nice(NICE)
     with suppress(OSError):  # some sandboxes have no policies
         os.sched_setscheduler(0, policy, os.sched_param(0))
