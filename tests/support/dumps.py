@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ottla.storage.layout import DIRECTORY_STRAY
+
+from ottla.adoption.swap import OLD_META
+
 from ..oracle.tools import tool
 
 # "-1 is followed by N" is what the tool says of every segment that does not begin at 0
@@ -13,12 +17,18 @@ COMPLAINTS = re.compile(
 )
 
 
+def _is_of_killed_kafka(file: Path) -> bool:
+    """Whether an adoption in place has put a file aside as the Kafka before left it: its indexes are not trimmed."""
+    partition = file.parent
+    return partition.name.endswith(DIRECTORY_STRAY) and (partition.parent / OLD_META).exists()
+
+
 def check_directory(directory: Path) -> int:
     """How many files were read; AssertionError with what the tool says of a file it does not like."""
     files = [
         p
         for p in sorted(directory.rglob("*"))
-        if p.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+        if p.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot") and not _is_of_killed_kafka(p)
     ]
     files = [p for p in files if p.stat().st_size or p.suffix == ".log"]
     for start in range(0, len(files), 200):
