@@ -10,14 +10,16 @@ the metadata log follows it if it is a lag, and is never held.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ..coordinator.metadata.format import CLUSTER_METADATA
+from .internal_topics import is_internal
 
-K = TypeVar("K")
 V = TypeVar("V")
+Place = tuple[str | None, int | None]
+"""A topic, None for all that are not internal, or `*`; and a partition, or None for all of the topic."""
 _LAG = re.compile(r"lag=(?P<lag>\d{1,12})ms(?:(?:±|\+-)(?P<jitter>\d{1,12})ms)?")
 _BYTES = re.compile(r"bytes=(?P<bytes>\d{1,18})")
 
@@ -52,28 +54,41 @@ def parse_policy(text: str) -> Policy:
     raise ValueError(f"{text!r} is not a policy; use immediate, held, lag=20ms, lag=20ms±5ms or bytes=4096")
 
 
-def _places(topic: str, partition: int, internal: bool) -> Iterator[tuple[str | None, int | None]]:
-    """Yields where a value for a partition may be set, the most specific place first."""
-    yield topic, partition
-    yield topic, None
-    if not internal:
-        yield None, None
-    yield EVERY_TOPIC, None
+def _most_specific(table: Mapping[Place, V], topic: str, partition: int, internal: bool) -> V | None:
+    """The value of a partition, from where it is set, the most specific place first."""
+    places: Sequence[Place] = (
+        (topic, partition),
+        (topic, None),
+        *(() if internal else ((None, None),)),
+        (EVERY_TOPIC, None),
+    )
+    return next((table[place] for place in places if place in table), None) if table else None
+
+
+def _is_inside(place: Place, outer: Place) -> bool:
+    """Whether what is said of the outer place is said of every partition of the other, too."""
+    if outer[0] in (None, EVERY_TOPIC):
+        return outer[0] == EVERY_TOPIC or place[0] is None or not (place[0] == EVERY_TOPIC or is_internal(place[0]))
+    return place[0] == outer[0] and outer[1] in (None, place[1])
+
+
+def _forget(table: dict[Place, V], outer: Place) -> None:
+    for place in [one for one in table if _is_inside(one, outer)]:
+        del table[place]
 
 
 class Policies:
     """The policies in force. The most specific one counts: of a partition, of a topic, of all topics that are not
-    internal, of all topics.
+    internal, of all topics. A release also takes away what is more specific.
     """
 
     def __init__(self) -> None:
         self.general: Policy | None = None
         self.everywhere = IMMEDIATE
         self.by_topic: dict[str, Policy] = {}
-        self.by_partition: dict[tuple[str, int], Policy] = {}
-        # policies of followers, by topic (None for all that are not internal), partition (None for all) and node
-        self.by_follower: dict[tuple[str | None, int | None, int], Policy] = {}
-        self.in_sync: dict[tuple[str | None, int | None], int] = {}  # how many replicas are in sync, by hand
+        self.by_partition: dict[Place, Policy] = {}
+        self.by_follower: dict[int, dict[Place, Policy]] = {}  # policies of followers, by node
+        self.in_sync: dict[Place, int] = {}  # how many replicas are in sync, by hand
 
     def configure(self, entries: list[str], in_sync: list[str]) -> None:
         """Parses `ottla.high.watermark`, a comma-separated list of `policy`, `topic:policy` or `*:policy`, and
@@ -102,16 +117,23 @@ class Policies:
         else:
             self.by_partition[topic, partition] = policy
 
-    def set_follower(self, topic: str | None, partition: int | None, node: int, policy: Policy | None) -> None:
-        """Sets the policy of the followers on a node; None: they have those of their partitions."""
-        self._set(self.by_follower, (topic, partition, node), policy)
+    def release(self, topic: str | None, partition: int | None) -> None:
+        """Lets these high watermarks follow at once, whatever was said of some of them alone."""
+        for name in [one for one in self.by_topic if _is_inside((one, None), (topic, partition))]:
+            del self.by_topic[name]
+        _forget(self.by_partition, (topic, partition))
+        self.set(topic, partition, IMMEDIATE)
+
+    def set_follower(self, topic: str | None, partition: int | None, node: int, policy: Policy) -> None:
+        """Sets the policy of the followers on a node."""
+        self.by_follower.setdefault(node, {})[topic, partition] = policy
+
+    def release_follower(self, topic: str | None, partition: int | None, node: int) -> None:
+        """Lets the followers on a node have the policies of their partitions again."""
+        _forget(self.by_follower.get(node, {}), (topic, partition))
 
     def of_follower(self, topic: str, partition: int, internal: bool, node: int) -> Policy | None:
-        for name, index in _places(topic, partition, internal):
-            found = self.by_follower.get((name, index, node))
-            if found is not None:
-                return found
-        return None
+        return _most_specific(self.by_follower.get(node, {}), topic, partition, internal)
 
     def configure_in_sync(self, entries: list[str]) -> None:
         """Parses `ottla.isr.size`: a comma-separated list of `size` or `topic:size`. Raises ValueError."""
@@ -123,21 +145,13 @@ class Policies:
 
     def set_in_sync(self, topic: str | None, partition: int | None, size: int | None) -> None:
         """Sets how many replicas are said to be in sync; None: as many as are."""
-        self._set(self.in_sync, (topic, partition), size)
+        if size is None:
+            _forget(self.in_sync, (topic, partition))
+        else:
+            self.in_sync[topic, partition] = size
 
     def in_sync_of(self, topic: str, partition: int, internal: bool) -> int | None:
-        for place in _places(topic, partition, internal) if self.in_sync else ():
-            found = self.in_sync.get(place)
-            if found is not None:
-                return found
-        return None
-
-    @staticmethod
-    def _set(table: dict[K, V], key: K, value: V | None) -> None:
-        if value is None:
-            table.pop(key, None)
-        else:
-            table[key] = value
+        return _most_specific(self.in_sync, topic, partition, internal)
 
     def of(self, topic: str, partition: int, internal: bool) -> Policy:
         found = self.by_partition.get((topic, partition)) or self.by_topic.get(topic)

@@ -9,7 +9,7 @@ from typing import Annotated, TypedDict
 from ...storage.segment import IndexDamaged
 from ..internal_topics import is_internal
 from ..replica.partition import Partition
-from ..watermark_policies import EVERY_TOPIC, IMMEDIATE, Policy, parse_policy
+from ..watermark_policies import EVERY_TOPIC, Policy, parse_policy
 from .encode import Turns
 from .lab import Lab
 from .routes import route
@@ -83,10 +83,10 @@ def hold(lab: Lab, asked: Followers) -> PartitionsView:
 
 @route("POST /v1/release", example=Followers("orders"), errors=ABSENT)
 def release(lab: Lab, asked: Followers) -> PartitionsView:
-    """Lets high watermarks follow their logs again, at once. With a node: its replicas have no policy of their own any
-    more.
+    """Lets high watermarks follow their logs again, at once, also where a partition was held alone. With a node: its
+    replicas have no policy of their own any more.
     """
-    return _set(lab, asked, IMMEDIATE)
+    return _set(lab, asked, None)
 
 
 @route("POST /v1/policy", example=PlacePolicy("orders", policy="lag=50ms±10ms"), errors=ABSENT)
@@ -95,13 +95,19 @@ def policy(lab: Lab, asked: PlacePolicy) -> PartitionsView:
     return _set(lab, asked, parse_policy(asked.policy))
 
 
-def _set(lab: Lab, asked: Followers, wanted: Policy) -> PartitionsView:
+def _set(lab: Lab, asked: Followers, wanted: Policy | None) -> PartitionsView:
+    """Sets a policy, or takes it away."""
     found, policies = asked.partitions(lab), lab.broker.policies
-    if asked.node is None:
-        policies.set(asked.topic, asked.partition, wanted)
+    if asked.node is not None:
+        node = lab.broker.node_lives.find(asked.node).id
+        if wanted is None:
+            policies.release_follower(asked.topic, asked.partition, node)
+        else:
+            policies.set_follower(asked.topic, asked.partition, node, wanted)
+    elif wanted is None:
+        policies.release(asked.topic, asked.partition)
     else:
-        own = None if wanted is IMMEDIATE else wanted
-        policies.set_follower(asked.topic, asked.partition, lab.broker.node_lives.find(asked.node).id, own)
+        policies.set(asked.topic, asked.partition, wanted)
     lab.broker.turn.event(lab.broker.replicas.configure)
     return _view(found)
 

@@ -89,6 +89,11 @@ def test_partitions_are_held_and_released(site: LabWorld) -> None:
     assert [one["policy"] for one in site.ask("GET /v1/topics/a")["partitions"]] == ["immediate", "held"]
     (released,) = site.ask("POST /v1/release", topic="a", partition=1)["partitions"]
     assert released["policy"] == "immediate"
+    site.ask("POST /v1/hold", topic="a", partition=1)
+    assert [one["policy"] for one in site.ask("POST /v1/release", topic="a")["partitions"]] == ["immediate"] * 2
+    site.ask("POST /v1/hold", topic="a")
+    released = {one["topic"]: one["policy"] for one in site.ask("POST /v1/release")["partitions"]}
+    assert released["a"] == "immediate"
 
 
 def test_every_route_is_found_by_its_path_and_has_a_name_of_its_own() -> None:

@@ -145,6 +145,17 @@ def test_a_shrunken_partition_has_its_replica_held_until_it_is_released(w: World
     assert shown(lab)["isr"] == [1, 3, 2]
 
 
+def test_a_release_of_the_topic_is_of_each_partition_of_it(w: World, lab: LabWorld) -> None:
+    assert lab.ask("POST /v1/partitions/t/0/shrink", node=2)["isr"] == [1, 3]
+    lab.ask("POST /v1/hold", topic="t", partition=1, node=2)
+    lab.ask("POST /v1/release", topic="t", node=3)
+    assert [one["policy"] for one in shown(lab)["replicas"]] == [None, "held", None], "another node's are as before"
+    lab.ask("POST /v1/release", topic="t", node=2)
+    w.pass_ms(1)
+    assert shown(lab)["isr"] == [1, 3, 2]
+    assert [one["policy"] for one in shown(lab, index=1)["replicas"]] == [None, None, None]
+
+
 def test_only_the_leader_stays_in_sync(w: World, lab: LabWorld) -> None:
     create(w, "safe", [1, 2, 3], min_insync_replicas="2")
     found = lab.ask("POST /v1/partitions/safe/0/shrink")
@@ -234,6 +245,12 @@ def test_replicas_that_leave_while_a_producer_waits_are_told_after_the_append() 
     lab.ask("POST /v1/step", topic="orders", batches=1)
     assert code(late) == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
     assert records(w, 1, topic="orders") == [b"v"], "it is written all the same"
+
+
+def test_as_many_as_are_in_sync_of_a_topic_are_so_in_each_partition() -> None:
+    _, lab = one_broker()
+    lab.ask("POST /v1/isr-size", topic="orders", partition=0, size=1)
+    assert lab.ask("POST /v1/isr-size", topic="orders", size=None)["partitions"][0]["isr_size"] is None
 
 
 def test_replicas_in_sync_are_configured() -> None:
