@@ -1,7 +1,8 @@
 """Fetch, versions 4 to 18: returns records of partitions, at once or when there are enough.
 
 **Behaviour**
-- Requests of followers get NOT_LEADER_OR_FOLLOWER: all replicas of a partition share one log.
+- A broker that asks as a follower gets records up to the end of the log, and moves nothing: where the replicas are is
+  simulated. One that is no replica gets NOT_LEADER_OR_FOLLOWER, or UNKNOWN_LEADER_EPOCH if it knows the epoch.
 - With `replica.selector.class` a client with a rack is sent to a replica in this rack, if one is in sync. From version
   11 on clients may read from any replica, up to its high watermark; earlier versions from the leader only.
 
@@ -39,7 +40,7 @@ from ..error_places import Place, array, codes
 from ..later import Later, Steps, after
 from ..limits import FETCH_SESSIONS
 from ..net.context import Context
-from ..replica.fetch_reads import EMPTY, read_entry, refused_entry
+from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
 from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
 from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
@@ -109,6 +110,7 @@ def handle(context: Context, request: messages.FetchRequest) -> Outcome:
     has_selector = fetch.may_follow and request.rack_id and not _is_replica(request)
     fetch.rack_id = request.rack_id if has_selector and context.broker.config["replica.selector.class"] else ""
     fetch.tells_leaders = context.version >= LEADERS_SINCE
+    fetch.tells_endpoints = fetch.tells_leaders and not _is_replica(request)  # brokers know each other
     fetch.tells_storage_errors = context.version >= STORAGE_ERRORS_SINCE
     return _serve(context, request, fetch)
 
@@ -213,7 +215,7 @@ class _Reading:
 
     __slots__ = (
         "_budget",
-        "_is_replica",
+        "_replica",
         "_request",
         "entries",
         "fetch",
@@ -244,8 +246,8 @@ class _Reading:
         fetch.dirty.clear()
         self._request = request
         self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
-        self._is_replica = _is_replica(request)
-        quota_max = None if context.usage is None or self._is_replica else context.usage.fetch_bytes_max()
+        self._replica = _replica_of(request)
+        quota_max = None if context.usage is None or self._replica is not None else context.usage.fetch_bytes_max()
         if quota_max is not None:  # a reply that is larger would be throttled, again and again
             self._budget = int(min(self._budget, quota_max))
         self.min_bytes = min(request.min_bytes, self._budget)
@@ -257,7 +259,7 @@ class _Reading:
                 found[entry] = refused_entry(fetch, entry, TOPICS.code)
                 fetch.dirty[entry] = None  # it is read as soon as it may be
                 continue
-            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._is_replica)
+            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)
             length = len(data.records)
             size += length
             self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
@@ -266,7 +268,8 @@ class _Reading:
             is_sent_away = data.preferred_read_replica != NO_REPLICA
             if data.diverging_epoch.epoch >= 0 or is_sent_away:
                 self.hurry = True
-            if data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away:
+            more = data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away
+            if more or self._replica is not None:  # nobody tells what is above the high watermark
                 fetch.dirty[entry] = None  # the partition may have more news at the next fetch
             found[entry] = data
         self.size = size
@@ -314,8 +317,14 @@ def _refused_at_once(context: Context, request: messages.FetchRequest, fetch: Fe
     return {entry: None for entry, name in named if name is not None and not TOPICS.allows(context, name)}
 
 
+def _replica_of(request: messages.FetchRequest) -> AskingReplica | None:
+    state = request.replica_state
+    node = max(request.replica_id, state.replica_id)
+    return AskingReplica(node, state.replica_epoch) if node >= 0 else None
+
+
 def _is_replica(request: messages.FetchRequest) -> bool:
-    return max(request.replica_id, request.replica_state.replica_id) >= 0
+    return _replica_of(request) is not None
 
 
 def _topic_of(fetch: Fetch, entry: Entry) -> str | None:
@@ -363,7 +372,7 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental
             fetch.dirty[entry] = None
     response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
     leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
-    if leaders and context.version >= LEADERS_SINCE:
+    if leaders and fetch.tells_endpoints:
         response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint, leaders)
     return response
 

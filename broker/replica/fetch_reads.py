@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...storage.aborted import some_aborted
@@ -10,20 +12,28 @@ from ...storage.file_slice import FileSlice
 from ...storage.log import Log
 from .fetch_sessions import Entry, Fetch
 from .followers import Reach
-from .partition import READ_COMMITTED
+from .partition import LOG_END, READ_COMMITTED, Partition
 from .partitions import NO_REPLICA
 
 EMPTY = b""
 ABORTED_MAX = 1000  # transactions that end in the records of one partition in a reply
+UNKNOWN_EPOCH = -1
+
+
+class AskingReplica(NamedTuple):
+    """The broker that asks as a follower. `broker_epoch`: of its registration, or UNKNOWN_EPOCH (KIP-903)."""
+
+    node: int
+    broker_epoch: int
 
 
 def read_entry(
-    fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at_least_one: bool, is_replica: bool
+    fetch: Fetch, entry: Entry, budget: int, isolation_level: int, at_least_one: bool, replica: AskingReplica | None
 ) -> messages.FetchResponse.PartitionData:
-    """Returns the response for one entry: its records, or its error."""
+    """Returns the response for one entry: its records, or its error. `replica`: None for a consumer."""
     data = messages.FetchResponse.PartitionData(partition_index=entry.index, records=EMPTY)
     try:
-        _read(fetch, entry, data, budget, isolation_level, at_least_one, is_replica)
+        _read(fetch, entry, data, budget, isolation_level, at_least_one, replica)
     except ApiError as error:
         _without_records(data)
         _tell(fetch, entry, data, error.code)
@@ -71,13 +81,13 @@ def _read(
     budget: int,
     isolation_level: int,
     at_least_one: bool,
-    is_replica: bool,
+    replica: AskingReplica | None,
 ) -> None:
     partition = fetch.resolve(entry)
     data.aborted_transactions = None
-    if is_replica:
-        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
-    reach = fetch.partitions.check_read(partition, entry.current_leader_epoch, fetch.may_follow)
+    reach = fetch.partitions.check_read(partition, entry.current_leader_epoch, fetch.may_follow and replica is None)
+    if replica is not None:
+        _check_replica(fetch, entry, partition, replica)
     log = partition.open_log()
     data.high_watermark, data.last_stable_offset = partition.high_watermark, partition.last_stable_offset
     data.log_start_offset = log.start_offset
@@ -91,13 +101,35 @@ def _read(
         if data.preferred_read_replica != NO_REPLICA:
             return
     if entry.last_fetched_epoch < 0 or not _diverges(log, entry, data, reach):
-        piece = partition.read(entry.offset, min(entry.max_bytes, budget), isolation_level, at_least_one, reach)
+        level = isolation_level if replica is None else LOG_END
+        piece = partition.read(entry.offset, min(entry.max_bytes, budget), level, at_least_one, reach)
         if piece is not None:
             data.records = piece
+        if replica is not None:
+            _check_broker_epoch(fetch, replica)
+    if replica is not None:
+        return
     if isolation_level == READ_COMMITTED:
         data.aborted_transactions = []
         if data.records is not EMPTY:
             data.aborted_transactions = _aborted(log, entry.offset, data.records)
+
+
+def _check_replica(fetch: Fetch, entry: Entry, partition: Partition, replica: AskingReplica) -> None:
+    """Raises ApiError if the broker that asks is no follower of the partition: UNKNOWN_LEADER_EPOCH if it knows the
+    epoch, as one that will be a replica does.
+    """
+    leader, epoch = fetch.partitions.known_leader(partition)
+    if replica.node == leader or replica.node not in partition.replicas:
+        knows = entry.current_leader_epoch == epoch
+        raise ApiError(Errors.UNKNOWN_LEADER_EPOCH if knows else Errors.NOT_LEADER_OR_FOLLOWER)
+
+
+def _check_broker_epoch(fetch: Fetch, replica: AskingReplica) -> None:
+    """Raises ApiError(NOT_LEADER_OR_FOLLOWER) if the broker has registered again since (KIP-903)."""
+    known = fetch.partitions.image.brokers.get(replica.node)
+    if known is not None and not known.fenced and UNKNOWN_EPOCH != replica.broker_epoch < known.epoch:
+        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
 
 
 def _aborted(log: Log, offset: int, piece: FileSlice) -> list[messages.FetchResponse.AbortedTransaction]:

@@ -70,6 +70,7 @@ class Fetch:
         self.may_follow = False  # clients of this version may read from followers
         self.rack_id = ""  # of the client, if it is to read from the closest replica
         self.tells_leaders = False  # the version of the reply has fields for new leaders
+        self.tells_endpoints = False  # the client hears where they are, too
         self.tells_storage_errors = True  # clients of this version know KAFKA_STORAGE_ERROR
         self.id = NO_SESSION
         self.epoch = INITIAL_EPOCH

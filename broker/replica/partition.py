@@ -28,6 +28,7 @@ from ..watermark_policies import IMMEDIATE
 from .followers import Follower, Follows, Reach, Replicas
 
 READ_COMMITTED = 1
+LOG_END = 2  # what a follower reads, beside the isolation levels of consumers
 NEVER = 1 << 62  # an offset that no high watermark reaches
 MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand
 
@@ -338,8 +339,10 @@ class Partition:
     # reading
 
     def read_limit(self, isolation_level: int) -> tuple[int, tuple[Segment, int]]:
-        """Returns the offset and the position beyond which a consumer may not read."""
+        """Returns the offset and the position beyond which a consumer may not read; for a follower, the log's end."""
         log = self.open_log()
+        if isolation_level == LOG_END:
+            return log.end_offset, log.position_of(log.end_offset)
         if self.hw_position is None:
             self.hw_position = log.position_of(self.high_watermark)
         if isolation_level == READ_COMMITTED:
@@ -358,15 +361,17 @@ class Partition:
     def read(
         self, offset: int, max_bytes: int, isolation_level: int, at_least_one: bool, reach: Reach | None = None
     ) -> FileSlice | None:
-        """Returns the records for a consumer from `offset` on. `reach`: how far a follower is, if the records are read
-        there. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log.
+        """Returns the records from `offset` on. `isolation_level`: LOG_END for a follower. `reach`: how far the replica
+        here is, if it does not lead. Raises ApiError(OFFSET_OUT_OF_RANGE) outside the log.
         """
         log = self.open_log()
         if not log.start_offset <= offset <= (log.end_offset if reach is None else reach.end):
             raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
         end, limit = self.read_limit(isolation_level)
-        if reach is not None and reach.high_watermark < end:
-            end, limit = reach.high_watermark, log.position_of(reach.high_watermark)
+        if reach is not None:
+            known = reach.end if isolation_level == LOG_END else reach.high_watermark
+            if known < end:
+                end, limit = known, log.position_of(known)
         if offset >= end:
             return None
         return log.read(offset, max_bytes, limit, at_least_one)

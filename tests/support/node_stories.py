@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ottla.broker.net.dispatch import Refused
 from ottla.broker.peer import Peer
 from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
@@ -74,7 +75,10 @@ class WorldWire:
     def say(self, name: str, version: int, message: Any) -> None:
         self.world.pass_ms(1)
         self.world.dispatcher = self.world.dispatchers[self.node]
-        self.answers.append(self.world.send(name, version, message, self.peer))
+        try:
+            self.answers.append(self.world.send(name, version, message, self.peer))
+        except Refused:
+            self.answers.append(Answer.of_closed())
 
     def reply(self, name: str, version: int) -> Any:
         answer = self.answers.pop(0)
@@ -164,8 +168,7 @@ class Story:
             None,
             0,
             **{"ottla.nodes": "3", "ottla.nodes.racks": ",".join(RACKS), "ottla.group.settle": "false"},
-            **{key: str(value) for key, value in SETTINGS.items()},
-            **settings,
+            **{key: str(value) for key, value in SETTINGS.items()} | settings,
         )
         self._at: dict[int, AtNode] = {}
         for name, (placed, configs) in INTERNAL.items():

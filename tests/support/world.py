@@ -38,6 +38,13 @@ class Answer:
         self.data = b""  # of the reply, with its header
         self.waiting: Any = None  # what a parked reply waits for
 
+    @classmethod
+    def of_closed(cls) -> Answer:
+        """The end of the connection."""
+        found = cls()
+        found.done = found.closed = True
+        return found
+
 
 class World:
     """A broker on `files`, started. Another world may be made on the files that this one leaves."""

@@ -69,6 +69,23 @@ def test_replicas_do_not_read_from_followers(w: World) -> None:
     assert told(w, 2, replica_id=-2) == ("NONE", -1, BOTH)
 
 
+def test_the_leader_gives_a_replica_what_is_not_committed(w: World) -> None:
+    """Also in a session; and who is no replica gets nothing."""
+    happens(w, "hold", 2)
+    message = fetch_message("t", 2, 0)
+    message.replica_id, message.session_epoch = 3, 0
+    opened = w.at(1, "Fetch", 11, message)
+    assert produce(w, 1, value=b"3", acks=1).error_code == 0
+    assert told(w, 1, 2) == ("NONE", -1, [])
+    assert told(w, 1, 2, replica_id=2) == ("NONE", -1, [b"3"])
+    assert told(w, 1, 2, replica_id=2, isolation_level=1) == ("NONE", -1, [b"3"]), "followers have no isolation"
+    assert fetch(w, 1, 2, replica_id=2).high_watermark == 2, "it moves nothing"
+    message.session_id, message.session_epoch, message.topics = opened.session_id, 1, []
+    assert values(w.at(1, "Fetch", 11, message).responses[0].partitions[0].records) == [b"3"]
+    for stranger in (1, 7):
+        assert told(w, 1, 2, replica_id=stranger) == ("NOT_LEADER_OR_FOLLOWER", -1, [])
+
+
 def test_the_follower_knows_the_epoch(w: World) -> None:
     message = fetch_message("t", 0, 0)
     message.topics[0].partitions[0].current_leader_epoch = 1
