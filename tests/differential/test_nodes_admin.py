@@ -165,6 +165,35 @@ def test_moves_that_wait_for_a_node(story: Story) -> None:
     assert "NO_REASSIGNMENT_IN_PROGRESS" in story.errors("AlterPartitionReassignments")
 
 
+@pytest.mark.parametrize("what", ["stop", "kill"])
+def test_a_move_whose_new_replica_goes(story: Story, what: str) -> None:
+    """The old replica leaves while the new one's node goes, and comes back: who leads, and who is eligible."""
+    story.trims["Fetch"] = nodes.values_only
+    gone = f"ended-{what}"
+    ids = story.topic(gone, [1, 2], [2, 1])
+    nodes.written(story.at(1), gone, ids, "a")
+    nodes.read(story.at(2), gone, ids)
+    story.happens(what, 2)
+    story.knows(gone)
+    move(story, gone, [2])
+    move(story, gone, [2, 3], 1)
+    listed(story, gone)
+    story.knows(gone)
+    other = 1 if what == "kill" else 3
+    story.happens("stop", other)
+    left = min(story.running)
+    listed(story, gone, at=left)
+    story.knows(gone)
+    for kind in (0, 1):
+        story.at(left).ask("ElectLeaders", 2, nodes.elections(kind, (gone, 0), (gone, 1)))
+    story.happens("start", 2)
+    listed(story, gone, at=left)
+    story.knows(gone)
+    story.happens("start", other)
+    listed(story, gone, at=left)
+    story.knows(gone)
+
+
 def test_features_and_loggers_of_each_node(story: Story) -> None:
     """Any node takes what is of the cluster; what is of one broker, only that broker."""
     i, d = m.IncrementalAlterConfigsRequest, m.DescribeConfigsRequest

@@ -10,7 +10,7 @@ from ..support.stories import nodes
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("version", [11, 12, 16])
 def test_the_leader_sends_a_client_to_the_replica_of_its_rack(story: Story, version: int) -> None:
     story.trims["Fetch"] = nodes.values_only
     name = f"near{version}"
@@ -55,3 +55,19 @@ def test_followers_know_epochs_and_ends(story: Story) -> None:
         for replica in (-2, 7):
             at.both("Fetch", 12, nodes.fetch("follower", ids, 12, replica_id=replica))
     assert {"NONE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_OUT_OF_RANGE"} <= story.errors("Fetch")
+
+
+def test_a_follower_deletes_with_its_leader(story: Story) -> None:
+    story.trims["Fetch"] = nodes.values_only
+    ids = story.topic("deleted", [1, 2], [2, 3])
+    nodes.written(story.at(1), "deleted", ids, "a", "b", "c")
+    nodes.read(story.at(2), "deleted", ids)
+    story.at(1).ask("DeleteRecords", 2, nodes.deletion("deleted", 2))
+    for node in (1, 2):
+        for offset in (0, 1, 2, 3):
+            nodes.read(story.at(node), "deleted", ids, offset)
+    story.happens("kill", 1)
+    story.knows("deleted")
+    for offset in (0, 1, 2, 3):
+        nodes.read(story.at(2), "deleted", ids, offset)
+    assert "OFFSET_OUT_OF_RANGE" in story.errors("Fetch")

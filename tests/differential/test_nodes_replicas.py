@@ -81,6 +81,27 @@ def test_preferred_leaders_come_back_when_they_are_elected(story: Story) -> None
     }
 
 
+def test_elections_that_are_not_needed_or_cannot_be_held(story: Story) -> None:
+    story.topic("unled", [2, 3], [3, 2], [1, 2])
+    told(story, 1, ("unled", 0), ("unled", 7), ("nope", 0))
+    story.happens("stop", 3)
+    story.knows("unled")
+    story.happens("stop", 2)
+    story.knows("unled")
+    for kind in (0, 1, 2, 5):
+        told(story, kind, ("unled", 0), ("unled", 1), ("unled", 2))
+    story.happens("start", 3)
+    story.knows("unled")
+    for kind in (0, 1):
+        told(story, kind, ("unled", 0), ("unled", 1), ("unled", 2))
+    story.knows("unled")
+    story.happens("start", 2)
+    story.knows("unled")
+    told(story, 0, ("unled", 0), ("unled", 1), ("unled", 2))
+    story.knows("unled")
+    assert {"ELIGIBLE_LEADERS_NOT_AVAILABLE", "ELECTION_NOT_NEEDED"} <= story.errors("ElectLeaders")
+
+
 @pytest.mark.parametrize("how", ["asked", "configured"])
 def test_an_unclean_election_loses_what_the_new_leader_has_not(story: Story, how: str) -> None:
     """A consumer that was further hears where the logs diverge, and the node that comes back gives its end up."""
