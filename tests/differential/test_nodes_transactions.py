@@ -9,6 +9,8 @@ from ottla.protocol import messages as m
 
 from ..support.node_stories import AtNode, Story, group_at
 from ..support.stories import nodes, transactions
+from ..support.stories.groups import commit_request
+from ..support.stories.offsets import fetch_request
 from ..support.stories.transactions import ABORTED, COMMITTED, Writer, added, ended, initialized, produced
 
 pytestmark = pytest.mark.slow
@@ -121,7 +123,7 @@ def begin(story: Story, at: AtNode, version: int, writer: Writer, name: str, seq
     produced(story.at(2), 12 if version >= 5 else 10, writer, name, b"v", sequence=sequence)
 
 
-@pytest.mark.parametrize("what", ["stop"])
+@pytest.mark.parametrize("what", WAYS)
 def test_the_leader_moves_in_the_middle_of_a_transaction(story: Story, what: str) -> None:
     """The markers go to the next leader."""
     story.trims.update(Fetch=without_producers, DescribeProducers=of_one_life)
@@ -144,3 +146,36 @@ def test_the_leader_moves_in_the_middle_of_a_transaction(story: Story, what: str
         seen(story.at(2), name, partition)
     story.happens("start", 3)
     story.knows(name)
+
+
+def test_offsets_in_a_transaction_whose_group_moves(story: Story) -> None:
+    """The group's coordinator, which has the offsets, goes, and the next one has them when they are committed."""
+    story.topic("offsets-moved", [2, 3])
+    nodes.coordinators_ready(story)
+    one, group = group_at(1, "offsets-moved"), group_at(0, "offsets-moved")
+    at = story.at(2)
+    writer = initialized(at, one)
+    transactions.offsets_added(at, 4, writer, group)
+    t = m.TxnOffsetCommitRequest
+
+    def offset(side: int) -> Any:
+        part = t.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+        topics = [t.TxnOffsetCommitRequestTopic(name="offsets-moved", partitions=[part])]
+        request = t(transactional_id=one, group_id=group, producer_id=writer.ids[side], topics=topics)
+        request.producer_epoch = writer.epoch
+        return request
+
+    story.at(1).both("TxnOffsetCommit", 3, offset)
+    story.at(3).both("TxnOffsetCommit", 3, offset)
+    for stable in (False, True):
+        story.at(1).ask("OffsetFetch", 7, fetch_request(7, group, None, require_stable=stable))
+    story.happens("stop", 1)
+    story.knows("__consumer_offsets", "__transaction_state")
+    nodes.coordinators_ready(story)
+    for stable in (False, True):
+        at.ask("OffsetFetch", 7, fetch_request(7, group, [("offsets-moved", b"", [0])], require_stable=stable))
+    at.ask("OffsetCommit", 8, commit_request(8, group, [("offsets-moved", b"", [(0, 3, "")])]))
+    ended(at, 4, writer, COMMITTED)
+    request = fetch_request(7, group, [("offsets-moved", b"", [0])], require_stable=True)
+    at.until("OffsetFetch", 7, request, lambda said: said.topics[0].partitions[0].error_code == 0)
+    assert "UNSTABLE_OFFSET_COMMIT" in story.errors("OffsetFetch")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 from ottla.coordinator.share.acknowledge_types import ACCEPT, REJECT, RELEASE
@@ -14,6 +13,7 @@ from ottla.protocol.records import Record
 from ..support.ask import fetch_message
 from ..support.differential import Pair, differences, own_brokers
 from ..support.poll import until
+from ..support.stories.features import FEATURES, feature_request
 from ..support.stories.leases import (
     SETTINGS,
     acknowledged,
@@ -33,44 +33,6 @@ kafka, ours, coordinators = own_brokers(SETTINGS)
 
 
 # features
-
-
-FEATURES: tuple[list[tuple[str, int, int]], ...] = (
-    [("share.version", 1, 1)],
-    [("share.version", 1, 2)],
-    [("share.version", 1, 3)],
-    [("share.version", 9, 1)],
-    [("share.version", -1, 1)],
-    [("share.version", 2, 1)],
-    [("share.version", 1, 0)],
-    [("share.version", 1, 7)],
-    [("share.version", 1, 2), ("nope", 3, 1)],
-    [("share.version", 1, 2), ("share.version", 2, 1)],
-    [("nope", 1, 1)],
-    [("", 1, 1)],
-    [],
-    [("kraft.version", 1, 1)],
-    [("kraft.version", 0, 2)],
-    [("metadata.version", 5, 2)],
-    [("metadata.version", 28, 2)],
-    [("metadata.version", 28, 3)],
-    [("group.version", 0, 2), ("transaction.version", 1, 2)],
-)
-
-
-def feature_request(version: int, updates: list[tuple[str, int, int]], try_only: bool = True) -> Any:
-    u = m.UpdateFeaturesRequest
-    request = u(timeout_ms=5000)
-    for name, level, kind in updates:
-        one = u.FeatureUpdateKey(feature=name, max_version_level=level)
-        if version == 0:
-            one.allow_downgrade = kind > 1
-        else:
-            one.upgrade_type = kind
-        request.feature_updates.append(one)
-    if version >= 1:
-        request.validate_only = try_only
-    return request
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
