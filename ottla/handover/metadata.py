@@ -9,12 +9,17 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from ..broker.config.listener_values import key_of_listener
 from ..broker.controller import metadata_log
 from ..broker.controller.metadata_log import Voter
 from ..broker.replica.directories import write_meta
 from ..broker.steps import all_at_once
-from ..coordinator.metadata.state import BROKER, NO_LEADER, MetadataState
+from ..coordinator.metadata.configs import check_topic_config
+from ..coordinator.metadata.state import BROKER, NO_LEADER, TOPIC, MetadataState
+from ..protocol.config_def import ConfigInvalid, keys
+from ..protocol.errors import ApiError
 from ..storage.checkpoints import encode_partition_metadata
 from ..storage.files import Files, OsFiles
 from ..storage.layout import CLEAN_SHUTDOWN, LOG, META_PROPERTIES, PARTITION_METADATA, file_name, snapshot_name
@@ -23,18 +28,47 @@ from .replicas import Choice
 from .source import Source
 
 OWN_PREFIX = "ottla."
+UNKNOWN = "Kafka 4.4 does not know it"
 
 
-def dropped_configs(source: Source, nodes: Collection[int], *, for_kafka: bool) -> list[tuple[int, str, str]]:
-    """Returns the configurations that the target does not have, by resource type, name and key: keys that Kafka does
-    not know, and those of brokers that there are no more.
+class Dropped(NamedTuple):
+    """A configuration that the target does not have. `kind`: the resource type."""
+
+    kind: int
+    name: str
+    key: str
+    why: str
+
+
+def dropped_configs(source: Source, nodes: Collection[int], *, for_kafka: bool) -> list[Dropped]:
+    """Returns the configurations that the target does not have: those that it does not know or take, and those of
+    brokers that there are no more.
     """
-    return [
-        (kind, name, key)
-        for (kind, name), values in source.image.configs.items()
-        for key in values
-        if (for_kafka and key.startswith(OWN_PREFIX)) or (kind == BROKER and name and name not in map(str, nodes))
-    ]
+    found = []
+    for (kind, name), values in source.image.configs.items():
+        is_gone = kind == BROKER and name and name not in map(str, nodes)
+        for key, value in values.items():
+            why = "there is no such broker any more" if is_gone else what_is_wrong(kind, key, value)
+            if key.startswith(OWN_PREFIX) and not is_gone:
+                why = "Kafka does not know it" if for_kafka else None
+            if why is not None:
+                found.append(Dropped(kind, name, key, why))
+    return found
+
+
+def what_is_wrong(kind: int, key: str, value: str) -> str | None:
+    """Returns why a topic or a broker cannot have a configuration that it had with an earlier Kafka."""
+    try:
+        if kind == TOPIC:
+            check_topic_config({key: value})
+        elif kind == BROKER:
+            of_listener = key_of_listener(key)
+            (of_listener[1] if of_listener is not None else keys("broker")[key]).parse(value)
+    except KeyError:
+        return UNKNOWN
+    except (ConfigInvalid, ApiError) as error:
+        return str(error) if key in keys("topic") or kind == BROKER else UNKNOWN
+    return None
 
 
 def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: bool) -> MetadataState:
@@ -57,13 +91,13 @@ def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: b
             else:
                 changed = replace(changed, elr=tuple(one for one in before.elr if one in replicas))
         image.partitions[key] = changed
-    for kind, name, key_name in dropped_configs(source, layout.by_id, for_kafka=for_kafka):
-        values = dict(image.configs[kind, name])
-        del values[key_name]
+    for one in dropped_configs(source, layout.by_id, for_kafka=for_kafka):
+        values = dict(image.configs[one.kind, one.name])
+        del values[one.key]
         if values:
-            image.configs[kind, name] = values
+            image.configs[one.kind, one.name] = values
         else:
-            del image.configs[kind, name]
+            del image.configs[one.kind, one.name]
     return image
 
 

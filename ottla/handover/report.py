@@ -8,6 +8,7 @@ from typing import NamedTuple, TypedDict
 from ..broker.replica.directories import OWN_FILE
 from ..broker.replica.replica_ends import FILE as REPLICA_ENDS
 from ..coordinator.metadata.state import Partition
+from ..protocol.features import METADATA_VERSION, defaults
 from ..storage.layout import FLUSHED_OFFSET, partition_directory
 from . import EXIT_INCOMPLETE
 from .layout import Layout, NewNode
@@ -138,8 +139,11 @@ def report(
         "nodes": nodes,
         "found": found,
         "lost": [*_missing(source, choice.missing), *_doubtful(source, choice.doubtful)],
-        "left_out": [*_left_out(source, given, for_kafka), *(f"configuration {key} of {n}" for _, n, key in gone)],
-        "notes": list(_notes(source, layout.nodes, given)) if for_kafka else [],
+        "left_out": [
+            *_left_out(source, given, for_kafka),
+            *(f"configuration {one.key} of {one.name}: {one.why}" for one in gone),
+        ],
+        "notes": list(_notes(source, layout.nodes, given) if for_kafka else _notes_of_ottla(source)),
     }
     behind = sum(map(len, choice.ends.values())) if for_kafka and layout.is_kept else 0
     if behind:
@@ -181,6 +185,12 @@ def _left_out(source: Source, given: Mapping[str, str] | None, for_kafka: bool) 
         yield from (f"{directory.path}/{name}" for name in directory.others)
     if for_kafka and given is not None:
         yield from (f"{key}, which Kafka does not know" for key in left_out(given))
+
+
+def _notes_of_ottla(source: Source) -> Iterator[str]:
+    level, latest = source.image.features.get(METADATA_VERSION), defaults()[METADATA_VERSION]
+    if level is not None and level < latest:
+        yield f"metadata.version stays {level} of {latest}: `kafka-features.sh upgrade` brings what Kafka has had since"
 
 
 def _notes(source: Source, nodes: Sequence[NewNode], given: Mapping[str, str] | None) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Reads the directories of a stopped cluster, of ottla or of Apache Kafka, and changes nothing in them.
+"""Reads the directories of a stopped cluster, of ottla or of an Apache Kafka with KRaft (3.3 and later), and changes
+nothing in them.
 
 Each directory is locked for reading, so that no broker can start on it meanwhile. The metadata log is copied to a
 temporary directory and opened there, with the checks of a start.
@@ -12,9 +13,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+from uuid import uuid4
 
 from ..broker.controller import metadata_log
 from ..broker.controller.metadata_opening import FlushedOffset, open_metadata
@@ -22,11 +26,19 @@ from ..broker.replica.directories import OWN_FILE, DirectoryError, Offsets, id_o
 from ..broker.replica.replica_ends import ReplicaEnds
 from ..coordinator.metadata.format import MetadataFormat
 from ..coordinator.metadata.state import MetadataState
+from ..protocol import messages
+from ..protocol.structs import Struct
 from ..storage import checkpoints, layout
 from ..storage.files import HELD, HandlePool, OsFiles
 from . import EXIT_IN_USE, EXIT_UNUSABLE, EXIT_USAGE, HandoverRefused
 
 Key = tuple[str, int]  # topic and partition
+VERSIONS = {"0": "broker.id", "1": "node.id"}
+"""Versions of `meta.properties`, with the property that has the node's id. Kafka with ZooKeeper writes version 0; so a
+broker has it that has just come from there to KRaft.
+"""
+PREVIEW = "@metadata-0"
+ZOOKEEPER_DECIDES = 2  # the state of a migration before everything was copied (PRE_MIGRATION); 1 is the next one
 
 
 @dataclass(slots=True)
@@ -46,6 +58,7 @@ class SourceDirectory:
     partitions: dict[Key, int] = field(default_factory=dict)  # their bytes
     others: list[str] = field(default_factory=list)  # names of directories that are no partition's
     nodes: frozenset[int] = frozenset()
+    is_krafts: bool = True  # as its meta.properties says
 
     def partition_path(self, key: Key) -> str:
         return f"{self.path}/{layout.partition_directory(*key)}"
@@ -91,11 +104,17 @@ def opened(paths: tuple[str, ...]) -> Iterator[Source]:
             stack.enter_context(locked(path))
             directories.append(_directory(path))
         _check_same_cluster(directories)
-        image, offset, epoch = _metadata(directories)
+        read = _metadata(directories)
+        if read.migration == ZOOKEEPER_DECIDES:
+            raise HandoverRefused(
+                "the cluster was to be migrated from ZooKeeper to KRaft, which had not happened: use `ottla adopt`",
+                EXIT_USAGE,
+            )
+        image = read.image
         for one in directories:
             shared = {n for n, broker in image.brokers.items() if id_of_node(one.id, n) in broker.log_dirs}
             one.nodes = frozenset((one.node_id, *shared)) if one.node_id in image.brokers else frozenset()
-        yield Source(directories, image, offset, epoch)
+        yield Source(directories, image, read.offset, read.epoch)
 
 
 @contextmanager
@@ -126,10 +145,11 @@ def _directory(path: str) -> SourceDirectory:
     files = OsFiles()
     try:
         values = checkpoints.decode_properties(files.read(meta))
-        if values["version"] != "1":
+        if values["version"] not in VERSIONS:
             raise ValueError(f"version {values['version']} is not supported")
-        node_id, cluster = int(values["node.id"]), values["cluster.id"]
-        directory_id = checkpoints.uuid_from_text(values["directory.id"])
+        node_id, cluster = int(values[VERSIONS[values["version"]]]), values["cluster.id"]
+        named = values.get("directory.id")
+        directory_id = checkpoints.uuid_from_text(named) if named is not None else uuid4().bytes  # none before 3.7
     except FileNotFoundError:
         raise HandoverRefused(f"{path} is no data directory: {meta} is missing", EXIT_UNUSABLE) from None
     except KeyError as error:
@@ -148,6 +168,7 @@ def _directory(path: str) -> SourceDirectory:
         cleaner_offsets=checkpoints.read_offsets(files, f"{path}/{layout.CLEANER_OFFSETS}"),
     )
     found.replica_ends = read_ends(files, path)
+    found.is_krafts = values["version"] != "0"
     for name in files.names(path):
         if name == metadata_log.DIRECTORY or not os.path.isdir(f"{path}/{name}"):
             continue
@@ -155,8 +176,14 @@ def _directory(path: str) -> SourceDirectory:
         if key is None:
             found.others.append(name)
         else:
-            found.partitions[key] = sum(one.stat().st_size for one in os.scandir(f"{path}/{name}") if one.is_file())
+            found.partitions[key] = bytes_in(f"{path}/{name}")
     return found
+
+
+def bytes_in(path: str) -> int:
+    """Returns how many bytes the files of a directory have. Raises OSError."""
+    with os.scandir(path) as files:
+        return sum(one.stat().st_size for one in files if one.is_file())
 
 
 def _check_same_cluster(directories: list[SourceDirectory]) -> None:
@@ -173,47 +200,84 @@ def _check_same_cluster(directories: list[SourceDirectory]) -> None:
             )
 
 
-def _metadata(directories: list[SourceDirectory]) -> tuple[MetadataState, int, int]:
-    """Returns the image, end offset and epoch of the metadata log that is furthest, among those that can be read."""
-    found: tuple[MetadataState, int, int] | None = None
+class Metadata(NamedTuple):
+    """What a metadata log says, and where it ends. `migration`: how far the cluster came from ZooKeeper (KIP-866)."""
+
+    image: MetadataState
+    offset: int
+    epoch: int
+    migration: int
+
+
+def _metadata(directories: list[SourceDirectory]) -> Metadata:
+    """Returns that of the metadata log that is furthest, among those that can be read."""
+    found: Metadata | None = None
     wrong = ""
     for one in directories:
         if not os.path.isdir(f"{one.path}/{metadata_log.DIRECTORY}"):
             continue
         try:
-            read = _read_metadata(one, [layout.partition_directory(*key) for key in one.partitions])
+            read = read_metadata(
+                f"{one.path}/{metadata_log.DIRECTORY}",
+                is_clean=one.is_clean,
+                held=[layout.partition_directory(*key) for key in one.partitions],
+            )
         except (DirectoryError, ValueError) as error:
             wrong = wrong or f"{one.path}/{metadata_log.DIRECTORY}: {error}"
             continue
-        if found is None or (read[2], read[1]) > (found[2], found[1]):
+        if found is None or (read.epoch, read.offset) > (found.epoch, found.offset):
             found = read
     if found is None:
+        if not wrong and not any(one.is_krafts for one in directories):
+            raise HandoverRefused(f"{directories[0].path} is of a Kafka with ZooKeeper: use `ottla adopt`", EXIT_USAGE)
+        for one in directories:
+            if os.path.isdir(f"{one.path}/{PREVIEW}"):
+                wrong = f"{one.path} is of the preview of KRaft in Kafka 2.8, whose metadata no later Kafka reads"
         words = wrong or f"no directory has a {metadata_log.DIRECTORY}: name the one that has it, too"
         raise HandoverRefused(words, EXIT_UNUSABLE)
     return found
 
 
-def _read_metadata(directory: SourceDirectory, held: list[str]) -> tuple[MetadataState, int, int]:
-    """Raises DirectoryError, ValueError, OSError."""
+def read_metadata(source: str, *, is_clean: bool, held: list[str]) -> Metadata:
+    """Reads a copy of a metadata log. `held`: the partitions' directories beside it. Raises DirectoryError, ValueError,
+    OSError.
+    """
     with tempfile.TemporaryDirectory(prefix="ottla-handover-") as temporary:
         path = f"{temporary}/{metadata_log.DIRECTORY}"
-        shutil.copytree(f"{directory.path}/{metadata_log.DIRECTORY}", path)
+        shutil.copytree(source, path)
         files = OsFiles()
         pool = HandlePool(files)
         flushed = FlushedOffset(pool, path)
         flushed.load()
         now = int(time.time() * 1000)
         try:
-            read = open_metadata(pool, path, flushed, now, clean=directory.is_clean, salvage=False, held=held)
-            image, decode = MetadataState(), MetadataFormat().decode
-            for record in read.contents:
-                image.apply(record)
-            for encoded in metadata_log.metadata_records(read.log, read.first):
-                decoded = decode(encoded)
-                if decoded is not None:
-                    image.apply(decoded[1])
+            read = open_metadata(pool, path, flushed, now, clean=is_clean, salvage=False, held=held)
+            decode = MetadataFormat().decode
+            decoded = map(decode, metadata_log.metadata_records(read.log, read.first))
+            image = MetadataState()
+            migration = replay(image, chain(read.contents, (one[1] for one in decoded if one is not None)))
             snapshots = metadata_log.snapshots(files.names(path))
             epochs = (metadata_log.read_quorum_epoch(files, path), read.log.epochs.latest, *(e for _, e in snapshots))
-            return image, read.log.end_offset, max(epochs)
+            return Metadata(image, read.log.end_offset, max(epochs), migration)
         finally:
             pool.close_all()
+
+
+def replay(image: MetadataState, records: Iterable[Struct]) -> int:
+    """Applies the records; of a transaction (KIP-868) those that were committed. Returns the state of the migration."""
+    migration = 0
+    pending: list[Struct] | None = None
+    for record in records:
+        if isinstance(record, messages.BeginTransactionRecord):
+            pending = []
+        elif isinstance(record, messages.AbortTransactionRecord):
+            pending = None
+        elif pending is not None and not isinstance(record, messages.EndTransactionRecord):
+            pending.append(record)
+        else:
+            for one in (*(pending or ()), record):
+                if isinstance(one, messages.ZkMigrationStateRecord):
+                    migration = one.zk_migration_state
+                image.apply(one)
+            pending = None
+    return migration

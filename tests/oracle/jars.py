@@ -67,6 +67,15 @@ def classpath(part: str) -> str:
     return f"{jar_folder(part)}/*"
 
 
+def archived(part: str, kind: str) -> list[str]:
+    """Options with which Java takes the classes of a program out of an archive: a broker is there with half the work.
+    `kind`: of programs that share an archive, which the first to end makes.
+    """
+    archive = jar_folder(part) / f"{kind}.jsa"
+    made = "SharedArchiveFile" if archive.exists() else "ArchiveClassesAtExit"
+    return ["-Xlog:disable", "-Xlog:all=error:stderr", f"-XX:{made}={archive}"]
+
+
 def connector() -> str | None:
     """The jars of Spark's Kafka connector as `spark.jars` has them; None where they cannot be had, which is said."""
     if missing() is not None:

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from ..support.poll import until
 from ..support.ports import free_port
-from .jars import classpath
+from .jars import archived, classpath
 
 START_SECONDS_MAX = 60.0
 LOG4J = """log4j.rootLogger=WARN, stderr
@@ -45,7 +45,15 @@ class OldKafka:
         return f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> OldKafka:
+        self._write_log4j()
+        self.start_zookeeper()
+        self.start_broker()
+        return self
+
+    def _write_log4j(self) -> None:
         (self.directory / "log4j.properties").write_text(LOG4J)
+
+    def start_zookeeper(self) -> None:
         zookeeper = {
             "dataDir": self.directory / "zookeeper",
             "clientPort": self.zookeeper_port,
@@ -54,8 +62,6 @@ class OldKafka:
             "admin.enableServer": "false",
         }
         self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, self.zookeeper_port)
-        self.start_broker()
-        return self
 
     @property
     def data_directory(self) -> Path:
@@ -90,7 +96,9 @@ class OldKafka:
 
     def tool(self, main: str, *arguments: str) -> str:
         """Runs one of the release's own tools; returns what it prints."""
-        command = ["java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-cp", classpath(f"kafka-{self.version}"), main]
+        part = f"kafka-{self.version}"
+        options = ("-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *archived(part, "tools"))
+        command = ["java", *options, "-cp", classpath(part), main]
         return subprocess.run([*command, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
 
     def _start(self, main: str, values: dict[str, object], port: int) -> None:
@@ -99,6 +107,7 @@ class OldKafka:
         properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         command = [
             *("java", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            *archived(f"kafka-{self.version}", main.rpartition(".")[2]),
             f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}",
             "-Dzookeeper.jmx.log4j.disable=true",  # 1.1.1 comes without what that needs
             *("-cp", classpath(f"kafka-{self.version}"), main, str(properties)),

@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 
 from ..support.poll import until
 from ..support.ports import free_port
-from .jars import classpath
+from .jars import archived, classpath
 
 TICK_MS = 200  # sessions take two of them at least
 START_SECONDS_MAX = 60.0
@@ -108,7 +108,8 @@ class ZooKeeperServer:
 
 def command(version: str, main: str, *arguments: str) -> list[str]:
     """Returns the command line of a program of an earlier Kafka; `main` is below `kafka.`"""
-    return [*JAVA, "-cp", classpath(f"kafka-{version}"), f"kafka.{main}", *arguments]
+    part = f"kafka-{version}"
+    return [*JAVA, *archived(part, "tools"), "-cp", classpath(part), f"kafka.{main}", *arguments]
 
 
 def begun(version: str, main: str, *arguments: str) -> subprocess.Popen[str]:

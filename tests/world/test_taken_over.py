@@ -1,0 +1,102 @@
+"""Brokers on what `ottla takeover` made of directories that Kafkas with KRaft before 4.0 wrote, and on those whose
+cluster came from ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.adoption.findings import opened
+from ottla.handover import HandoverRefused
+from ottla.handover.layout import Wanted
+from ottla.handover.report import ReportView
+from ottla.handover.work import Order, take_over
+
+from ..support.ask import batch, produce_message
+from ..support.entities import quotas_of
+from ..support.old_directories import DATA, committed, in_memory, read
+from ..support.poll import until
+from ..support.world import World
+
+CASES = (
+    ("3.3.2", "clean"),
+    ("3.3.2", "killed"),
+    ("3.6.2", "clean"),
+    ("3.9.1", "clean"),
+    ("3.9.1", "killed"),
+    ("migration", "migrating"),
+    ("migration", "migrated"),
+)
+LEFT_OUT = (
+    "configuration segment.bytes of plain: Invalid value 2000 for configuration segment.bytes: Value must be at least "
+    "1048576",
+    "configuration message.timestamp.difference.max.ms of packed: Kafka 4.4 does not know it",
+)
+
+
+class Recorded:
+    """What `tests.oracle.record_kraft_directories` made under one name."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        with tarfile.open(DATA / f"old-kraft-{name}.tar.xz") as archive:
+            archive.extractall(directory, filter="data")
+        self.directory = directory
+        self.truth: dict[str, Any] = json.loads((directory / "truth.json").read_text())
+
+    def nodes(self, kind: str) -> tuple[str, ...]:
+        return tuple(sorted(map(str, (self.directory / kind).iterdir())))
+
+
+def taken_over(paths: tuple[str, ...], to: Path) -> tuple[World, ReportView]:
+    made = take_over(Order(paths, str(to), Wanted()))
+    return World(in_memory(to), 0, 1_795_600_000_000), made.view
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
+    recorded = Recorded(name, tmp_path)
+    world, report = taken_over(recorded.nodes(kind), tmp_path / "data")
+    assert report["lost"] == []
+    assert set(LEFT_OUT) <= set(report["left_out"])
+    assert any(one.startswith("metadata.version stays") for one in report["notes"])
+    truth = recorded.truth[kind]
+    for at, rows in truth["records"].items():
+        topic, _, index = at.rpartition("-")
+        assert read(world, topic, int(index)) == rows, at
+    found = until(lambda: committed(world, "simple", ["plain", "packed"]), "the group is loaded")
+    assert found == truth["offsets"]["simple"]
+    assert quotas_of(world) == [[[["user", "u"]], [["producer_byte_rate", 1000.0]]]]
+    assert world.broker.image.config_of(2, "plain")["retention.ms"] == "900000000"
+    message = produce_message("plain", batch(b"new"))
+    assert world.ask("Produce", 9, message).responses[0].partition_responses[0].error_code == 0
+    assert len(read(world, "plain", 0)) == len(truth["records"]["plain-0"]) + 1
+
+
+def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:
+    recorded = Recorded("2.8.2", tmp_path)
+    with pytest.raises(HandoverRefused, match=r"Kafka 2\.8"):
+        taken_over(recorded.nodes("clean"), tmp_path / "data")
+
+
+@pytest.mark.parametrize("kind", ["migrating", "migrated"])
+def test_directories_of_a_migrated_cluster_are_not_adopted(kind: str, tmp_path: Path) -> None:
+    """KRaft's metadata count, also while the broker is still one with ZooKeeper."""
+    recorded = Recorded("migration", tmp_path)
+    with pytest.raises(HandoverRefused, match="use `ottla takeover`"), opened(recorded.nodes(kind)):
+        pass
+
+
+def test_a_cluster_whose_migration_had_only_begun_is_adopted(tmp_path: Path) -> None:
+    """Its controller's log says that ZooKeeper decides."""
+    recorded = Recorded("migration", tmp_path)
+    (broker,) = recorded.nodes("begun")
+    with pytest.raises(HandoverRefused, match="use `ottla adopt`"):
+        taken_over((broker,), tmp_path / "data")
+    with opened((broker,)) as (found,):
+        assert found.broker_id == 1
+        assert ("plain", 0) in found.surveys
