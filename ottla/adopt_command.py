@@ -37,7 +37,7 @@ from .storage.checkpoints import uuid_to_text
     "--zookeeper",
     "connect",
     metavar="HOST:PORT[/CHROOT]",
-    help="The old cluster's ZooKeeper, which is only read: topics and configurations (needs ottla[zookeeper]).",
+    help="The old cluster's ZooKeeper, which is only read: topics, configurations, quotas, rights (ottla[zookeeper]).",
 )
 @click.option("--let-expire", is_flag=True, help="Leave retention as it was, also where it deletes all that is old.")
 @click.option("--link", "links", is_flag=True, help="With --to: link closed segments instead of copying them.")

@@ -25,6 +25,9 @@ LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_IDS = "/latest_producer_id_block"
 FEATURE = "/feature"
 CONSUMERS = "/consumers"
+ACLS = "/kafka-acl"
+PREFIXED_ACLS = "/kafka-acl-extended/prefixed"
+TOKENS = "/delegation_token/tokens"
 
 TOPICS, CLIENTS, USERS, BROKERS, IPS = "topics", "clients", "users", "brokers", "ips"  # below CONFIG
 DEFAULT_ENTITY = "<default>"

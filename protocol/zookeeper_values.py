@@ -345,3 +345,53 @@ def offset_of(data: bytes | None) -> int:
     if not -(1 << 63) <= found < 1 << 63:
         raise Malformed("the value is not an offset")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class AclEntry:
+    """An entry of a resource below ACLS or PREFIXED_ACLS, with names as Kafka writes them: `ClusterAction`."""
+
+    principal: str
+    permission: str
+    operation: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"{self.permission} {self.operation} for {self.principal} from {self.host}"
+
+
+def acl_entries_of(data: bytes | None) -> list[AclEntry]:
+    """Returns the entries of a resource; none if the node has no value. Raises Malformed."""
+    if not data:
+        return []
+    names = ("principal", "permissionType", "operation", "host")
+    try:
+        entries = map(_mapping, _list(_object(data)["acls"]))
+        return [AclEntry(*(_text(one[name]) for name in names)) for one in entries]
+    except (KeyError, TypeError):
+        raise Malformed("the value is not a list of access control entries") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`/delegation_token/tokens/[id]`. Principals are percent-encoded. `requester`: empty before 3.3 (KIP-373)."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    latest_ms: int
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> Token:
+        """Raises Malformed."""
+        found = _object(data)
+        try:
+            named = _text(found["tokenId"]), _text(found["owner"]), _text(found.get("tokenRequester", ""))
+            renewers = tuple(map(_text, _list(found.get("renewers", []))))
+            issued, expires, latest = (_int(found[f"{one}Timestamp"]) for one in ("issue", "expiry", "max"))
+            return cls(*named, renewers, issued, expires, latest)
+        except (KeyError, TypeError, ValueError):
+            raise Malformed("the value is not a delegation token") from None

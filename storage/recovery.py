@@ -158,6 +158,15 @@ def open_now(
             return log
 
 
+def swaps_that_count(names: list[str]) -> list[int]:
+    """Returns the base offsets of the segments that a compaction had ready when it was interrupted. `names`: of all
+    files of a log. If it had not renamed all files of one group, none of them counts.
+    """
+    swaps = sorted(offset_of(n) for n in names if n.endswith(LOG + SWAP))
+    unfinished = [offset_of(n) for n in names if n.endswith(LOG + CLEANED)]
+    return [base for base in swaps if base < min(unfinished)] if unfinished else swaps
+
+
 def _finish_swaps(log: Log) -> Generator[None, None, list[str]]:
     """Takes a compaction that a crash interrupted to its end, or back to its beginning; returns what the directory
     holds then.
@@ -165,11 +174,7 @@ def _finish_swaps(log: Log) -> Generator[None, None, list[str]]:
     names = log.files.names(log.directory)
     if not any(name.endswith((SWAP, DELETED, CLEANED, ".tmp")) for name in names):
         return names
-    swaps = sorted(offset_of(n) for n in names if n.endswith(LOG + SWAP))
-    cleaned = any(n.endswith(LOG + CLEANED) for n in names)
-    if cleaned and swaps:  # the files of one group were not all renamed: none of them counts
-        first = min(offset_of(n) for n in names if n.endswith(LOG + CLEANED))
-        swaps = [base for base in swaps if base < first]
+    swaps = swaps_that_count(names)
     for name in names:
         old_swap = name.endswith(SWAP) and offset_of(name) not in swaps
         if name.endswith((DELETED, CLEANED, ".tmp")) or old_swap:

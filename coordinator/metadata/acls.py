@@ -24,7 +24,7 @@ def create(controller: Controller, wanted: Iterable[Acl]) -> Decision[list[ApiEr
     for acl in wanted:
         yield
         try:
-            _check(state, acl)
+            check(state, acl)
         except ApiError as error:
             outcome.append(error)
             continue
@@ -34,7 +34,7 @@ def create(controller: Controller, wanted: Iterable[Acl]) -> Decision[list[ApiEr
     return bounded(Result(list(created.values()), outcome))
 
 
-def _check(state: MetadataState, acl: Acl) -> None:
+def check(state: MetadataState, acl: Acl) -> None:
     """Raises ApiError(INVALID_REQUEST) for an entry that cannot be created, and UNSUPPORTED_VERSION for a range of
     hosts before its metadata version.
     """

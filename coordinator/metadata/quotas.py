@@ -80,7 +80,7 @@ def alter(
             outcome[one.entity] = ApiError(Errors.INVALID_REQUEST, text)
             continue
         try:
-            _check(one, unknown_hosts)
+            check(one, unknown_hosts)
         except ApiError as error:
             outcome[one.entity] = error
         else:
@@ -89,7 +89,7 @@ def alter(
     return bounded(Result(records, outcome))
 
 
-def _check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
+def check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
     """Raises ApiError(INVALID_REQUEST)."""
     if not wanted.entity:
         raise ApiError(Errors.INVALID_REQUEST, "Invalid empty client quota entity")

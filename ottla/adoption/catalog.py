@@ -9,27 +9,20 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from ..coordinator.metadata.state import MetadataState
+from ..protocol import messages
 from ..protocol import zookeeper_paths as paths
 from ..protocol import zookeeper_values as values
+from ..protocol.features import defaults
 from ..storage.checkpoints import uuid_from_text
+from .entities import Nodes, records_of
 
 T = TypeVar("T")
 NO_LEADER = -1
 _SEPARATOR = re.compile(r"[\t ]+(?=[A-Z][A-Za-z]*:)")
 _NEXT_CONFIG = re.compile(r",(?=[a-z][a-z.]*=)")
-# What else there may be in ZooKeeper, and is not carried over.
-LEFT = {
-    "/config/clients": "quotas of client ids",
-    "/config/users": "users with quotas or SCRAM credentials",
-    "/config/ips": "limits of addresses",
-    "/kafka-acl/Topic": "resources of topics with ACLs",
-    "/kafka-acl/Group": "resources of groups with ACLs",
-    "/kafka-acl/Cluster": "resources of the cluster with ACLs",
-    "/delegation_token/tokens": "delegation tokens",
-    "/consumers": "groups of consumers whose offsets are in ZooKeeper",
-}
 
 
 class CatalogInvalid(ValueError):
@@ -48,23 +41,31 @@ class State:
 
 @dataclass(slots=True)
 class KnownTopic:
-    """A topic. `id`: None before Kafka 2.8."""
+    """A topic. `id`: None before Kafka 2.8; `is_new`: it is made by the adoption."""
 
     name: str
     id: bytes | None = None
     partitions: dict[int, State] = field(default_factory=dict)
     configs: dict[str, str] = field(default_factory=dict)
+    is_new: bool = False
 
 
 @dataclass(slots=True)
 class Catalog:
-    """`brokers`: configurations by the broker's id, "" for all. `left`: what is there and is not carried over."""
+    """`brokers`: configurations by the broker's id, "" for all. `doomed`: topics that are marked for deletion.
+    `entities`: records of quotas, credentials, rights and tokens, each with the features of the target in mind.
+    `committed`: offsets of consumers that committed to ZooKeeper, by group, topic and partition. `refused`: what is
+    there and cannot be carried over.
+    """
 
     topics: dict[str, KnownTopic] = field(default_factory=dict)
     brokers: dict[str, dict[str, str]] = field(default_factory=dict)
     cluster_id: str = ""
     next_producer_id: int = 0
-    left: list[str] = field(default_factory=list)
+    doomed: list[str] = field(default_factory=list)
+    entities: list[messages.Struct] = field(default_factory=list)
+    committed: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
 
 
 # kafka-topics --describe
@@ -81,7 +82,9 @@ def from_described(text: str) -> Catalog:
             _take(found, fields)
         except (KeyError, ValueError) as error:
             raise CatalogInvalid(f"line {number}: {line.strip()!r}: {error}") from None
-    if not found.topics:
+    for name in found.doomed:
+        del found.topics[name]
+    if not found.topics and not found.doomed:
         raise CatalogInvalid("there is no line of `kafka-topics --describe`, such as Topic: t PartitionCount: 1")
     return found
 
@@ -94,15 +97,14 @@ def _field(text: str) -> tuple[str, str]:
 def _take(found: Catalog, fields: dict[str, str]) -> None:
     name = fields["Topic"]
     topic = found.topics.setdefault(name, KnownTopic(name))
+    if fields.get("MarkedForDeletion") == "true" and name not in found.doomed:
+        found.doomed.append(name)
     if "Partition" in fields:
         leader = fields.get("Leader", "none")
         replicas, isr = _ids(fields["Replicas"]), _ids(fields.get("Isr", ""))
         topic.partitions[int(fields["Partition"])] = State(
             replicas, isr, NO_LEADER if leader == "none" else int(leader)
         )
-        return
-    if fields.get("MarkedForDeletion") == "true":
-        del found.topics[name]
         return
     if fields.get("TopicId"):
         topic.id = uuid_from_text(fields["TopicId"])
@@ -119,35 +121,38 @@ def _ids(text: str) -> tuple[int, ...]:
 # ZooKeeper
 
 
-class Nodes(Protocol):
-    """Reads ZooKeeper."""
-
-    def get(self, path: str) -> bytes | None:
-        """Returns the content of a node; None if there is none."""
-
-    def children(self, path: str) -> list[str]:
-        """Returns the names of the nodes below one; none if there is no such node."""
-
-
 def from_zookeeper(nodes: Nodes) -> Catalog:
     """Raises CatalogInvalid, and what `nodes` raises."""
     found = Catalog()
     cluster = nodes.get(paths.CLUSTER_ID)
     if cluster:  # since 0.10.1
         found.cluster_id = _read(paths.CLUSTER_ID, cluster, values.cluster_id_of)
-    gone = set(nodes.children(paths.DELETE_TOPICS))
+    found.doomed = nodes.children(paths.DELETE_TOPICS)
     for name in nodes.children(paths.BROKER_TOPICS):
-        if name not in gone:
+        if name not in found.doomed:
             found.topics[name] = _topic(nodes, name)
     for name in nodes.children(f"{paths.CONFIG}/{paths.BROKERS}"):
         broker = "" if name == paths.DEFAULT_ENTITY else name
         found.brokers[broker] = _configs(nodes, paths.config_path(paths.BROKERS, name))
     found.next_producer_id = _next_producer_id(nodes.get(paths.PRODUCER_IDS))
-    for path, words in LEFT.items():
-        count = len(nodes.children(path))
-        if count:
-            found.left.append(f"{count} {words} ({path})")
+    state = MetadataState()
+    state.features.update(defaults())
+    found.entities += records_of(nodes, state, found.refused.append)
+    _read_offsets(nodes, found)
     return found
+
+
+def _read_offsets(nodes: Nodes, found: Catalog) -> None:
+    """Reads what consumers committed there."""
+    for group in nodes.children(paths.CONSUMERS):
+        for topic in nodes.children(paths.group_offsets_path(group)):
+            for partition in nodes.children(paths.offsets_path(group, topic)):
+                path = f"{paths.offsets_path(group, topic)}/{partition}"
+                try:
+                    at = group, topic, int(partition)
+                    found.committed[at] = values.offset_of(nodes.get(path))
+                except ValueError as error:  # Malformed, too
+                    found.refused.append(f"{path}: {error}")
 
 
 def _topic(nodes: Nodes, name: str) -> KnownTopic:

@@ -13,25 +13,29 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from ..broker.controller import metadata_log
-from ..broker.replica.directories import OWN_FILE
+from ..broker.replica.directories import OWN_FILE, DirectoryError
 from ..handover import EXIT_UNUSABLE, EXIT_USAGE, HandoverRefused
-from ..handover.source import Key, SourceDirectory, locked
+from ..handover.source import ZOOKEEPER_DECIDES, Key, SourceDirectory, bytes_in, locked, read_metadata
 from ..storage import checkpoints, layout
 from .survey import ReadOnlyFiles, Survey, survey
 
 NO_BROKER = -1
 META_VERSION = "0"
+CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_STARTS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
 MARKER = "adopting"  # a directory within an unfinished target, or within one that is adopted in place
 
 
 @dataclass(slots=True)
 class Found:
-    """A log directory with what its logs hold. `broker_id`: NO_BROKER, `cluster_id`: empty where no file says it."""
+    """A log directory with what its logs hold. `broker_id`: NO_BROKER, `cluster_id`: empty where no file says it;
+    `damaged`: the checkpoints that cannot be read.
+    """
 
     home: SourceDirectory
     broker_id: int
     cluster_id: str
     has_meta: bool = True
+    damaged: list[str] = field(default_factory=list)
     surveys: dict[Key, Survey] = field(default_factory=dict)
 
     @property
@@ -59,26 +63,18 @@ def _found(path: str) -> Found:
         raise HandoverRefused(f"{path} is ottla's already: start `ottla serve log.dirs={path}`", EXIT_USAGE)
     broker_id, cluster_id = _meta(files, path)
     is_clean = files.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")
-    home = SourceDirectory(
-        path,
-        uuid4().bytes,
-        broker_id,
-        cluster_id,
-        is_clean,
-        recovery_points=checkpoints.read_offsets(files, f"{path}/{layout.RECOVERY_POINTS}"),
-        log_starts=checkpoints.read_offsets(files, f"{path}/{layout.LOG_STARTS}"),
-        high_watermarks=checkpoints.read_offsets(files, f"{path}/{layout.HIGH_WATERMARKS}"),
-        cleaner_offsets=checkpoints.read_offsets(files, f"{path}/{layout.CLEANER_OFFSETS}"),
-    )
-    found = Found(home, broker_id, cluster_id, files.exists(f"{path}/{layout.META_PROPERTIES}"))
+    damaged: list[str] = []
+    points, starts, committed, cleaned = (_offsets(files, f"{path}/{name}", damaged) for name in CHECKPOINTS)
+    home = SourceDirectory(path, uuid4().bytes, broker_id, cluster_id, is_clean, points, starts, committed, cleaned)
+    found = Found(home, broker_id, cluster_id, files.exists(f"{path}/{layout.META_PROPERTIES}"), damaged)
     for name in files.names(path):
         if not os.path.isdir(f"{path}/{name}") or name == MARKER:
             continue
         key = layout.parse_partition_directory(name)
-        if key is None or not layout.TOPIC_NAME.fullmatch(key[0]):
+        if name == metadata_log.DIRECTORY or key is None or not layout.TOPIC_NAME.fullmatch(key[0]):
             home.others.append(name)
             continue
-        home.partitions[key] = sum(one.stat().st_size for one in os.scandir(f"{path}/{name}") if one.is_file())
+        home.partitions[key] = bytes_in(f"{path}/{name}")
         try:
             found.surveys[key] = survey(
                 f"{path}/{name}", is_clean=is_clean, recovery_point=home.recovery_points.get(key, 0)
@@ -88,14 +84,23 @@ def _found(path: str) -> Found:
     return found
 
 
+def _offsets(files: ReadOnlyFiles, path: str, damaged: list[str]) -> dict[Key, int]:
+    """Returns the offsets of a checkpoint, none if it is missing or damaged, which is noted."""
+    try:
+        return checkpoints.decode_offsets(files.read(path))
+    except FileNotFoundError:
+        return {}
+    except checkpoints.CorruptCheckpoint as error:
+        damaged.append(f"{path}: {error}")
+        return {}
+
+
 def _meta(files: ReadOnlyFiles, path: str) -> tuple[int, str]:
     """Returns the broker's id and the cluster's, as far as the directory says them. Raises HandoverRefused if KRaft
     wrote it.
     """
     if files.exists(f"{path}/{metadata_log.DIRECTORY}"):
-        raise HandoverRefused(
-            f"{path} has a KRaft metadata log ({metadata_log.DIRECTORY}): use `ottla takeover`", EXIT_USAGE
-        )
+        _check_zookeeper_decides(path)
     meta = f"{path}/{layout.META_PROPERTIES}"
     try:
         values = checkpoints.decode_properties(files.read(meta))
@@ -109,6 +114,18 @@ def _meta(files: ReadOnlyFiles, path: str) -> tuple[int, str]:
         return NO_BROKER, ""
     except ValueError as error:
         raise HandoverRefused(f"{meta}: {error}", EXIT_UNUSABLE) from None
+
+
+def _check_zookeeper_decides(path: str) -> None:
+    """Raises HandoverRefused unless the metadata log is that of a broker whose migration to KRaft had only begun."""
+    try:
+        read = read_metadata(f"{path}/{metadata_log.DIRECTORY}", is_clean=False, held=[])
+    except (DirectoryError, ValueError) as error:
+        raise HandoverRefused(f"{path}/{metadata_log.DIRECTORY}: {error}", EXIT_UNUSABLE) from None
+    if read.image.topics or (read.image.features and read.migration != ZOOKEEPER_DECIDES):
+        raise HandoverRefused(
+            f"{path} has a KRaft metadata log ({metadata_log.DIRECTORY}): use `ottla takeover`", EXIT_USAGE
+        )
 
 
 def _check_same_cluster(found: list[Found]) -> None:

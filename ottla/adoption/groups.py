@@ -18,6 +18,7 @@ from ..coordinator.hashing import partition_for
 from ..coordinator.loading import Entry
 from ..protocol import messages, records
 from ..protocol.records import Record, Template
+from ..protocol.schema import NO_UUID
 from ..storage.files import HandlePool
 from ..storage.log import Log
 from .survey import ReadOnlyFiles, batches_from, segments_of
@@ -32,10 +33,11 @@ _At = tuple[str, str, int]  # group, topic, partition
 @dataclass(slots=True)
 class Committed:
     """What one partition has: commits, and the metadata of groups by their ids. `pending`: commits of open
-    transactions, by producer id.
+    transactions, by producer id; `imported`: those of `commits` that ZooKeeper had.
     """
 
     commits: dict[_At, Commit] = field(default_factory=dict)
+    imported: dict[_At, Commit] = field(default_factory=dict)
     groups: dict[str, messages.GroupMetadataValue] = field(default_factory=dict)
     pending: dict[int, dict[_At, Commit]] = field(default_factory=dict)
     unread: int = 0
@@ -45,6 +47,19 @@ class Committed:
     def names(self) -> set[str]:
         """The ids of all groups."""
         return {at[0] for at in self.commits} | set(self.groups)
+
+    def take(self, at: _At, offset: int) -> int | None:
+        """Takes an offset that ZooKeeper had, unless this partition has the same or a larger one; returns the smaller
+        one that it replaces.
+        """
+        known = self.commits.get(at)
+        if known is not None and known.offset >= offset:
+            return None
+        self.commits[at] = self.imported[at] = Commit(*at, offset, -1, "", 0, NO_UUID)
+        return None if known is None else known.offset
+
+    def imported_only(self) -> Committed:
+        return Committed(dict(self.imported), self.imported)
 
     def renewed(self, now_ms: int) -> Iterator[Record]:
         """Yields the records with which retention begins at `now_ms`."""

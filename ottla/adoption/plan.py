@@ -11,20 +11,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from ..coordinator.metadata.configs import check_topic_config
+from ..broker.config.listener_values import key_of_listener
+from ..coordinator.hashing import partition_for
 from ..coordinator.metadata.state import BROKER, NO_LEADER, TOPIC, MetadataState, Partition
 from ..handover import EXIT_UNUSABLE, HandoverRefused
+from ..handover.metadata import what_is_wrong
 from ..handover.source import Source
 from ..protocol import messages
-from ..protocol.config_def import ConfigInvalid, keys
-from ..protocol.errors import ApiError
+from ..protocol.config_def import keys
 from ..protocol.features import defaults
 from ..storage.layout import partition_directory
 from ..storage.settings import LogSettings
 from . import CONSUMER_OFFSETS, COORDINATORS_TOPICS, TRANSACTION_STATE
 from .catalog import Catalog, KnownTopic, State
 from .findings import NO_BROKER, Found
-from .groups import Committed, committed, partitions_that_fit
+from .groups import PARTITIONS_USUAL, Committed, committed, partitions_that_fit
 from .producers import largest_producer_id
 from .survey import Survey
 
@@ -32,6 +33,7 @@ NODE_ID = 1  # where nothing says which broker it was
 PRODUCER_IDS = 1000  # in a block
 METADATA_END, METADATA_EPOCH = 1, 1  # of the log whose snapshot is made: it is not that of a new cluster
 FOREVER = "-1"
+ENCRYPTED = "it is encrypted with the broker's password.encoder.secret; set it again"
 COORDINATORS_CONFIGS = {
     CONSUMER_OFFSETS: {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
     TRANSACTION_STATE: {"cleanup.policy": "compact", "compression.type": "uncompressed", "segment.bytes": "104857600"},
@@ -42,9 +44,10 @@ COORDINATORS_CONFIGS = {
 class Plan:
     """`renewed`: what is committed, by the partition of `__consumer_offsets`, if its retention begins anew; `kept`:
     topics that would lose segments at the start, and get another retention; `dropped`: configurations that are not
-    carried over, with the reason, `guessed`: those that nothing says; `strays`: names of directories that no topic has;
-    `emptied`: partitions of coordinators that no directory has; `left`: what stays in ZooKeeper; `is_known`: what
-    ZooKeeper knew of topics was given.
+    carried over, with the reason, `guessed`: those that nothing says; `refused`: what else of ZooKeeper is not carried
+    over; `raised`: committed offsets that ZooKeeper had larger; `unplaced`: those of partitions that there are not;
+    `strays`: names of directories that no topic has; `emptied`: partitions of coordinators that no directory has;
+    `is_known`: what ZooKeeper knew of topics was given.
     """
 
     source: Source
@@ -53,8 +56,10 @@ class Plan:
     kept: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     guessed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    raised: list[str] = field(default_factory=list)
+    unplaced: int = 0
     strays: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
     is_known: bool = False
     emptied: list[str] = field(default_factory=list)
     groups: int = 0
@@ -84,14 +89,22 @@ def planned(found: list[Found], given: Given, now_ms: int) -> Plan:
     image.features.update(defaults())
     plan = Plan(Source([one.home for one in found], image, METADATA_END, METADATA_EPOCH), found)
     if given.catalog is not None:
-        plan.left, plan.is_known = given.catalog.left, True
+        plan.is_known = True
+        plan.refused = given.catalog.refused
+        for record in given.catalog.entities:
+            image.apply(record)
     _read_groups(plan)
-    for topic in _topics(plan, given):
+    topics = list(_topics(plan, given))
+    if given.catalog is not None and given.catalog.committed:
+        _take_offsets(plan, given.catalog, topics)
+    for topic in topics:
         _add(plan, topic, given, now_ms)
     _configure_brokers(plan, given)
     image.scalars["next_producer_id"] = _next_producer_id(plan, given)
+    plan.groups = len({name for read in plan.renewed.values() for name in read.names})
+    plan.offsets = sum(len(read.commits) for read in plan.renewed.values())
     if given.lets_expire:
-        plan.renewed = {}
+        plan.renewed = {index: read.imported_only() for index, read in plan.renewed.items()}
     return plan
 
 
@@ -120,9 +133,29 @@ def _read_groups(plan: Plan) -> None:
     for index, (one, survey) in _longest(plan.found, CONSUMER_OFFSETS).items():
         read = committed(one.home.partition_path((CONSUMER_OFFSETS, index)), survey.end)
         plan.renewed[index] = read
-        plan.groups += len(read.names)
-        plan.offsets += len(read.commits)
         plan.unread += read.unread
+
+
+def _take_offsets(plan: Plan, catalog: Catalog, topics: list[KnownTopic]) -> None:
+    """Takes the offsets that ZooKeeper has of consumers; where both have one, the larger (`dual.commit.enabled`). A
+    topic for them is made if there is none.
+    """
+    by_name = {topic.name: topic for topic in topics}
+    if CONSUMER_OFFSETS not in by_name:
+        node = plan.found[0].broker_id
+        made = KnownTopic(CONSUMER_OFFSETS, is_new=True)
+        made.partitions = {index: State((node,), (node,)) for index in range(PARTITIONS_USUAL)}
+        by_name[CONSUMER_OFFSETS] = made
+        topics.append(made)
+    count = len(by_name[CONSUMER_OFFSETS].partitions)
+    for (group, name, index), offset in catalog.committed.items():
+        if name not in by_name or index not in by_name[name].partitions or offset < 0:
+            plan.unplaced += 1
+            continue
+        read = plan.renewed.setdefault(partition_for(group, count), Committed())
+        smaller = read.take((group, name, index), offset)
+        if smaller is not None:
+            plan.raised.append(f"{group}: offset {offset} of {name}-{index}, from ZooKeeper, instead of {smaller}")
 
 
 def _longest(found: list[Found], topic: str) -> dict[int, tuple[Found, Survey]]:
@@ -145,7 +178,8 @@ def _topics(plan: Plan, given: Given) -> Iterator[KnownTopic]:
             held.setdefault(name, {}).setdefault(index, []).append(one.broker_id)
     if given.catalog is not None:
         for name in sorted(held.keys() - given.catalog.topics.keys()):
-            plan.strays += [partition_directory(name, index) for index in sorted(held[name])]
+            why = "is marked for deletion" if name in given.catalog.doomed else "is not known"
+            plan.strays += [f"{partition_directory(name, index)}: its topic {why}" for index in sorted(held[name])]
         for name, topic in sorted(given.catalog.topics.items()):
             count = max([*topic.partitions, *held.get(name, ())], default=-1) + 1
             made = KnownTopic(name, topic.id, dict(topic.partitions), topic.configs)
@@ -189,7 +223,7 @@ def _add(plan: Plan, topic: KnownTopic, given: Given, now_ms: int) -> None:
     for index, state in sorted(topic.partitions.items()):
         path, replicas, isr = partition_directory(name, index), state.replicas, state.isr
         if not surveys[index] and name in COORDINATORS_TOPICS:
-            plan.emptied.append(path)
+            plan.emptied += [] if topic.is_new else [path]
             replicas = isr = (nodes[0],)
         elif not surveys[index]:
             replicas = isr = tuple(one for one in replicas if one not in nodes) or (elsewhere,)
@@ -224,13 +258,11 @@ def _configs(plan: Plan, topic: KnownTopic, is_known: bool) -> dict[str, str]:
 
 def _checked(plan: Plan, name: str, values: dict[str, str]) -> Iterator[tuple[str, str]]:
     for key, value in sorted(values.items()):
-        try:
-            check_topic_config({key: value})
-        except (ConfigInvalid, ApiError) as error:
-            why = "Kafka 4.4 does not know it" if key not in keys("topic") else str(error)
-            plan.dropped.append(f"{name}: {key}={value}: {why}")
-        else:
+        why = what_is_wrong(TOPIC, key, value)
+        if why is None:
             yield key, value
+        else:
+            plan.dropped.append(f"{name}: {key}={value}: {why}")
 
 
 def _keep(plan: Plan, topic: KnownTopic, configs: dict[str, str], surveys: list[Survey], now_ms: int) -> None:
@@ -250,19 +282,22 @@ def _configure_brokers(plan: Plan, given: Given) -> None:
     """Takes over the dynamic configurations of brokers."""
     if given.catalog is None:
         return
-    known = keys("broker")
     for broker, values in given.catalog.brokers.items():
         taken = {}
         for key, value in values.items():
-            try:
-                known[key].parse(value)
-            except (KeyError, ConfigInvalid) as error:
-                why = "Kafka 4.4 does not know it" if isinstance(error, KeyError) else str(error)
-                plan.dropped.append(f"broker {broker or 'default'}: {key}: {why}")
-            else:
+            why = ENCRYPTED if _is_password(key) else what_is_wrong(BROKER, key, value)
+            if why is None:
                 taken[key] = value
+            else:
+                plan.dropped.append(f"broker {broker or 'default'}: {key}: {why}")
         if taken:
             plan.source.image.configs[BROKER, broker] = taken
+
+
+def _is_password(name: str) -> bool:
+    of_listener = key_of_listener(name)
+    key = of_listener[1] if of_listener is not None else keys("broker").get(name)
+    return key is not None and key.type == "PASSWORD"
 
 
 # producers

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypedDict
 
+from ..broker.config.checks import STANDARD_AUTHORIZER
 from ..coordinator.metadata.state import TOPIC
 from ..handover import EXIT_INCOMPLETE
+from ..handover.metadata import dropped_configs
 from ..handover.report import NAMED_MAX, section
 from ..storage.checkpoints import uuid_to_text
 from ..storage.layout import META_PROPERTIES, partition_directory
 from .findings import releases
+from .plan import Plan
 from .swap import OLD_META
 from .work import Adoption
 
 NODE_ID_USUAL = 1
+ONLY_IN_ZOOKEEPER = ("client_quotas", "scram_credentials", "access_control_entries", "delegation_tokens")
 
 
 class DirectoryView(TypedDict):
@@ -37,6 +41,10 @@ class FoundView(TypedDict):
     groups: int
     committed_offsets: int
     configurations: int
+    client_quotas: int
+    scram_credentials: int
+    access_control_entries: int
+    delegation_tokens: int
 
 
 class TopicView(TypedDict):
@@ -84,7 +92,8 @@ class Report(NamedTuple):
             yield f"  {one['path']}  broker {one['broker_id']}  {one['partitions']} partitions  {state}"
         yield f"ottla {'finds' if view['made'] else 'will find'} (topics and configurations from {view['topics_from']})"
         for name, count in view["found"].items():
-            yield f"  {count:>12} {name.replace('_', ' ')}"
+            if count or name not in ONLY_IN_ZOOKEEPER:
+                yield f"  {count:>12} {name.replace('_', ' ')}"
         for topic in view["topics"][:NAMED_MAX]:
             formats = ",".join(map(str, topic["formats"])) or "none"
             configs = "".join(f"  {key}={value}" for key, value in topic["configurations"].items())
@@ -130,11 +139,15 @@ def report(adoption: Adoption, topics_from: str) -> Report:
                 "groups": plan.groups,
                 "committed_offsets": plan.offsets,
                 "configurations": sum(map(len, image.configs.values())),
+                "client_quotas": len(image.quotas),
+                "scram_credentials": len(image.credentials),
+                "access_control_entries": len(image.acls),
+                "delegation_tokens": len(image.tokens),
             },
             "topics": list(_topics(adoption)),
             "lost": list(_lost(adoption)),
             "left_out": list(_left_out(adoption)),
-            "changed": [*plan.dropped, *plan.guessed, *plan.kept],
+            "changed": [*plan.dropped, *_of_others(adoption), *plan.guessed, *plan.kept, *plan.raised],
             "actions": list(_actions(adoption)),
             "notes": list(_notes(adoption, topics_from, target)),
         }
@@ -168,6 +181,7 @@ def _lost(adoption: Adoption) -> Iterator[str]:
             if survey.cut:
                 name = partition_directory(topic, index)
                 yield f"{name}: {survey.cut} bytes from offset {survey.end} on, which are damaged"
+    yield from plan.refused
     if plan.unread:
         yield f"{plan.unread} batches of committed offsets that cannot be read"
 
@@ -176,8 +190,16 @@ def _left_out(adoption: Adoption) -> Iterator[str]:
     plan = adoption.plan
     for one in plan.found:
         yield from (f"{one.home.path}/{name}" for name in one.home.others)
-    yield from (f"{name}: its topic is not known; it becomes a stray directory" for name in plan.strays)
-    yield from (f"{one}, which stay in ZooKeeper" for one in plan.left)
+    becomes = "it is not copied" if adoption.order.target is not None else "it becomes a stray directory"
+    yield from (f"{words}; {becomes}" for words in plan.strays)
+    if plan.unplaced:
+        yield f"{plan.unplaced} committed offsets in ZooKeeper of partitions that there are not"
+
+
+def _of_others(adoption: Adoption) -> Iterator[str]:
+    """Yields the configurations of brokers that there are no more."""
+    for one in dropped_configs(adoption.plan.source, adoption.layout.by_id, for_kafka=False):
+        yield f"broker {one.name}: {one.key}: {one.why}"
 
 
 def _actions(adoption: Adoption) -> Iterator[str]:
@@ -192,7 +214,12 @@ def _actions(adoption: Adoption) -> Iterator[str]:
             which = ", ".join(map(str, renewed))
             yield f"replace partitions {which} of __consumer_offsets by copies; the old ones become stray directories"
     if renewed:
-        yield f"write {plan.offsets} committed offsets again, so that their retention begins now"
+        taken = sum(len(read.imported) for read in plan.renewed.values())
+        again = sum(len(read.commits) for read in plan.renewed.values()) - taken
+        if again:
+            yield f"write {again} committed offsets again, so that their retention begins now"
+        if taken:
+            yield f"write {taken} committed offsets that ZooKeeper has"
 
 
 def _notes(adoption: Adoption, topics_from: str, target: str) -> Iterator[str]:
@@ -209,6 +236,9 @@ def _notes(adoption: Adoption, topics_from: str, target: str) -> Iterator[str]:
             "whether other brokers had more partitions, or more of these, cannot be known: a replica that was behind "
             "looks like one that was not"
         )
+    yield from _notes_on_entities(plan)
+    for one in plan.found:
+        yield from (f"{words}; its offsets are taken from the logs" for words in one.damaged)
     if not plan.source.is_clean:
         yield "after a crash logs are checked from their recovery points on, and cut off where they are damaged"
     if adoption.order.links:
@@ -218,3 +248,14 @@ def _notes(adoption: Adoption, topics_from: str, target: str) -> Iterator[str]:
     own = "" if node.id == NODE_ID_USUAL else f" node.id={node.id}"
     paths = target if adoption.order.target is not None else ",".join(one.home.path for one in plan.found)
     yield f"start it with: ottla serve log.dirs={paths}{own}"
+
+
+def _notes_on_entities(plan: Plan) -> Iterator[str]:
+    """Yields what makes rights, credentials and tokens count."""
+    image = plan.source.image
+    if image.acls:
+        yield f"rights count with authorizer.class.name={STANDARD_AUTHORIZER}"
+    if image.credentials:
+        yield "credentials count at listeners with sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512"
+    if image.tokens:
+        yield "tokens are valid with delegation.token.secret.key as it was (delegation.token.master.key before 2.8)"

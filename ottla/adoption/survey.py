@@ -16,7 +16,7 @@ from ..storage.batch_info import BatchInfo
 from ..storage.files import HandlePool, OsFiles, OsHandle
 from ..storage.producers import CorruptSnapshot, Producers
 from ..storage.rebuilding import MAX_OFFSET
-from ..storage.recovery import what_is_wrong
+from ..storage.recovery import swaps_that_count, what_is_wrong
 from ..storage.segment import Segment
 
 PASSING = (layout.DELETED, layout.CLEANED, layout.SWAP)
@@ -86,14 +86,24 @@ def survey(path: str, *, is_clean: bool, recovery_point: int) -> Survey:
 
 
 def segments_of(pool: HandlePool, path: str) -> list[Segment]:
-    """Returns the segments of a partition's directory in their order. Raises OSError, ValueError."""
-    names = [name for name in pool.files.names(path) if name.endswith(layout.LOG)]
-    found = []
-    for name in names:
-        full = f"{path}/{name}"
-        base, changed_ms = layout.offset_of(name), pool.files.modified_ms(full)
-        found.append(Segment(pool, path, base, changed_ms, pool.files.size(full)))
-    return found
+    """Returns the segments of a partition's directory in their order: those that a start leaves, which finishes a
+    compaction that had its segments ready. Raises OSError, ValueError.
+    """
+    names = pool.files.names(path)
+    found = [_segment(pool, path, layout.offset_of(name)) for name in names if name.endswith(layout.LOG)]
+    for base in swaps_that_count(names):
+        ready = _segment(pool, path, base, layout.SWAP)
+        last = max((batch.last_offset for batch in ready.scan()), default=base)
+        found = [one for one in found if not base <= one.base_offset <= last]
+        found.append(ready)
+    return sorted(found, key=lambda one: one.base_offset)
+
+
+def _segment(pool: HandlePool, path: str, base: int, suffix: str = "") -> Segment:
+    file = f"{path}/{layout.file_name(base, layout.LOG)}{suffix}"
+    made = Segment(pool, path, base, pool.files.modified_ms(file), pool.files.size(file))
+    made.suffix = suffix
+    return made
 
 
 def batches_from(segments: list[Segment], offset: int, end: int = MAX_OFFSET) -> Iterator[tuple[Segment, BatchInfo]]:

@@ -239,12 +239,12 @@ def _in_place(adoption: Adoption, files: Files, sync: Callable[[], None]) -> Non
 
 
 def _replaced(adoption: Adoption, path: str) -> list[PartitionKey]:
-    """Returns the partitions of a directory whose logs are replaced."""
-    names = adoption.plan.source.image.topic_names
+    """Returns the partitions whose logs are replaced in a directory; what is new is made in the first one."""
+    names, first = adoption.plan.source.image.topic_names, adoption.plan.found[0].home
     return [
         key
         for key, home in adoption.choice.homes.items()
-        if home is not None and home.path == path and _then(adoption, key, names[key[0]]) is not None
+        if (home or first).path == path and _then(adoption, key, names[key[0]]) is not None
     ]
 
 

@@ -119,6 +119,27 @@ def test_what_a_crash_damaged_is_said_before_it_is_cut_off(damage: str, old: Ope
         assert read(wire, "plain", 0) == rows
 
 
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_a_checkpoint_that_is_damaged_is_named(name: str, old: Open, tmp_path: Path) -> None:
+    release = old("3.9.1")
+    checkpoint = release.data("killed") / name
+    checkpoint.write_text("0\n1\n")
+    planned = run(release.data("killed"), "--to", tmp_path / "data", "--json", "--dry-run")
+    (said,) = [one for one in json.loads(planned.output)["notes"] if one.startswith(f"{checkpoint}: ")]
+    assert (planned.exit_code, said.endswith("its offsets are taken from the logs")) == (0, True)
+
+
+@pytest.mark.parametrize("file", ["*.log", "*.timeindex", "leader-epoch-checkpoint"])
+def test_a_file_that_cannot_be_read_is_named_and_nothing_is_made(file: str, old: Open, tmp_path: Path) -> None:
+    release = old("3.9.1")
+    path = min((release.data("clean") / "plain-0").glob(file))
+    path.unlink()
+    path.symlink_to(path.name)  # a loop
+    refused = run(release.data("clean"), "--to", tmp_path / "data", "--yes")
+    assert (refused.exit_code, str(path) in refused.output) == (5, True), refused.output
+    assert not (tmp_path / "data").exists()
+
+
 # several directories
 
 
@@ -237,8 +258,6 @@ def test_refusals_name_what_is_wrong_and_the_command_that_is_meant(
     assert (code, f"{other} belongs to cluster another" in words) == (2, True)
     (other / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=another\n")
     assert refused(other)[1].endswith("has version 1, which Kafka writes with KRaft: use `ottla takeover`\n")
-    (other / "__cluster_metadata-0").mkdir()
-    assert refused(other)[1].endswith("has a KRaft metadata log (__cluster_metadata-0): use `ottla takeover`\n")
     with Broker(directory=tmp_path / "own"):
         pass
     own = tmp_path / "own" / "data"

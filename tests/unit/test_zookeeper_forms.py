@@ -169,3 +169,33 @@ def test_names_that_a_node_can_have() -> None:
     assert not any(map(paths.is_node_name, ("", ".", "..", "a/b", "a\0b", "a\nb", "a\x85b", "a\ue000b")))
     assert all(map(paths.is_group, ("g", "a/b")))
     assert not any(map(paths.is_group, ("", "/", "a/", "a//b", "a/../b")))
+
+
+ENTITIES: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_entities.json").read_text())
+
+
+@pytest.mark.parametrize("version", [version for version in ENTITIES if version >= "1"])
+def test_a_token_is_read_as_brokers_write_it(version: str) -> None:
+    """Since 3.3 with the principal that asked for it (KIP-373)."""
+    recorded = ENTITIES[version]["nodes"]
+    ((path, text),) = [one for one in recorded.items() if one[0].startswith(f"{paths.TOKENS}/")]
+    found = values.Token.decode(text.encode())
+    assert (found.token_id, found.owner) == (path.rpartition("/")[2], "User%3Aalice")
+    assert (found.requester, found.renewers) == ("User%3Aalice" if version >= "3.3" else "", ("User%3Abob",))
+    assert 0 < found.issued_ms < found.expires_ms < found.latest_ms
+
+
+@pytest.mark.parametrize("version", [version for version in ENTITIES if version >= "0.9"])
+def test_rights_are_read_as_tools_write_them(version: str) -> None:
+    found = values.acl_entries_of(ENTITIES[version]["nodes"][f"{paths.ACLS}/Cluster/kafka-cluster"].encode())
+    denied = next(one for one in found if one.permission == "Deny")
+    assert denied == values.AclEntry("User:mallory", "Deny", "All", "10.0.0.1")
+    assert str(denied) == "Deny All for User:mallory from 10.0.0.1"
+    assert values.acl_entries_of(b"") == []
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{}", b'{"acls":{}}', b'{"acls":[1]}', b'{"acls":[{"principal":"User:a"}]}'])
+def test_rights_and_tokens_of_another_form_are_malformed(data: bytes) -> None:
+    for decode in (values.acl_entries_of, values.Token.decode):
+        with pytest.raises(Malformed):
+            decode(data)

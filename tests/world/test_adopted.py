@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,24 @@ def test_everything_is_there_years_later(version: str, kind: str, place: str, ol
     world.pass_ms(60 * MINUTE_MS)
     assert records(world, release, kind) == release.records(kind)
     assert offsets(world, release, kind) == release.offsets(kind)
+
+
+@pytest.mark.parametrize("version", ["0.10.2.2", "3.9.1"])
+def test_offsets_of_a_compaction_that_a_kill_interrupted_are_there_years_later(version: str, old: Open) -> None:
+    """Its segment was ready (`.swap`), and those that it replaces were put away (`.deleted`) already."""
+    release = old(version)
+    for one in release.data("killed").glob("__consumer_offsets-*"):
+        (log,) = one.glob("*.log")
+        last = one / f"{1000:020d}.log"
+        last.touch()
+        shutil.copy(log, f"{log}.deleted")
+        for file in (log, log.with_suffix(".index"), log.with_suffix(".timeindex")):
+            if file.exists():
+                file.rename(f"{file}.swap")
+    (release.data("killed") / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    world = adopted(release.data("killed"), given=given(release))
+    world.pass_ms(60 * MINUTE_MS)
+    assert offsets(world, release, "killed") == release.offsets("killed")
 
 
 def test_the_retention_of_offsets_begins_at_the_adoption(old: Open) -> None:
