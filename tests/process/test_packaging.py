@@ -42,17 +42,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
-def test_it_runs_in_an_empty_environment(built: Path, kind: str, tmp_path: Path) -> None:
-    venv.create(tmp_path / "env", with_pip=True)
-    python = str(tmp_path / "env" / "bin" / "python")
-    (package,) = built.glob(kind)
-    constraints = tmp_path / "constraints.txt"
+@pytest.fixture(scope="module")
+def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with the wheel, what it requires, and pytest."""
+    directory = tmp_path_factory.mktemp("environment")
+    venv.create(directory / "env", with_pip=True)
+    constraints = directory / "constraints.txt"
     pins = [line.split(" \\")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1].isalpha()]
     constraints.write_text("\n".join(pins))
-    ran(python, "-m", "pip", "install", "--quiet", "-c", str(constraints), str(package), "pytest")
+    (wheel,) = built.glob("*.whl")
+    python = str(directory / "env" / "bin" / "python")
+    ran(python, "-m", "pip", "install", "--quiet", "-c", str(constraints), str(wheel), "pytest")
+    return directory / "env"
+
+
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_it_runs_in_an_empty_environment(built: Path, environment: Path, kind: str, tmp_path: Path) -> None:
+    python = str(environment / "bin" / "python")
+    (package,) = built.glob(kind)
+    ran(python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(package))
     assert ran(python, str(CHECK), cwd=tmp_path).startswith("127.0.0.1:")
-    assert "ottla" in ran(str(tmp_path / "env" / "bin" / "ottla"), "--version", cwd=tmp_path)
+    assert "ottla" in ran(str(environment / "bin" / "ottla"), "--version", cwd=tmp_path)
     (tmp_path / "test_plugin.py").write_text(PLUGIN)
     assert "1 passed" in ran(python, "-m", "pytest", "-q", "test_plugin.py", cwd=tmp_path)
 
