@@ -44,7 +44,7 @@ def fetch(name: str, ids: nodes.Ids, version: int, replica: int, offset: int = 0
     return made
 
 
-@pytest.mark.parametrize("version", [4, 11, 12, 14, 15])
+@pytest.mark.parametrize("version", [4, 11, 12, 14, 15, 17])
 def test_a_fetch_of_a_follower(story: Story, version: int) -> None:
     """The leader gives records to its replicas, up to the end of its log; others give none."""
     story.trims["Fetch"] = nodes.values_only
@@ -62,7 +62,7 @@ def test_a_fetch_of_a_follower(story: Story, version: int) -> None:
     assert {"NONE", "NOT_LEADER_OR_FOLLOWER", "OFFSET_OUT_OF_RANGE"} <= story.errors("Fetch")
 
 
-@pytest.mark.parametrize("version", [12])
+@pytest.mark.parametrize("version", [12, 17])
 def test_a_follower_with_the_epoch_of_another_time(story: Story, version: int) -> None:
     """The leader's epoch, that of the last record, and, from version 15 on, that of the broker."""
     story.trims["Fetch"] = nodes.values_only
@@ -86,6 +86,39 @@ def test_a_follower_with_the_epoch_of_another_time(story: Story, version: int) -
         story.at(2).both("Fetch", version, fetch(name, ids, version, 3, 2, epoch))
         story.at(2).both("Fetch", version, fetch(name, ids, version, STRANGER, 2, epoch))
     assert {"NONE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_OUT_OF_RANGE"} <= story.errors("Fetch")
+
+
+def test_a_follower_has_a_session(story: Story) -> None:
+    story.trims["Fetch"] = nodes.values_only
+    ids = story.topic("session", [1, 2, 3], [2, 1, 3])
+    at = story.at(1)
+    nodes.written(at, "session", ids, "a")
+    nodes.read(story.at(3), "session", ids)
+    opened = at.both("Fetch", 17, fetch("session", ids, 17, 3, session_epoch=0))
+    sessions = [one.session_id for one in opened]
+
+    def again(epoch: int, replica: int = 3, offset: int = 1, **more: Any) -> None:
+        def made(side: int) -> Any:
+            more["session_id"] = sessions[side]
+            return fetch("session", ids, 17, replica, offset, session_epoch=epoch, **more)(side)
+
+        at.both("Fetch", 17, made)
+
+    again(1)
+    again(1)
+    again(2, replica=2)
+    again(3, replica=-1)
+    again(4, partition=1)
+    nodes.written(at, "session", ids, "b")
+    again(5)
+    again(-1)
+    again(6)
+    assert story.errors("Fetch") == {
+        "NONE",
+        "INVALID_FETCH_SESSION_EPOCH",
+        "FETCH_SESSION_ID_NOT_FOUND",
+        "NOT_LEADER_OR_FOLLOWER",
+    }
 
 
 def test_a_follower_reads_what_is_not_committed(story: Story) -> None:
