@@ -75,15 +75,25 @@ def test_rights_taken_away(told: Story, pair: Pair, limited: Pair) -> None:
             limited.both(told.api, version, lambda side: told.make(version, ids[side]))  # noqa: B023
 
 
-@pytest.mark.parametrize("api", ["DescribeLogDirs", "DescribeQuorum", "Fetch", "FindCoordinator"])
+@pytest.mark.parametrize("api", ["DescribeLogDirs", "DescribeQuorum", "FindCoordinator"])
 def test_what_differs_when_it_is_allowed_is_refused_alike(api: str, limited: Pair) -> None:
     requests = {
         "DescribeLogDirs": m.DescribeLogDirsRequest(topics=None),
         "DescribeQuorum": m.DescribeQuorumRequest(topics=[]),
         "FindCoordinator": m.FindCoordinatorRequest(key_type=2, coordinator_keys=[f"g:{'A' * 22}:0"]),
-        "Fetch": replica_fetch(12, b""),
     }
-    limited.ask(api, 12 if api == "Fetch" else versions(api)[-1], requests[api])
+    limited.ask(api, versions(api)[-1], requests[api])
+
+
+def test_a_fetch_of_a_broker(pair: Pair, limited: Pair) -> None:
+    """It needs the right of the cluster, and none of the topic's. The broker that has it is no replica."""
+    create(pair, creatable("fetched"))
+    ids = topic_ids(pair, "fetched")
+    for rights in subsets(((OP.CLUSTER_ACTION, CLUSTER), (OP.READ, (R.TOPIC, "fetched")))):
+        grant(pair, *rights)
+        for version in (12, 14, 17):
+            limited.both("Fetch", version, lambda side: replica_fetch(version, ids[side]))  # noqa: B023
+    assert limited.errors("Fetch") == {"NONE", "TOPIC_AUTHORIZATION_FAILED", "NOT_LEADER_OR_FOLLOWER"}
 
 
 def test_the_topics_of_a_transaction(pair: Pair, limited: Pair) -> None:
@@ -183,11 +193,11 @@ def test_a_topic_that_metadata_creates(where: tuple[ResourceType, str], pair: Pa
 REFUSED_ONLY = {
     ("DescribeLogDirs", OP.DESCRIBE, R.CLUSTER),
     ("DescribeQuorum", OP.DESCRIBE, R.CLUSTER),
-    ("Fetch", OP.CLUSTER_ACTION, R.CLUSTER),
     ("FindCoordinator", OP.CLUSTER_ACTION, R.CLUSTER),
 }
 """Rights whose replies differ when they are granted: `test_what_differs_when_it_is_allowed_is_refused_alike`."""
 ELSEWHERE = {
+    ("Fetch", OP.CLUSTER_ACTION, R.CLUSTER): test_a_fetch_of_a_broker,
     ("Metadata", OP.CREATE, R.TOPIC): test_a_topic_that_metadata_creates,
     ("DescribeTransactions", OP.DESCRIBE, R.TOPIC): test_the_topics_of_a_transaction,
     ("ConsumerGroupDescribe", OP.DESCRIBE, R.TOPIC): test_the_topics_of_a_group,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
+from ottla.broker.net.dispatch import Refused
 from ottla.protocol import messages as m
 from ottla.protocol import schema
 
 from ..support.node_stories import NODES, Story
 from ..support.stories import nodes
+from ..support.wire import Closed
 
 pytestmark = pytest.mark.slow
 STRANGER = 7
@@ -170,3 +173,16 @@ def test_requests_of_controllers_close_the_connection(story: Story) -> None:
                 request = getattr(m, f"{name}Request")()
                 assert story.at(node).ask(name, version, request) == ("closed", "closed")
         story.at(node).agree("DescribeCluster", 2, m.DescribeClusterRequest())
+
+
+def test_requests_that_kafka_4_has_dropped_close_the_connection(story: Story) -> None:
+    """LeaderAndIsr, StopReplica, UpdateMetadata and ControlledShutdown came from controllers with ZooKeeper."""
+    for node in NODES:
+        for key in (4, 5, 6, 7):
+            frame = struct.pack(">hhih", key, 1, 7, -1) + bytes(8)
+            voice = story.transcript.dial(story.kafka.address(node) if story.kafka else "", "wire")
+            with pytest.raises(Closed):
+                voice.raw(struct.pack(">i", len(frame)) + frame)
+            voice.close()
+            with pytest.raises(Refused):
+                story.world.dispatchers[node].handle(story.world.peer, memoryview(frame), lambda reply, end: None)

@@ -252,9 +252,14 @@ FEATURES = m.UpdateFeaturesRequest(
 
 
 def replica_fetch(v: int, i: bytes) -> Any:
-    """The Fetch of a follower that is none."""
+    """The Fetch of a follower that is none, of the topic `fetched`."""
     request = fetch(v, i)
-    request.replica_id = 7
+    if v < 13:
+        request.topics[0].topic = "fetched"
+    if v >= 15:
+        request.replica_state = m.FetchRequest.ReplicaState(replica_id=7)
+    else:
+        request.replica_id = 7
     return request
 
 
