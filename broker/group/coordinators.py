@@ -51,6 +51,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
     topic_name = TOPIC_NAME
     timeout_key = "offsets.commit.timeout.ms"
     codec_key = "offsets.topic.compression.codec"
+    required_acks = 1
     partitions_key = "offsets.topic.num.partitions"
     replication_key = "offsets.topic.replication.factor"
 

@@ -38,11 +38,13 @@ PACKED_AT_ONCE_BYTES = 1 << 18
 Batch = tuple[WritableData, BatchAt]
 
 
-def check_replicas(partition: Partition) -> None:
-    """Raises ApiError(NOT_ENOUGH_REPLICAS), or NOT_LEADER_OR_FOLLOWER without a leader."""
+def check_replicas(partition: Partition, required_acks: int = -1) -> None:
+    """Raises ApiError(NOT_ENOUGH_REPLICAS) if all replicas in sync have to acknowledge, and are too few;
+    NOT_LEADER_OR_FOLLOWER without a leader.
+    """
     if not partition.has_leader:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
-    if partition.is_under_min_isr:
+    if required_acks == -1 and partition.is_under_min_isr:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
 
 

@@ -43,13 +43,14 @@ T = TypeVar("T")
 class _Writer:
     """The runtime's writer for the partition of a shard."""
 
-    def __init__(self, appender: Appender, partition: Partition, now_ms: Callable[[], int]) -> None:
+    def __init__(self, appender: Appender, partition: Partition, required_acks: int, now_ms: Callable[[], int]) -> None:
         self.appender = appender
         self.partition = partition
+        self.required_acks = required_acks
         self.now_ms = now_ms
 
     def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
-        check_replicas(self.partition)
+        check_replicas(self.partition, self.required_acks)
         done = self.appender.store(self.partition, batch, list(records.batches(batch)), now_ms)
         return done.base_offset, done.next_offset
 
@@ -69,6 +70,7 @@ class Owner(Protocol[S]):
     times: EventTimes
     timeout_key: str
     codec_key: str | None
+    required_acks: int
 
     def make_shard(self, host: ShardHost[S], timeline: Timeline, timers: Timers) -> S: ...
 
@@ -103,7 +105,7 @@ class ShardHost(Generic[S]):
             partition.name,
             self.shard,
             owner.format(),
-            _Writer(owner.appender, partition, turn.now_ms),
+            _Writer(owner.appender, partition, owner.required_acks, turn.now_ms),
             timeline,
             timers,
         )

@@ -159,6 +159,7 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
     topic_name = TOPIC_NAME
     timeout_key = "request.timeout.ms"  # a transaction's own timeout takes precedence
     codec_key = None
+    required_acks = -1
     partitions_key = "transaction.state.log.num.partitions"
     replication_key = "transaction.state.log.replication.factor"
 

@@ -84,10 +84,10 @@ class MarkerWriter:
             bugs.report(f"a marker in {partition.name}", error)
             return failed(ApiError(Errors.UNKNOWN_SERVER_ERROR))
 
-    def _append(self, partition: Partition, batch: MarkerBatch) -> tuple[int, int]:
+    def _append(self, partition: Partition, batch: MarkerBatch, required_acks: int = -1) -> tuple[int, int]:
         """Appends a marker; returns its offset and the next offset. Raises ApiError."""
         log, end = partition.open_log(), batch.end
-        check_replicas(partition)
+        check_replicas(partition, required_acks)
         if end.version == UNKNOWN_VERSION:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         log.producers.check_marker(
@@ -112,7 +112,7 @@ class MarkerWriter:
             return later
         runtime = host.runtime
         parked = runtime.append_marker(
-            lambda: self._append(partition, batch),
+            lambda: self._append(partition, batch, self.groups.required_acks),
             end.producer_id,
             end.producer_epoch,
             end.marker,

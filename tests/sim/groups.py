@@ -31,6 +31,7 @@ from ottla.coordinator.timers import Timers
 from ottla.protocol import messages as m
 
 from ..support.bugs import Bug
+from ..support.failing_appends import fail_appends
 from ..support.world import Answer, World, replayed, told_with
 from .group_members import (
     TOPICS,
@@ -104,7 +105,7 @@ class Sim:
             self._policy("held")
             self.held_until_ms = self.now_ms + self.chance.randint(100, 9000)
         elif dice < 0.34:
-            self.host.partition.isr_size = 0
+            fail_appends(self.world, self.host.partition)
             self.failing_until_ms = self.now_ms + self.chance.randint(1, 1000)
         elif dice < 0.36:
             self.reloads += 1
@@ -114,12 +115,16 @@ class Sim:
         if self.held_until_ms and self.now_ms >= self.held_until_ms:
             self._policy("immediate")
         if self.failing_until_ms and self.now_ms >= self.failing_until_ms:
-            self.host.partition.isr_size, self.failing_until_ms = 1, 0
+            self.appends_succeed()
 
     def _drop(self, one: Any, politely: bool) -> None:
         if politely:
             one.leave()
         self.members.remove(one)
+
+    def appends_succeed(self) -> None:
+        fail_appends(self.world)
+        self.failing_until_ms = 0
 
     def _policy(self, text: str) -> None:
         self.held_until_ms = 0
@@ -214,7 +219,7 @@ class Sim:
         """The trouble stops: within ten minutes everyone has what is theirs."""
         self.trouble = False
         self._policy("immediate")
-        self.host.partition.isr_size, self.failing_until_ms = 1, 0
+        self.appends_succeed()
         for _ in range(600):
             self.world.pass_ms(1000)
             for one in self.members:

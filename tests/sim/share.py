@@ -30,6 +30,7 @@ from ottla.protocol import records
 from ottla.protocol.records import Record
 
 from ..support.bugs import Bug
+from ..support.failing_appends import fail_appends
 from ..support.world import World, replayed, told_with
 from .queue import (
     GROUP,
@@ -107,7 +108,7 @@ class Sim:
         elif dice < 0.45:
             self.hold(self.chance.choice((TOPIC, TOPIC_NAME)), self.chance.randint(100, 20_000))
         elif dice < 0.49:
-            self.host.partition.isr_size = 0
+            fail_appends(self.world, self.host.partition)
             self.failing_until_ms = self.now_ms + self.chance.randint(1, 6000)
         elif dice < 0.52:
             self.world.broker.turn.event(lambda: self.world.broker.share_states.reload(self.host.partition))
@@ -121,7 +122,8 @@ class Sim:
             if self.now_ms >= until:
                 self.release(topic)
         if self.failing_until_ms and self.now_ms >= self.failing_until_ms:
-            self.host.partition.isr_size, self.failing_until_ms = 1, 0
+            fail_appends(self.world)
+            self.failing_until_ms = 0
 
     def produce(self, count: int) -> None:
         rows = [Record(value=b"v", timestamp=self.world.schedule.now_ms()) for _ in range(count)]
@@ -201,7 +203,7 @@ class Sim:
         self.trouble = False
         for topic in list(self.held_until_ms):
             self.release(topic)
-        self.host.partition.isr_size = 1
+        fail_appends(self.world)
         for _ in range(600):
             self.world.pass_ms(500)
             self.go_on()

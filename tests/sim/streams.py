@@ -22,6 +22,7 @@ from ottla.coordinator.group.streams.group import StreamsGroup
 from ottla.coordinator.group.streams.member import StreamsMember
 from ottla.protocol import messages as m
 
+from ..support.failing_appends import fail_appends
 from ..support.world import Answer, World, told_with
 from .streams_descriptions import PLUGIN, Descriptions
 from .streams_invariants import Epochs, check_endpoints, check_group, check_replay, check_reply
@@ -119,14 +120,14 @@ class Sim:
         if self.held_until_ms and self.now_ms >= self.held_until_ms:
             self._policy("immediate")
         if self.failing_until_ms and self.now_ms >= self.failing_until_ms:
-            self.host.partition.isr_size, self.failing_until_ms = 1, 0
+            self.appends_succeed()
 
     def disturb(self, dice: float) -> None:
         if dice < 0.34:
             self._policy("held")
             self.held_until_ms = self.now_ms + self.chance.randint(100, 9000)
         elif dice < 0.36:
-            self.host.partition.isr_size = 0
+            fail_appends(self.world, self.host.partition)
             self.failing_until_ms = self.now_ms + self.chance.randint(1, 1000)
         elif dice < 0.38:
             self.world.broker.turn.event(lambda: self.world.broker.groups.reload(self.host.partition))
@@ -172,6 +173,10 @@ class Sim:
         self.epochs = Epochs()
         self.commits.clear()
         self.acknowledged.clear()
+
+    def appends_succeed(self) -> None:
+        fail_appends(self.world)
+        self.failing_until_ms = 0
 
     def _policy(self, text: str) -> None:
         self.held_until_ms = 0
@@ -280,7 +285,7 @@ class Sim:
         """The trouble stops: within ten minutes every task runs, and is copied."""
         self.trouble = False
         self._policy("immediate")
-        self.host.partition.isr_size, self.failing_until_ms = 1, 0
+        self.appends_succeed()
         for number in range(600):
             self.create_sources()
             if len(self.threads) < 3:

@@ -33,6 +33,7 @@ from ottla.storage.producers import Producers
 
 from ..support.ask import fetch_message
 from ..support.bugs import Bug
+from ..support.failing_appends import fail_appends
 from ..support.world import Answer, World, replayed, told_with
 from .producers import (
     NAMES,
@@ -118,8 +119,8 @@ class Sim:
             self._hold(self.chance.choice(("t", TOPIC_NAME, "__consumer_offsets")))
         elif dice < 0.24:
             partition = self.chance.choice(list(self.world.broker.partitions.by_name.values()))
-            partition.isr_size = 0
             self.failing[partition] = self.now_ms + self.chance.randint(1, 1500)
+            self._let_appends_fail()
         elif dice < 0.26:
             self._reload()
         elif dice < 0.275:
@@ -132,8 +133,14 @@ class Sim:
                 del self.held_until[topic]
         for partition, until in list(self.failing.items()):
             if self.now_ms >= until:
-                partition.isr_size = 1
                 del self.failing[partition]
+                self._let_appends_fail()
+
+    def _let_appends_fail(self) -> None:
+        """Too few replicas are in sync for acks=all; a coordinator of groups needs only its log, which fails."""
+        for one in self.world.broker.partitions.by_name.values():
+            one.isr_size = 0 if one in self.failing else 1
+        fail_appends(self.world, *(one for one in self.failing if one.topic == "__consumer_offsets"))
 
     def _drop(self, one: Client) -> None:
         """A client that ends without a word: what it has not asked to be committed will be aborted."""
@@ -220,8 +227,8 @@ class Sim:
         self.trouble = False
         for topic in self.held_until:
             self._policy(topic, "immediate")
-        for partition in self.failing:
-            partition.isr_size = 1
+        self.failing.clear()
+        self._let_appends_fail()
         for one in list(self.clients):
             self._drop(one)
         for _ in range(240):

@@ -312,3 +312,26 @@ def test_the_high_watermark_waits_for_a_replica_that_is_about_to_be_in_sync(w: W
     w.pass_ms(10)
     assert (state(w)[2], late.done, partition.high_watermark) == ([1, 2, 3], False, 1)
     assert partition.replica_set.asked == []
+
+
+def test_a_group_commits_when_enough_replicas_are_in_sync_again() -> None:
+    """Its coordinator appends as with acks=1; whoever waited in vain is told so, and what was appended counts later."""
+    w = cluster(offsets_topic_num_partitions="1")
+    create(w, "__consumer_offsets", [1, 2, 3], min_insync_replicas="2", cleanup_policy="compact")
+    w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    for node in (2, 3):
+        happens(w, "stop", node)
+    c = m.OffsetCommitRequest
+    part = c.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+    commit = c(group_id="g", topics=[c.OffsetCommitRequestTopic(name="t", partitions=[part])])
+    w.dispatcher = w.dispatchers[1]
+    late = w.send("OffsetCommit", 8, commit)
+    assert not late.done
+    w.pass_ms(5_000)
+    assert Errors(late.reply.topics[0].partitions[0].error_code).name == "COORDINATOR_NOT_AVAILABLE"
+    r = m.OffsetFetchRequest
+    asked = r(groups=[r.OffsetFetchRequestGroup(group_id="g", topics=None)])
+    assert w.ask("OffsetFetch", 8, asked).groups[0].topics == []
+    happens(w, "begin", 2)
+    (found,) = w.ask("OffsetFetch", 8, asked).groups[0].topics
+    assert found.partitions[0].committed_offset == 7

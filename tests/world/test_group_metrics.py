@@ -11,6 +11,7 @@ from ottla.broker.group.metrics import groups
 from ottla.protocol import messages as m
 
 from ..oracle.mbeans import recorded
+from ..support.failing_appends import fail_appends
 from ..support.group_world import beat, commit, policy, stable, world
 from ..support.stories.streams import R, joining, part
 from ..support.world import World
@@ -125,7 +126,7 @@ def test_writes_are_counted_by_their_names() -> None:
     commit(w, 1, group="s")
     w.pass_ms(50)
     host = w.broker.groups.host("s")
-    host.partition.isr_size = 0
+    fail_appends(w, host.partition)
     commit(w, 2, group="s")
     beat(w, "m", 0, "t", group="s")
     found = metrics(w)

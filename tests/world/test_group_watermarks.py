@@ -8,6 +8,7 @@ from ottla.broker.watermark_policies import Policies
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.protocol.errors import Errors
 
+from ..support.failing_appends import fail_appends
 from ..support.group_world import (
     alive,
     beat,
@@ -116,13 +117,13 @@ def test_an_append_that_fails_takes_back_what_it_decided() -> None:
     w = world()
     beat(w, "m1", 0, "t")
     host = w.broker.groups.host("g")
-    host.partition.isr_size = 0
+    fail_appends(w, host.partition)
     refused = beat(w, "m2", 0, "t")
-    assert refused.reply.error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    assert refused.reply.error_code == Errors.NOT_COORDINATOR
     group = host.shard.groups["g"]
     assert isinstance(group, ConsumerGroup)
     assert list(group.members) == ["m1"]
-    host.partition.isr_size = 1
+    fail_appends(w)
     assert beat(w, "m2", 0, "t").reply.error_code == 0
 
 
@@ -134,14 +135,14 @@ def test_an_assignment_that_cannot_be_stored_is_an_error_for_all_members() -> No
     leader, other = (answer.reply.member_id for answer in answers)
     waiting = sync(w, other, 1)
     partition = w.broker.groups.host("g").partition
-    partition.isr_size = 0
+    fail_appends(w, partition)
     refused = sync(w, leader, 1, **{leader: b"one", other: b"two"})
     for answer in (waiting, refused):
         reply = answer.reply
-        assert (reply.error_code, reply.assignment) == (Errors.COORDINATOR_NOT_AVAILABLE, b"")
+        assert (reply.error_code, reply.assignment) == (Errors.NOT_COORDINATOR, b"")
         assert (reply.protocol_type, reply.protocol_name) == (None, None)
     assert [alive(w, member, 1) for member in (leader, other)] == [Errors.REBALANCE_IN_PROGRESS] * 2
-    partition.isr_size = 1
+    fail_appends(w)
     again = [join(w, member, version=3) for member in (other, leader)]
     assert [answer.reply.generation_id for answer in again] == [2, 2]
     assert sync(w, leader, 2, **{leader: b"one", other: b"two"}).reply.assignment == b"one"

@@ -9,6 +9,7 @@ from ottla.protocol import compression
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ..support.failing_appends import fail_appends
 from ..support.share_world import (
     EARLIEST,
     Consumer,
@@ -97,11 +98,11 @@ def test_a_refused_write_is_tried_again() -> None:
     w, one = ready()
     one.got()
     partition = w.broker.partitions.get(TOPIC_NAME, 0)
-    partition.isr_size = 0
+    fail_appends(w, partition)
     asked = one.send_acknowledge((0, 2, ACCEPT))
     w.pass_ms(500)
     assert not asked.done
-    partition.isr_size = 1
+    fail_appends(w)
     w.pass_ms(1000)
     assert asked.reply.responses[0].partitions[0].error_code == 0
 
@@ -121,10 +122,10 @@ def test_no_write_of_a_share_partition_that_was_given_up_comes_late() -> None:
     w, one = ready()
     one.got()
     partition = w.broker.partitions.get(TOPIC_NAME, 0)
-    partition.isr_size = 0
+    fail_appends(w, partition)
     asked = one.send_acknowledge((0, 2, ACCEPT))
     w.broker.turn.event(lambda: w.broker.share_partitions.reload(w.broker.partitions.get("t", 0)))
-    partition.isr_size = 1
+    fail_appends(w)
     w.pass_ms(2000)
     assert asked.reply.responses[0].partitions[0].error_code == Errors.NOT_LEADER_OR_FOLLOWER
     assert Consumer(w, "other").got() == [(0, 2, 1)]

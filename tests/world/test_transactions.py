@@ -347,6 +347,22 @@ def test_a_marker_is_tried_again_while_its_partition_cannot_take_it() -> None:
     assert state(w)[0] == "CompleteCommit"
 
 
+def test_a_marker_of_offsets_is_appended_where_too_few_replicas_are_in_sync() -> None:
+    """The coordinator of groups writes it as with acks=1; the transaction is complete when it is committed."""
+    w = world()
+    one = begun(w)
+    one.commit_offset(7)
+    offsets = partition(w, "__consumer_offsets")
+    offsets.isr_size, end = 0, offsets.end_offset
+    hold(w, "__consumer_offsets")
+    one.ending()
+    w.pass_ms(100)
+    assert (offsets.end_offset, state(w)[0]) == (end + 1, "PrepareCommit")
+    hold(w, "__consumer_offsets", "immediate")
+    w.pass_ms(200)
+    assert (offsets.end_offset, state(w)[0]) == (end + 1, "CompleteCommit")
+
+
 def test_a_completion_is_tried_again_while_its_record_cannot_be_written() -> None:
     w = world()
     one = begun(w)
