@@ -32,16 +32,13 @@ class NodeState(Enum):
 
 
 class Node:
-    """A node. `config`: the configuration as this node has it; `session`: counts its sessions with the controller;
-    `was_clean`: whether its last shutdown was clean.
-    """
+    """A node. `config`: the configuration as this node has it; `session`: counts its sessions with the controller."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.id = config.node_id
         self.state = NodeState.RUNNING
         self.session = 0
-        self.was_clean = True
         self.is_held = False  # its replicas do not follow, as the lab asks
         self.is_cut = False  # neither other nodes nor the controller reach it; its clients do
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from ...coordinator.lifecycle import State
+from ...coordinator.metadata import brokers
 from ...coordinator.metadata import directories as metadata_directories
 from ...coordinator.metadata.controller import Controller, Defaults
 from ...coordinator.metadata.format import CLUSTER_METADATA, MetadataFormat
@@ -255,8 +257,12 @@ class MetadataController:
         log = self.partition.open_log()
         self.broker_epoch = log.end_offset + 1
         requests = [self.registration(node, self.broker_epoch + number) for number, node in enumerate(self.nodes)]
-        offline = self._offline_at_start()
-        self._write_at_start(lambda: self.controller.register_brokers(requests, self._controller_record(), offline))
+        offline, controller = self._offline_at_start(), self._controller_record()
+        crashed = self.log_directories.crashed.intersection(node.id for node in self.nodes)
+        self._write_at_start(lambda: self.controller.register_brokers(requests, controller, offline, crashed))
+        for node in sorted(crashed):
+            self._write_at_start(partial(brokers.unfence_now, self.controller, node))
+        self.log_directories.crashed.difference_update(crashed)
         log.flush_now()
         self.flushed.note(log.end_offset)
         self.partition.advance(log.end_offset)

@@ -155,6 +155,7 @@ class NodeLives:
         self._expect(node, NodeState.STOPPED)
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.unregister(controller, node.id))
+        self._crashed.discard(node.id)
         self.nodes.remove(node)
         self.sockets.leave(node)
         self.metadata.quorum.left(node)
@@ -172,7 +173,6 @@ class NodeLives:
             node.state = NodeState.RUNNING
             raise
         self._gone(node)
-        node.was_clean = True
         self.metadata.quorum.lost(node, resigned=True)
         if self.metadata.quorum.missing is None:
             await self._fence(node)
@@ -189,8 +189,8 @@ class NodeLives:
     async def kill(self, node: Node) -> None:
         """The node is fenced later. Raises NodeRefused."""
         self._expect(node, NodeState.RUNNING, NodeState.PAUSED)
+        self._crashed.add(node.id)
         self._gone(node)
-        node.was_clean = False
         self.metadata.quorum.lost(node)
         self._expire_session(node)
 
@@ -286,6 +286,10 @@ class NodeLives:
 
     # steps
 
+    @property
+    def _crashed(self) -> set[int]:
+        return self.metadata.log_directories.crashed
+
     def _expect(self, node: Node, *states: NodeState) -> None:
         if node.state not in states:
             raise NodeRefused(f"node {node.id} is {node.state.value}")
@@ -312,7 +316,9 @@ class NodeLives:
     async def _register(self, node: Node) -> None:
         metadata, controller = self.metadata, self.metadata.controller
         request = metadata.registration(node, -1)
-        await metadata.submit(lambda: brokers.register(controller, request, metadata.next_offset, node.was_clean))
+        was_clean = node.id not in self._crashed
+        await metadata.submit(lambda: brokers.register(controller, request, metadata.next_offset, was_clean))
+        self._crashed.discard(node.id)
 
     async def _fence(self, node: Node) -> None:
         controller = self.metadata.controller

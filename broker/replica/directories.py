@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -176,13 +176,14 @@ def _open_directory(
 def read_ends(files: Files, path: str) -> ReplicaEnds:
     """Reads where the replicas in a log directory were; one that is not known is where its log ends. Raises OSError."""
     try:
-        ends, epoch = replica_ends.decode(files.read(f"{path}/{replica_ends.FILE}"))
+        ends, epoch, crashed = replica_ends.decode(files.read(f"{path}/{replica_ends.FILE}"))
     except FileNotFoundError:
         return ReplicaEnds()
     except ValueError as error:
         logger.warning("%s/%s: %s; the replicas have their whole logs", path, replica_ends.FILE, error)
-        ends, epoch = {}, NO_EPOCH
-    return ReplicaEnds(ends, epoch == _shutdown_epoch(files, path) != NO_EPOCH, is_stored=True)
+        ends, epoch, crashed = {}, NO_EPOCH, set()
+    is_latest = epoch == _shutdown_epoch(files, path)
+    return ReplicaEnds(ends, is_latest and epoch != NO_EPOCH, is_stored=True, crashed=crashed if is_latest else set())
 
 
 def _shutdown_epoch(files: Files, path: str) -> int:
@@ -273,6 +274,7 @@ class CheckpointJob(NamedTuple):
     number: int
     offsets: dict[str, Offsets]
     ends: Ends | None = None  # None: they are not written
+    crashed: tuple[int, ...] = ()
 
 
 def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
@@ -285,7 +287,8 @@ def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
         CLEANER_OFFSETS: directory.cleaner_offsets,
     }
     ends = None if names else dict(directory.replica_ends.by_key)
-    return CheckpointJob(directory.jobs, {name: dict(tables[name]) for name in names or tables}, ends)
+    offsets = {name: dict(tables[name]) for name in names or tables}
+    return CheckpointJob(directory.jobs, offsets, ends, tuple(sorted(directory.replica_ends.crashed)))
 
 
 def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
@@ -298,20 +301,21 @@ def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
             files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
             directory.written[name] = job.number
         if job.ends is not None and directory.written.get(replica_ends.FILE, 0) <= job.number:
-            _store_ends(files, directory, job.ends, NO_EPOCH)
+            _store_ends(files, directory, job.ends, job.crashed, NO_EPOCH)
             directory.written[replica_ends.FILE] = job.number
 
 
-def _store_ends(files: Files, directory: LogDirectory, ends: Ends, broker_epoch: int) -> None:
+def _store_ends(files: Files, directory: LogDirectory, ends: Ends, crashed: Collection[int], broker_epoch: int) -> None:
     """Writes where replicas are; no file, if they always were where their logs end. Raises OSError."""
-    if ends or directory.replica_ends.is_stored:
-        files.replace(f"{directory.path}/{replica_ends.FILE}", replica_ends.encode(ends, broker_epoch))
+    if ends or crashed or directory.replica_ends.is_stored:
+        files.replace(f"{directory.path}/{replica_ends.FILE}", replica_ends.encode(ends, broker_epoch, crashed))
         directory.replica_ends.is_stored = True
 
 
 def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:
     """Writes the mark of a clean shutdown, and that the replicas are where they were then. Raises OSError."""
-    _store_ends(files, directory, directory.replica_ends.by_key, broker_epoch)
+    held = directory.replica_ends
+    _store_ends(files, directory, held.by_key, held.crashed, broker_epoch)
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     files.replace(f"{directory.path}/{CLEAN_SHUTDOWN}", content.encode())
 
@@ -348,6 +352,7 @@ class LogDirectories:
         self.sparsely = sparsely
         self.pool = HandlePool(files)
         self.all: list[LogDirectory] = []
+        self.crashed: set[int] = set()  # nodes that were killed and have not come back; each directory remembers them
         self.offline: Callable[[LogDirectory], None] = lambda directory: None
         turn.io_error = self.storage_error
 
@@ -360,8 +365,10 @@ class LogDirectories:
         wanted = config["ottla.cluster.id"] or None
         salvage = config["ottla.recovery"] == "salvage"
         self.all, cluster_id = open_directories(self.files, paths, config.node_id, wanted, self.new_id, salvage)
+        self.crashed.update(*(directory.replica_ends.crashed for directory in self.all))
         for directory in self.all:
             directory.share_among(self.nodes, config.node_id)
+            directory.replica_ends.crashed = self.crashed
         return cluster_id
 
     @property

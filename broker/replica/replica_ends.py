@@ -4,12 +4,15 @@ A partition has one log, and a replica that is behind is a position in it. Each 
 with these positions; Kafka ignores it. The file is written with the checkpoints, and when a node stops. After a clean
 shutdown every replica is where the file says. After a crash, or when another broker has used the directory since, that
 holds for replicas out of sync: one in sync has the whole log.
+
+The file also names the nodes that were killed and have not come back: what they had not synced is lost. In Kafka their
+directories have no mark of a clean shutdown (KIP-966).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...storage.checkpoints import uuid_from_text, uuid_to_text
@@ -24,12 +27,14 @@ Key = tuple[bytes, int]  # the id of a topic, and a partition
 @dataclass(slots=True)
 class ReplicaEnds:
     """The replicas in a log directory that are not in sync, or have less than the log: their nodes by partition.
-    `is_exact`: the file is that of the last shutdown; `is_stored`: there is a file.
+    `is_exact`: the file is that of the last shutdown; `is_stored`: there is a file; `crashed`: the nodes that were
+    killed and have not come back.
     """
 
     by_key: dict[Key, dict[int, Reach]] = field(default_factory=dict)
     is_exact: bool = False
     is_stored: bool = False
+    crashed: set[int] = field(default_factory=set)
 
     def of(self, key: Key, isr: tuple[int, ...]) -> dict[int, Reach]:
         """Returns where the replicas of a partition are, by node. `isr`: those in sync."""
@@ -43,18 +48,21 @@ class ReplicaEnds:
             self.by_key.pop(key, None)
 
 
-def encode(ends: Mapping[Key, Mapping[int, Reach]], broker_epoch: int) -> bytes:
-    """Encodes the file. `broker_epoch`: that of the clean shutdown, or NO_EPOCH."""
+def encode(ends: Mapping[Key, Mapping[int, Reach]], broker_epoch: int, crashed: Iterable[int] = ()) -> bytes:
+    """Encodes the file. `broker_epoch`: that of the clean shutdown, or NO_EPOCH; `crashed`: as in `ReplicaEnds`."""
     rows = [
         [uuid_to_text(topic_id), partition, node, reach.end, reach.high_watermark]
         for (topic_id, partition), nodes in sorted(ends.items())
         for node, reach in sorted(nodes.items())
     ]
-    return json.dumps({"format": FORMAT, "brokerEpoch": broker_epoch, "replicas": rows}).encode()
+    content = {"format": FORMAT, "brokerEpoch": broker_epoch, "crashed": sorted(crashed), "replicas": rows}
+    return json.dumps(content).encode()
 
 
-def decode(data: bytes) -> tuple[dict[Key, dict[int, Reach]], int]:
-    """Returns the ends and the broker epoch of the shutdown. Raises ValueError if the file is damaged."""
+def decode(data: bytes) -> tuple[dict[Key, dict[int, Reach]], int, set[int]]:
+    """Returns the ends, the broker epoch of the shutdown, and the nodes that had crashed. Raises ValueError if the file
+    is damaged.
+    """
     found: dict[Key, dict[int, Reach]] = {}
     try:
         read = json.loads(data)
@@ -65,6 +73,6 @@ def decode(data: bytes) -> tuple[dict[Key, dict[int, Reach]], int]:
             if min(partition, node, end, high_watermark) < 0:
                 raise ValueError(f"a negative number: {numbers}")
             found.setdefault((uuid_from_text(topic_id), partition), {})[node] = Reach(end, high_watermark)
-        return found, int(read["brokerEpoch"])
+        return found, int(read["brokerEpoch"]), set(map(int, read.get("crashed", ())))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"not the ends of replicas: {error}") from None

@@ -90,6 +90,17 @@ def unfence(controller: Controller, node: int) -> Decision[None]:
     return Result([fencing(broker, UNFENCED), *changes])
 
 
+def unfence_now(controller: Controller, node: int) -> Result[None]:
+    """As `unfence`, before the first event."""
+    steps = unfence(controller, node)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            decided: Result[None] = done.value
+            return decided
+
+
 def shut_down(controller: Controller, node: int) -> Decision[None]:
     """Begins the controlled shutdown of a broker: others lead before it stops."""
     broker = controller.state.brokers.get(node)

@@ -7,6 +7,7 @@ Ids, time and configuration are arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
@@ -95,21 +96,29 @@ class Controller:
         requests: Sequence[Broker],
         controller: messages.RegisterControllerRecord,
         offline: Container[tuple[bytes, int]] = (),
+        crashed: AbstractSet[int] = frozenset(),
     ) -> Result:
         """Registers the nodes again, unfenced, fences those that are gone, and elects leaders for the partitions that
         have none, except for those `offline`, by topic id and index: their log directory cannot be used.
+
+        `crashed`: the nodes whose last shutdown was not clean. They stay fenced, and their replicas are neither in sync
+        nor eligible (KIP-966).
         """
-        here = {one.id for one in requests}
-        registered = [replace(one, fenced=False, in_controlled_shutdown=False).record() for one in requests]
-        gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in here and not one.fenced]
+        every = {one.id for one in requests}
+        here = every - crashed
+        registered = [replace(one, fenced=one.id in crashed, in_controlled_shutdown=False).record() for one in requests]
+        gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in every and not one.fenced]
         changes: list[Struct | None] = []
         for key, partition in self.state.partitions.items():
             if key in offline:
-                if partition.leader in here or partition.elr:
+                if partition.leader in every or partition.elr:
                     changes.append(_without_leader(partition, ()))
-            elif not here.issuperset((partition.leader, *partition.isr)) and not here.isdisjoint(partition.replicas):
+                continue
+            in_sync = (partition.leader, *partition.isr)
+            has_lost = not crashed.isdisjoint((*in_sync, *partition.elr))
+            if has_lost or (not here.issuperset(in_sync) and not here.isdisjoint(partition.replicas)):
                 left = [one for one in partition.isr if one in here]
-                changes.append(self._change(partition, left, here.__contains__))
+                changes.append(self._change(partition, left, here.__contains__, crashed))
         return Result([controller, *registered, *gone, *filter(None, changes)])
 
     def directory_failed(self, log_dirs: Mapping[int, list[bytes]], offline: Container[tuple[bytes, int]]) -> Result:

@@ -173,14 +173,20 @@ class Sim:
         }
         what = self.chance.choice(may.get(node.state, ("hold", "release")))
         # a node registers as soon as it begins, unless it is cut off; until then it counts as a replica in sync
-        if what == "begin" and not node.was_clean and not node.is_cut and not self.world.broker.metadata.quorum.missing:
+        broker = self.world.broker
+        has_crashed = node.id in broker.log_directories.crashed
+        if what == "begin" and has_crashed and not node.is_cut and not broker.metadata.quorum.missing:
             lose_tails(self.world, node, self.chance)
         self.happens(what, node)
 
     def cut(self) -> None:
-        """A node is cut off, or healed."""
+        """A node is cut off, or healed; or it is healed while it pauses, and goes on."""
         node = self.any_node()
         self.happens("heal" if node.is_cut else "cut", node)
+        if node.is_cut and self.chance.random() < 0.3:
+            for what in ("pause", "heal", "resume"):
+                self.happens(what, node)
+                self._pass(self.chance.choice((1, 100, 700)))
 
     def revive(self) -> None:
         self._mend(self.any_node())

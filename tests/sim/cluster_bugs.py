@@ -62,6 +62,7 @@ BUGS: tuple[Bug, ...] = (
     (Leaders, "cut_off", "if partition.leader == node_id and partition.replica_set is not None:", "if False:"),
     (Nodes, "follows", "and not node.is_cut", ""),
     (NodeLives, "cut", "self._expire_session(node)", "pass"),
+    (NodeLives, "_unfence", "self.leaders.reach_again(node.id)", "self.leaders.follow_again(node.id)"),
     (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
     (Controller, "is_active", "found.is_active", "not found.fenced"),
     (StaleAppender, "append", "return NEVER", "return stale.end_offset"),

@@ -35,7 +35,11 @@ class History(Protocol):
 def restart(sim: History) -> None:
     """All nodes stop with their process, which may be killed, and start again."""
     before, is_clean = sim.world, sim.chance.random() < 0.6
+    crashed = set(before.broker.log_directories.crashed)
     if is_clean:
+        for node in before.broker.nodes:
+            if node.id in crashed:
+                lose_tails(before, node, sim.chance)
         assert before.broker.stop() is None, "the stop is not clean"
     sim.past_ms += before.schedule.monotonic_ms()
     start_ms = before.schedule.now_ms()
@@ -44,7 +48,7 @@ def restart(sim: History) -> None:
     sim.network.begin_again(world)
     for one in sim.every:
         one.began_again()
-    sim.truth.begin_again(world, is_clean)
+    sim.truth.begin_again(world, is_clean, crashed)
 
 
 def lose_tails(world: World, node: Node, chance: random.Random) -> None:

@@ -44,17 +44,20 @@ class Truth:
         self.followed: Callable[[Told, State, State], None] = lambda told, before, after: None
         self.failed: list[AssertionError] = []
         self.cut: dict[int, MetadataState] = {}
+        self.crashed: set[int] = set()  # while a process begins: the nodes that may have lost committed records
         self.watch(world)
 
-    def begin_again(self, world: World, is_clean: bool) -> None:
-        """The process has ended, and another one has begun with its files."""
+    def begin_again(self, world: World, is_clean: bool, crashed: set[int]) -> None:
+        """The process has ended, and another one has begun with its files. `crashed`: nodes that had been killed."""
         image = world.broker.image
         self.cut.clear()
         self.partitions = {key: told for key, told in self.partitions.items() if key in image.partitions}
         for told in self.partitions.values():
             if not is_clean:
                 told.high_watermark, told.is_recovering = 0, True
+        self.crashed = crashed
         self.watch(world)
+        self.crashed = set()
 
     def watch(self, world: World) -> None:
         """Follows the broker of a world from now on."""
@@ -117,7 +120,7 @@ class Truth:
     def _follow(self, key: Key, after: State) -> None:
         told = self.partitions[key]
         before, told.state = told.state, after
-        clean = (before.leader, NO_LEADER, *before.isr, *before.elr)
+        clean = {before.leader, NO_LEADER, *before.isr, *before.elr} - self.crashed
         if after.leader not in clean and not ends_reassignment(before, after):
             told.losses += 1
             told.is_loss_new = True

@@ -137,3 +137,49 @@ def test_one_node_has_no_such_file() -> None:
     assert produce(w, 1, topic="s").error_code == 0
     assert w.broker.stop() is None
     assert not w.files.exists(FILE)
+
+
+def safe(w: World) -> None:
+    """A partition whose replicas out of sync are eligible."""
+    create(w, "s", [1, 3], [3, 1], min_insync_replicas="2")
+    assert [produce(w, node, index, topic="s").error_code for index, node in enumerate((1, 3))] == [0, 0]
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+@pytest.mark.parametrize("down_ms", [10_000, 100], ids=["fenced", "in sync"])
+def test_a_node_that_was_killed_has_crashed_for_the_next_process(clean: bool, down_ms: int) -> None:
+    """Its replicas are neither in sync nor eligible when it registers (KIP-966), as if the process had gone on."""
+    w = cluster()
+    safe(w)
+    happens(w, "kill", 3)
+    w.pass_ms(down_ms)
+    assert [set(state(w, index, "s")[2]) for index in (0, 1)] == ([{1}] * 2 if down_ms == 10_000 else [{1, 3}] * 2)
+    w = again(w, clean, ottla_high_watermark="s:held")
+    assert [state(w, index, "s")[0] for index in (0, 1)] == [1, 1]
+    assert [state(w, index, "s")[2:] for index in (0, 1)] == [([1], [], [])] * 2
+    assert not w.broker.image.brokers[3].fenced
+    assert w.broker.log_directories.crashed == set()
+
+
+def test_a_node_that_was_killed_and_came_back_has_not_crashed_for_the_next_process() -> None:
+    w = cluster()
+    safe(w)
+    happens(w, "kill", 3)
+    w.pass_ms(10_000)
+    happens(w, "begin", 3)
+    w.pass_ms(10)
+    w = again(w, ottla_high_watermark="s:held")
+    assert [set(state(w, index, "s")[2]) for index in (0, 1)] == [{1, 3}] * 2
+
+
+def test_a_node_that_was_killed_has_crashed_until_it_registers() -> None:
+    """It is no part of the next process, and of the one after."""
+    w = cluster()
+    create(w, "s", [1, 2, 3], min_insync_replicas="3")
+    happens(w, "kill", 3)
+    w.pass_ms(10_000)
+    assert state(w, 0, "s")[2:] == ([1, 2], [3], [])
+    w = again(w, ottla_nodes="2")
+    assert state(w, 0, "s")[2:] == ([1, 2], [3], [])
+    w = again(w, ottla_high_watermark="s:held")
+    assert state(w, 0, "s")[2:] == ([1, 2], [], [])
