@@ -136,7 +136,10 @@ class Broker:
             self.authorize_with(authorizer)
 
     def _follow_metadata(self) -> None:
-        self.metadata.commits.shown = self.partitions.pieces.changed
+        commits = self.metadata.commits
+        commits.shown = self.partitions.pieces.changed
+        commits.rested = self.replicas.go_on_opening
+        self.replicas.may_open = lambda: not commits.is_busy
         self.high_watermarks.caught_up = self.in_sync.caught_up
         self.replicas.homes.assign = self.metadata.assign_directories
         self.high_watermarks.catch_up = self.replicas.catching_up.go_on

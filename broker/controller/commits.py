@@ -32,10 +32,11 @@ class Commits:
         self.applied_offset = 0
         self._done = done
         self.shown: Callable[[MetadataDelta], None] = lambda delta: None  # within the event that shows a change
+        self.rested: Callable[[], None] = lambda: None  # no commits are left to apply
         self.watchers = Watchers(turn)
         self._committed = 0
         self._followed = 0  # the offset that `done` was called with last
-        self._busy = False
+        self.is_busy = False
 
     def begin_at(self, offset: int) -> None:
         """The image has the records before `offset`, from a snapshot or from the log."""
@@ -44,8 +45,8 @@ class Commits:
     def committed(self, high_watermark: int) -> None:
         """Applies the records up to the high watermark, after those of earlier commits."""
         self._committed = max(self._committed, high_watermark)
-        if not self._busy:
-            self._busy = True
+        if not self.is_busy:
+            self.is_busy = True
             self.turn.background(self._apply())
 
     async def _apply(self) -> None:
@@ -59,7 +60,8 @@ class Commits:
             self.turn.later(RETRY_MS, lambda: self.committed(0))
             raise
         finally:
-            self._busy = False
+            self.is_busy = False
+            bugs.guarded("what waited for commits", self.rested)
 
     async def _apply_some(self) -> None:
         """Applies committed batches; no more after one with which the records are many."""

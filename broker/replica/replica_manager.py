@@ -96,6 +96,7 @@ class ReplicaManager:
         self.ready = False
         self._opening: deque[Generator[None, None, None]] = deque()
         self._opens_later = False
+        self.may_open: Callable[[], bool] = lambda: True  # False while requests wait for changes of the metadata
         # by path: logs of removed partitions that still have their directories
         self._leaving: dict[str, tuple[Log, LogDirectory]] = {}
         self._started = self._stopped = False
@@ -257,7 +258,13 @@ class ReplicaManager:
 
     def _open_on(self) -> None:
         self._opens_later = False
-        self._open_some()
+        if self.may_open():
+            self._open_some()
+
+    def go_on_opening(self) -> None:
+        """Opens logs of new partitions: the metadata has changed, and nothing more is to change at once."""
+        if self._opening and not self._opens_later:
+            self._open_some()
 
     def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:
         """A generator; each step removes, configures or adds a partition."""
@@ -298,8 +305,6 @@ class ReplicaManager:
             self.turn.soon(self.homes.assign_all)
         if self._leaving:
             self.turn.background(in_steps(self.turn, self._retire_all(), FILES_STEP))
-        if self._opening and not self._opens_later:
-            self._open_some()
 
     def _configure_what_changed(self, delta: MetadataDelta) -> Iterator[None]:
         if delta.changes_all_topics:

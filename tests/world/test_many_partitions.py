@@ -336,3 +336,19 @@ def test_a_stop_while_logs_are_recovered_is_not_clean() -> None:
     after = World(again.files, 2)
     after.pass_ms(1000)
     assert after.broker.partitions.by_name["many", MANY - 1].high_watermark == 1
+
+
+def test_new_partitions_get_their_logs_when_those_who_asked_are_answered() -> None:
+    """Two requests follow each other: no log is opened while the metadata changes, however many steps that takes."""
+    world = World()
+    answers = [
+        world.send("CreateTopics", 7, C(topics=[topic(name, 2 * STEP_ELEMENTS)], timeout_ms=60_000)) for name in "ab"
+    ]
+    opened = []
+    while not answers[-1].done:
+        world.schedule.take_next()()
+        opened.append(sum(1 for _ in world.broker.partitions.open_logs()))
+    assert len(opened) > 2, "it took several turns"
+    assert set(opened[:-1]) == {0}
+    world.pass_ms(100)
+    assert sum(1 for _ in world.broker.partitions.open_logs()) == 4 * STEP_ELEMENTS
