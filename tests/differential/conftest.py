@@ -9,7 +9,7 @@ import pytest
 from ottla.testing import Broker
 
 from ..oracle.cluster import KafkaCluster
-from ..support import node_stories
+from ..support import node_stories, transcripts
 from ..support.differential import Tally, told
 from ..support.node_stories import Story
 from ..support.transcripts import Transcript
@@ -24,7 +24,7 @@ def ours() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def kafka_nodes() -> Iterator[KafkaCluster | None]:
     """Three brokers of Kafka; None where transcripts are played."""
-    if node_stories.mode() == "recorded":
+    if transcripts.mode() == "recorded":
         yield None
         return
     with KafkaCluster(node_stories.SETTINGS, racks=node_stories.RACKS) as kafka:
@@ -37,7 +37,7 @@ def story(kafka_nodes: KafkaCluster | None, tally: Tally, request: pytest.Fixtur
     """Three nodes of each, all running, with the coordinators' topics."""
     if kafka_nodes is not None:
         node_stories.restore(kafka_nodes)
-    with told(tally, Transcript(request.node.nodeid, playing=kafka_nodes is None), node_stories.mode()) as transcript:
+    with told(tally, Transcript(request.node.nodeid, playing=kafka_nodes is None), transcripts.mode()) as transcript:
         found = Story(kafka_nodes, tally, transcript)
         yield found
         found.close()

@@ -8,7 +8,7 @@ import pytest
 from ottla.protocol import messages as m
 
 from ..oracle.cluster import KafkaCluster
-from ..support import node_stories
+from ..support import node_stories, transcripts
 from ..support.differential import Tally, told
 from ..support.node_stories import NODES, Story
 from ..support.stories import nodes
@@ -21,7 +21,7 @@ OWN = {"auto.leader.rebalance.enable": "true", INTERVAL: "2"}
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaCluster | None]:
-    if node_stories.mode() == "recorded":
+    if transcripts.mode() == "recorded":
         yield None
         return
     with KafkaCluster({**node_stories.SETTINGS, **OWN}, racks=node_stories.RACKS) as found:
@@ -33,7 +33,7 @@ def kafka() -> Iterator[KafkaCluster | None]:
 def story(kafka: KafkaCluster | None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Story]:
     if kafka is not None:
         node_stories.restore(kafka)
-    with told(tally, Transcript(request.node.nodeid, playing=kafka is None), node_stories.mode()) as transcript:
+    with told(tally, Transcript(request.node.nodeid, playing=kafka is None), transcripts.mode()) as transcript:
         found = Story(kafka, tally, transcript, **OWN)
         yield found
         found.close()

@@ -10,7 +10,7 @@ import pytest
 from ottla.protocol import messages as m
 
 from ..oracle.quorum import KafkaQuorum
-from ..support import node_stories
+from ..support import node_stories, transcripts
 from ..support.differential import Tally, told
 from ..support.node_stories import Story
 from ..support.node_world import happens
@@ -26,7 +26,7 @@ ELSEWHERE = b"\x07" * 16
 
 @pytest.fixture(scope="module")
 def kafka_quorum() -> Iterator[KafkaQuorum | None]:
-    if node_stories.mode() == "recorded":
+    if transcripts.mode() == "recorded":
         yield None
         return
     with KafkaQuorum({"broker.session.timeout.ms": node_stories.SESSION_MS}) as kafka:
@@ -36,7 +36,7 @@ def kafka_quorum() -> Iterator[KafkaQuorum | None]:
 @pytest.fixture
 def story(kafka_quorum: KafkaQuorum | None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Story]:
     playing = kafka_quorum is None
-    with told(tally, Transcript(request.node.nodeid, playing=playing), node_stories.mode()) as transcript:
+    with told(tally, Transcript(request.node.nodeid, playing=playing), transcripts.mode()) as transcript:
         found = Story(kafka_quorum, tally, transcript, **{"ottla.controller.node": "1"})
         found.trims |= dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), without_ids)
         found.trims["DescribeQuorum"] = of_one_moment

@@ -4,7 +4,6 @@ said. Kafka's three start once for all stories, and each story finds them whole.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,11 +49,6 @@ WITHIN_S = 60.0
 WITHIN_MS = 120_000
 NEW = {"start": "begin"}  # what ottla calls what happens to a node
 Make = Callable[[int], Any]
-
-
-def mode() -> str:
-    """As `transcripts.mode`; but three brokers of Kafka start only where somebody asks for them."""
-    return os.environ.get("OTTLA_ORACLE") or "recorded"
 
 
 class WorldWire:

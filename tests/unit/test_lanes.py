@@ -52,6 +52,11 @@ def test_a_story_gets_one_only_where_kafka_itself_tells_it(
     assert chosen(lane(STORY)) == expected
 
 
+def test_what_kafka_said_is_played_unless_it_is_to_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OTTLA_ORACLE", raising=False)
+    assert chosen(lane(STORY)) == []
+
+
 def test_the_modules_that_lanes_name_are_there() -> None:
     plans = [*LANES.values(), *QUICK_LANES.values()]
     named = [word.removeprefix("--ignore=") for plan in plans for word in plan.arguments]
