@@ -95,3 +95,24 @@ def test_the_coordinator_of_the_states_moves(story: Story) -> None:
     acknowledged(at, group, ids, 4, [(2, 2, [REJECT])])
     offsets(story.at(3), group)
     assert story.errors("ShareAcknowledge") == {"NONE"}
+
+
+def test_states_that_cannot_be_written(story: Story) -> None:
+    """Two of three replicas of `__share_group_state` are gone, and min.insync.replicas is 2: the leader is told that
+    its write took too long. What the coordinator has appended counts when a replica follows again.
+    """
+    name = "unpersisted"
+    group, ids = consuming(story, name, [3, 1], [1, 3])
+    at = story.at(3)
+    nodes.written(at, name, ids, *"abcd")
+    fetch(at, group, ids, 0)
+    story.happens("stop", 2, 1000)
+    ready(story, name)
+    acknowledged(at, group, ids, 1, [(0, 0, [ACCEPT])])
+    story.happens("stop", 1, 1000)
+    ready(story, name)
+    acknowledged(at, group, ids, 2, [(1, 1, [ACCEPT])])
+    story.happens("start", 2, 1000)
+    ready(story, name)
+    offsets(at, group)
+    assert story.errors("ShareAcknowledge") == {"NONE", "COORDINATOR_NOT_AVAILABLE"}
