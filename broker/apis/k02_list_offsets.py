@@ -2,6 +2,7 @@
 or for a special timestamp such as earliest or latest.
 
 **Behaviour**
+- To replicas, whoever says that it is one, the log has no high watermark and no last stable offset.
 - Requests about remote storage return no offset, as in a Kafka without remote storage.
 
 **Versions**
@@ -41,7 +42,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NOT_FOUND = FoundOffset(-1, -1, -1)
 EPOCHS_SINCE = 4
-DEBUGGER = -2
+CONSUMER, DEBUGGER = -1, -2  # replica ids of who is no replica
 PARTITIONS = Place(
     "each partition",
     codes(
@@ -131,11 +132,11 @@ def _find(
     timestamp = wanted.timestamp
     if timestamp < 0 and context.version < SINCE.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise ApiError(Errors.UNSUPPORTED_VERSION)
-    partitions, is_debugger = context.broker.partitions, request.replica_id == DEBUGGER
+    partitions = context.broker.partitions
     partition = partitions.get(topic, wanted.partition_index)
-    reach = partitions.check_read(partition, wanted.current_leader_epoch, may_follow=is_debugger)
+    reach = partitions.check_read(partition, wanted.current_leader_epoch, may_follow=request.replica_id == DEBUGGER)
     log = partition.open_log()
-    if is_debugger:
+    if request.replica_id != CONSUMER:
         end = log.end_offset if reach is None else reach.end
     else:
         end = partition.read_limit(request.isolation_level)[0]

@@ -44,6 +44,41 @@ def test_too_few_replicas_are_in_sync(story: Story, what: str, acks: int) -> Non
     assert story.errors("Produce") == ({"NONE", "NOT_ENOUGH_REPLICAS"} if acks == ALL else {"NONE"})
 
 
+def test_a_producer_waits_in_vain_for_a_replica_that_pauses(story: Story) -> None:
+    """With too few replicas in sync the high watermark stands still: the producer is told that its time is over, also
+    when the replica has left. Consumers do not see its record; to a replica the log ends after it.
+    """
+    story.trims["Fetch"] = nodes.values_only
+    name = "appended"
+    ids = story.topic(name, [1, 2], [2, 1], **SAFE)
+    at, waiting = story.at(1), story.beside(1)
+
+    def patient(side: int) -> Any:
+        request = nodes.produce(name, ids, 10, "b")(side)
+        request.timeout_ms = SESSION_MS + 8000
+        return request
+
+    def seen(*, to_consumers: int, to_replicas: int) -> None:
+        for replica_id, end in ((-1, to_consumers), (0, to_replicas)):
+            (found,) = at.agreed("ListOffsets", 7, ends(name, 0, replica_id=replica_id))[0].topics[0].partitions
+            assert found.offset == end
+        nodes.read(at, name, ids)
+
+    nodes.written(at, name, ids, "a")
+    seen(to_consumers=1, to_replicas=1)
+    story.happens("pause", 2, 0)
+    waiting.say("Produce", 10, patient)
+    waiting.hear("Produce", 10)
+    waiting.close()
+    assert story.state(name)[:4] == (1, 0, [1], [2])
+    nodes.written(at, name, ids, "c")
+    seen(to_consumers=1, to_replicas=2)
+    story.happens("resume", 2)
+    assert story.state(name)[:4] == (1, 0, [1, 2], [])
+    seen(to_consumers=2, to_replicas=2)
+    assert story.errors("Produce") == {"NONE", "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS"}
+
+
 def test_a_producer_that_waits_for_a_node_that_pauses_has_its_answer_from_the_next_leader(story: Story) -> None:
     ids = story.topic("short", [1, 2], [2, 1])
     at = story.at(1)

@@ -268,13 +268,17 @@ def metadata(*topics: str) -> Any:
     return r(topics=[r.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False)
 
 
-def ends(topic: str, *indexes: int, timestamp: int = -1, epoch: int = -1, isolation: int = 0) -> Any:
+def ends(
+    topic: str, *indexes: int, timestamp: int = -1, epoch: int = -1, isolation: int = 0, replica_id: int = 0
+) -> Any:
+    """A request for offsets, by default as of a replica, which sees the whole log."""
     r = m.ListOffsetsRequest
     parts = [
         r.ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
         for index in indexes
     ]
-    return r(isolation_level=isolation, topics=[r.ListOffsetsTopic(name=topic, partitions=parts)])
+    topics = [r.ListOffsetsTopic(name=topic, partitions=parts)]
+    return r(replica_id=replica_id, isolation_level=isolation, topics=topics)
 
 
 def group_at(partition: int, name: str) -> str:
