@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -137,12 +138,21 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         """Returns a group's own value within the broker's bounds, or the broker's value (KIP-1240)."""
         return self.settings.of_group(group_id, name)
 
+    def _at(self, node: int | None) -> GroupCoordinators:
+        """Returns the environment of the shards of a node, which may have dynamic configurations of its own."""
+        settings = self.settings.at(node)
+        if settings is self.settings:
+            return self
+        found = copy(self)
+        found.settings = settings
+        return found
+
     # the shards
 
     def make_shard(self, host: ShardHost[GroupShard], timeline: Timeline, timers: Timers) -> GroupShard:
         from ...coordinator.group.shard import GroupShard
 
-        shard = GroupShard(timeline, timers, self, self.assignors)
+        shard = GroupShard(timeline, timers, self._at(host.partition.leader), self.assignors)
         shard.write = host.write_later
         shard.counts = self.counts
         return shard

@@ -69,6 +69,34 @@ def test_mutations_count_for_all_nodes(world: World) -> None:
         assert world.at(node, "CreateTopics", 7, r(topics=[topic], timeout_ms=1000)).topics[0].error_code == code
 
 
+# groups
+
+
+def has_partitions(world: World, node: int, group: str) -> bool:
+    """Whether the second of two members has partitions soon."""
+    r = m.ConsumerGroupHeartbeatRequest
+    epochs, owned = {"m1": 0, "m2": 0}, dict[str, Any]()
+    for _ in range(30):
+        for member, epoch in epochs.items():
+            beat = r(group_id=group, member_id=member, member_epoch=epoch, topic_partitions=owned.get(member, []))
+            beat.rebalance_timeout_ms, beat.subscribed_topic_names = 10_000, ["led"]
+            reply = world.at(node, "ConsumerGroupHeartbeat", 1, beat)
+            assert reply.error_code == 0
+            epochs[member] = reply.member_epoch
+            if reply.assignment is not None:
+                given = reply.assignment.topic_partitions
+                owned[member] = [r.TopicPartitions(topic_id=t.topic_id, partitions=t.partitions) for t in given]
+        world.pass_ms(200)
+    return bool(owned.get("m2"))
+
+
+def test_groups_obey_the_node_that_coordinates_them(world: World) -> None:
+    assert set_broker(world, "group.consumer.assignment.interval.ms", "15000", "2", at=2) == (0, None)
+    world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    groups = {world.broker.groups.host(name).partition.leader: name for name in map("g{}".format, range(20))}
+    assert [has_partitions(world, node, groups[node]) for node in NODES] == [True, False, True]
+
+
 # connections
 
 
