@@ -67,6 +67,7 @@ BUGS: tuple[Bug, ...] = (
     (Controller, "is_active", "found.is_active", "not found.fenced"),
     (StaleAppender, "append", "return NEVER", "return stale.end_offset"),
     (PartitionsOfNode, "_check_cut_off", "compare_epochs(current_leader_epoch, known.leader_epoch)", "pass"),
+    (PartitionsOfNode, "known_high_watermark", "return stale.high_watermark", "return 0"),
     (ReplicaEnds, "of", "return found if self.is_exact else", "return found if found else"),
     (Replicas, "recall", "end = min(here.end, known.get(self.leader, here).end)", "end = 0"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),

@@ -88,9 +88,39 @@ class ReplicasFollowLeadersThatTheyReach(Invariant):
         self._stay = {}
 
 
+class TheHighWatermarkNeverGoesBackOnANode(Invariant):
+    """As the node knows it, which may follow, or lead without knowing that another one was elected. It may know less
+    after it was killed, and when an unclean election has cut the log.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._known: dict[tuple[str, int], tuple[int, int]] = {}  # by partition and node
+
+    def holds(self) -> None:
+        world, known = self.cluster.world, {}
+        crashed = world.broker.log_directories.crashed
+        for told, partition in self.cluster.truth.open():
+            for node in partition.replicas:
+                if node in crashed or node not in world.dispatchers:
+                    continue
+                end = world.dispatchers[node].broker.partitions.known_high_watermark(partition)
+                key, now = (told.name, node), (told.losses, end)
+                losses, before = self._known.get(key, now)
+                assert losses != told.losses or before <= end, (
+                    f"the high watermark of {told.name} goes back from {before} to {end} on node {node}"
+                )
+                known[key] = now
+        self._known = known
+
+    def began_again(self) -> None:
+        self._known = {}
+
+
 NODES: tuple[type[Invariant], ...] = (
     ElectedLeadersAreThere,
     NodesThatAreDrainedLeadNothing,
     NodesThatAreCutOffAreFenced,
     ReplicasFollowLeadersThatTheyReach,
+    TheHighWatermarkNeverGoesBackOnANode,
 )
