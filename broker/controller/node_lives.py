@@ -335,5 +335,5 @@ class NodeLives:
     async def _unfence(self, node: Node) -> None:
         controller = self.metadata.controller
         await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
-        if self.nodes.follows(node.id):  # also those that follow it: it may have been cut off, and healed while paused
+        if node.is_serving and not node.is_cut:  # those that follow it, too: it may have been healed while it paused
             await self.in_sync.extend(self.leaders.reach_again(node.id))

@@ -147,7 +147,11 @@ def test_a_node_that_is_elected_while_it_is_cut_off_has_no_followers(w: World) -
     assert records(w, 3) == [b"w"]
 
 
-def test_a_node_that_is_healed_while_it_is_paused_is_followed_again(w: World) -> None:
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_node_that_is_healed_while_it_is_paused_is_followed_again(w: World, is_held: bool) -> None:
+    """Also one that itself does not follow."""
+    if is_held:
+        happens(w, "hold", 1)
     happens(w, "cut", 1)
     happens(w, "pause", 1)
     happens(w, "heal", 1)
