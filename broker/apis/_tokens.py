@@ -38,6 +38,6 @@ async def change(context: Context, request: Q, decide: Decide[Q, R], response: t
     broker, principal = context.broker, context.principal
     metadata = broker.metadata
     policy = None if broker.tokens is None else broker.tokens.policy
-    return await metadata.submit(
+    return await metadata.forward(
         lambda: decide(metadata.controller, policy, request, principal, broker.schedule.now_ms())
     )

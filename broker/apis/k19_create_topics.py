@@ -80,7 +80,7 @@ async def narrowed(
 async def handle(context: Context, request: messages.CreateTopicsRequest) -> messages.CreateTopicsResponse:
     metadata = context.broker.metadata
     r = messages.CreateTopicsResponse
-    outcome = await metadata.submit(
+    outcome = await metadata.forward(
         partial(topics.create_topics, metadata.controller, request.topics, context.mutations(STRICT_QUOTA_SINCE)),
         request.timeout_ms,
         validate_only=request.validate_only,

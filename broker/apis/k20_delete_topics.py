@@ -50,7 +50,7 @@ async def handle(context: Context, request: messages.DeleteTopicsRequest) -> mes
     good = [(name, topic_id) for name, topic_id, error in wanted if error is None]
     metadata = context.broker.metadata
     mutate = context.mutations(STRICT_QUOTA_SINCE)
-    outcome = await metadata.submit(
+    outcome = await metadata.forward(
         partial(topics.delete_topics, metadata.controller, good, mutate), request.timeout_ms
     )
     responses = [

@@ -67,7 +67,7 @@ async def _create(context: Context, wanted: list[Acl]) -> messages.CreateAclsRes
     refused = [_refused(acl) for acl in wanted]
     valid = [acl for acl, error in zip(wanted, refused, strict=True) if error is None]
     metadata = context.broker.metadata
-    outcome = await metadata.submit(partial(acls.create, metadata.controller, valid))
+    outcome = await metadata.forward(partial(acls.create, metadata.controller, valid))
     created = iter(outcome)
     return _answer([next(created) if error is None else error for error in refused])
 

@@ -74,7 +74,7 @@ async def _delete(context: Context, wanted: list[AclFilter]) -> messages.DeleteA
             raise ReplyTooLarge  # before anything is deleted
         matched.append(error or found)
     metadata = context.broker.metadata
-    deleted = await metadata.submit(partial(delete, metadata.controller, deletions.ids))
+    deleted = await metadata.forward(partial(delete, metadata.controller, deletions.ids))
     return await _answer(context, matched, deleted)
 
 

@@ -45,7 +45,7 @@ async def handle(context: Context, request: messages.AlterConfigsRequest) -> mes
 
     wanted, refused = checked(request.resources, check)
     metadata = context.broker.metadata
-    errors = await metadata.submit(
+    errors = await metadata.forward(
         partial(configs.alter_configs, metadata.controller, wanted), validate_only=request.validate_only
     )
     return answer(messages.AlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))

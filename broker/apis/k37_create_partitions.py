@@ -54,7 +54,7 @@ async def narrowed(
 
 async def handle(context: Context, request: messages.CreatePartitionsRequest) -> messages.CreatePartitionsResponse:
     metadata = context.broker.metadata
-    outcome = await metadata.submit(
+    outcome = await metadata.forward(
         partial(topics.create_partitions, metadata.controller, request.topics, context.mutations(STRICT_QUOTA_SINCE)),
         request.timeout_ms,
         validate_only=request.validate_only,

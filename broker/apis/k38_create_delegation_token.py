@@ -62,7 +62,7 @@ async def handle(
     metadata = broker.metadata
     policy = None if broker.tokens is None else broker.tokens.policy
     try:
-        made = await metadata.submit(
+        made = await metadata.forward(
             lambda: tokens.create(metadata.controller, policy, request, requester, broker.schedule.now_ms())
         )
     except ApiError as error:

@@ -56,7 +56,7 @@ async def handle(context: Context, request: messages.ElectLeadersRequest) -> mes
     if request.topic_partitions is not None:
         wanted = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
     metadata, kind = context.broker.metadata, KINDS[request.election_type]
-    found = await metadata.submit(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
+    found = await metadata.forward(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
     if request.topic_partitions is None:
         topics = {name: r.ReplicaElectionResult(topic=name) for name in context.broker.image.topics}
         for name, index, error in found:

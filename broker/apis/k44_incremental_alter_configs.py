@@ -58,7 +58,7 @@ async def handle(
     passed, refused = checked(request.resources, check)
     wanted = [one for one in passed if one[0] != BROKER_LOGGER]
     metadata = context.broker.metadata
-    errors = await metadata.submit(
+    errors = await metadata.forward(
         partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
     )
     return answer(messages.IncrementalAlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))

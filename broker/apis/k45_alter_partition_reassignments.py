@@ -56,7 +56,7 @@ async def handle(
         ]
     else:
         may_change = request.allow_replication_factor_change
-        altered = await metadata.submit(
+        altered = await metadata.forward(
             lambda: reassignments.alter(metadata.controller, request.topics, may_change), request.timeout_ms
         )
     for name, partitions in altered:

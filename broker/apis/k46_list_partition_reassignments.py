@@ -35,8 +35,10 @@ async def handle(
     request: messages.ListPartitionReassignmentsRequest,
 ) -> messages.ListPartitionReassignmentsResponse:
     r, pace = messages.ListPartitionReassignmentsResponse, Pace(context.broker.turn)
-    if not context.broker.metadata.is_reached:
-        await context.broker.metadata.submit(lambda: Result([]))
+    metadata = context.broker.metadata
+    await metadata.quorum.reached()
+    if not metadata.is_reached:
+        await metadata.submit(lambda: Result([]))
     image = context.broker.image
     response = r(error_message=None)
     by_topic: dict[bytes, list[int]] = {}

@@ -47,7 +47,7 @@ async def _alter(context: Context, wanted: list[Alteration], validate_only: bool
     metadata = context.broker.metadata
     unknown = await _unknown_hosts(context.broker.turn, wanted)
     decide = partial(quotas.alter, metadata.controller, wanted, unknown)
-    outcome = await metadata.submit(lambda: Result([], decide().reply) if validate_only else decide())
+    outcome = await metadata.forward(lambda: Result([], decide().reply) if validate_only else decide())
     return _answer(outcome.items())
 
 

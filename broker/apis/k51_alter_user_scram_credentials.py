@@ -32,7 +32,7 @@ async def handle(
     request: messages.AlterUserScramCredentialsRequest,
 ) -> messages.AlterUserScramCredentialsResponse:
     metadata = context.broker.metadata
-    outcome = await metadata.submit(lambda: credentials.alter(metadata.controller, request))
+    outcome = await metadata.forward(lambda: credentials.alter(metadata.controller, request))
     return _told(outcome)
 
 

@@ -46,7 +46,7 @@ async def handle(context: Context, request: messages.UpdateFeaturesRequest) -> m
     ]
     metadata, validate_only = context.broker.metadata, context.version >= KINDS_SINCE and request.validate_only
     try:
-        await metadata.submit(
+        await metadata.forward(
             lambda: update_features(metadata.controller, metadata.quorum.leader, updates, validate_only),
             request.timeout_ms,
         )

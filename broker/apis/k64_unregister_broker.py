@@ -27,5 +27,5 @@ ERRORS = (
 
 async def handle(context: Context, request: messages.UnregisterBrokerRequest) -> messages.UnregisterBrokerResponse:
     metadata = context.broker.metadata
-    await metadata.submit(partial(brokers.unregister, metadata.controller, request.broker_id))
+    await metadata.forward(partial(brokers.unregister, metadata.controller, request.broker_id))
     return messages.UnregisterBrokerResponse()

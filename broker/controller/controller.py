@@ -25,7 +25,7 @@ from ...coordinator.shard import Result
 from ...coordinator.timeline import Timeline
 from ...protocol import messages, records
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import defaults, supported
+from ...protocol.features import defaults
 from ...protocol.structs import Struct
 from ...storage.flush import FlushJob
 from ...storage.log import Log
@@ -44,6 +44,7 @@ from .events import EVENT, Events, Handler
 from .metadata_log import DIRECTORY, TOPIC_ID, ReplicaKey, Voter
 from .metadata_opening import FlushedOffset, Opened, open_metadata
 from .quorum import Quorum
+from .registering import record_of
 from .snapshots import Snapshots
 from .watchers import Changed
 
@@ -257,7 +258,7 @@ class MetadataController:
         log = self.partition.open_log()
         self.broker_epoch = log.end_offset + 1
         requests = [self.registration(node, self.broker_epoch + number) for number, node in enumerate(self.nodes)]
-        offline, controller = self._offline_at_start(), self._controller_record()
+        offline, controller = self._offline_at_start(), record_of(self.config, self.log_directories.new_id())
         crashed = self.log_directories.crashed.intersection(node.id for node in self.nodes)
         self._write_at_start(lambda: self.controller.register_brokers(requests, controller, offline, crashed))
         for node in sorted(crashed):
@@ -303,19 +304,6 @@ class MetadataController:
         if written.error is not None:
             raise DirectoryError(f"the metadata log cannot be written: {written.error}")
 
-    def _controller_record(self) -> messages.RegisterControllerRecord:
-        r = messages.RegisterControllerRecord
-        listener = self.config.controller_listener
-        return r(
-            controller_id=self.config.node_id,
-            incarnation_id=self.log_directories.new_id(),
-            end_points=[r.ControllerEndpoint(name=listener.name, host=listener.host, port=listener.port)],
-            features=[
-                r.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in supported().items()
-            ],
-        )
-
     # writing
 
     def submit(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> Later[R]:
@@ -326,6 +314,11 @@ class MetadataController:
         """
         check_time(timeout_ms)
         return self.events.submit(handler, timeout_ms, validate_only)
+
+    async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
+        """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute."""
+        await self.quorum.reached()
+        return await self.submit(handler, timeout_ms, validate_only=validate_only)
 
     def _write_now(self, handler: Callable[[], Result]) -> Later[None]:
         """Writes before the first event, or after the last."""

@@ -176,8 +176,8 @@ class NodeLives:
         self.metadata.quorum.lost(node, resigned=True)
         if self.metadata.quorum.missing is None:
             await self._fence(node)
-        else:  # no node is left that could be the controller
-            self.turn.background(self._fence_alone(node))
+        else:  # there is no controller that hears of it
+            self._expire_session(node)
 
     async def drain(self, node: Node) -> None:
         """Lets others lead, as before a stop; the node goes on, and leads nothing. Raises NodeRefused or ApiError."""
@@ -306,10 +306,26 @@ class NodeLives:
         self.leaders.stop_following(node.id, is_gone=True)
 
     def _expire_session(self, node: Node) -> None:
-        self.turn.later(self.settings.config["broker.session.timeout.ms"], partial(self._expired, node, node.session))
+        """Fences a node of which the controller does not hear any more, when its session is over."""
+        terms = self.metadata.quorum.terms
+        self.turn.later(self._session_timeout_ms, partial(self._expired, node, node.session, terms))
 
-    def _expired(self, node: Node, session: int) -> None:
-        if node.session == session and not self.turn.stopped:
+    @property
+    def _session_timeout_ms(self) -> int:
+        timeout_ms: int = self.settings.config["broker.session.timeout.ms"]
+        return timeout_ms
+
+    def _expired(self, node: Node, session: int, terms: int) -> None:
+        """The session is over, unless a new controller, which knows of no heartbeat, has begun it again."""
+        quorum = self.metadata.quorum
+        if node.session != session or self.turn.stopped:
+            return
+        if quorum.missing is not None:
+            quorum.missing.when_done(lambda _: self._expired(node, session, terms))
+        elif quorum.terms != terms:
+            left_ms = quorum.since_ms + self._session_timeout_ms - self.turn.schedule.monotonic_ms()
+            self.turn.later(max(left_ms, 0), partial(self._expired, node, session, quorum.terms))
+        else:
             logger.info("the session of node %d has expired", node.id)
             self.turn.background(self._fence_alone(node))
 

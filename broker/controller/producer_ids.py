@@ -38,8 +38,10 @@ class ProducerIds:
         return found
 
     async def ensure(self) -> None:
-        """Returns when `take` has an id. Raises ApiError if the controller has none."""
+        """Returns when `take` has an id. Raises ApiError: the controller has none, or there is no controller."""
         while self._next >= self._end and self._ahead is None:
+            if self.metadata.quorum.missing is not None:
+                raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
             if self._fetching:
                 await self.turn.pause(1)
             else:

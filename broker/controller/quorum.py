@@ -65,6 +65,8 @@ class Quorum:
         self._observers: set[int] = set()
         self._away: dict[int, Fetched] = {}  # nodes that are lost, when they were
         self.changed: Callable[[], None] | None = None  # called when there is another one, or none
+        self.terms = 0  # how many controllers have been active before this one
+        self.since_ms = 0  # when it became active
 
     @property
     def leader(self) -> int:
@@ -201,6 +203,8 @@ class Quorum:
         if node_id != self.active or self._has_resigned:
             self.active = node_id
             self._has_resigned = False
+            self.terms += 1
+            self.since_ms = self.turn.schedule.monotonic_ms()
             self.begin_epoch()
             self._away = dict.fromkeys(self._away, UNKNOWN)
             logger.info("the active controller is %s", "at no node" if node_id is None else f"node {node_id}")

@@ -178,12 +178,14 @@ class ShardHosts(Generic[S]):
         return count or int(self.settings.config[self.partitions_key])
 
     async def create_topic(self) -> None:
-        """Creates the topic if it does not exist. Raises ApiError."""
+        """Creates the topic if it does not exist. Raises ApiError, also where there is no controller."""
         from ...coordinator.metadata import topics
 
         config = self.settings.config
         if self.has_topic:
             return
+        if self.metadata.quorum.missing is not None:
+            raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
         r = messages.CreateTopicsRequest
         wanted = r.CreatableTopic(
             name=self.topic_name,

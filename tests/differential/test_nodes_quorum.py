@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,13 +15,16 @@ from ..support import node_stories, transcripts
 from ..support.differential import Tally, told
 from ..support.node_stories import Story
 from ..support.node_world import happens
+from ..support.stories import nodes
 from ..support.transcripts import Transcript
+from ..support.wire import Closed
 
 pytestmark = pytest.mark.slow
 ADD, REMOVE, QUORUM = m.AddRaftVoterRequest, m.RemoveRaftVoterRequest, m.DescribeQuorumRequest
 _UUID = re.compile(r"(?<=directoryId=)[A-Za-z0-9_-]{22}|(?<=cluster id \")[A-Za-z0-9_-]{22}")
 _SET = re.compile(r"(?<=set of voters \[).*(?=\])")
 _KEY = re.compile(r"ReplicaKey\([^)]*\)")
+SETTINGS = ("broker.session.timeout.ms", "log.retention.ms")
 ELSEWHERE = b"\x07" * 16
 
 
@@ -29,7 +33,7 @@ def kafka_quorum() -> Iterator[KafkaQuorum | None]:
     if transcripts.mode() == "recorded":
         yield None
         return
-    with KafkaQuorum({"broker.session.timeout.ms": node_stories.SESSION_MS}) as kafka:
+    with KafkaQuorum({key: node_stories.SETTINGS[key] for key in SETTINGS}) as kafka:
         yield kafka
 
 
@@ -40,6 +44,7 @@ def story(kafka_quorum: KafkaQuorum | None, tally: Tally, request: pytest.Fixtur
         found = Story(kafka_quorum, tally, transcript, **{"ottla.controller.node": "1"})
         found.trims |= dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), without_ids)
         found.trims["DescribeQuorum"] = of_one_moment
+        found.trims["Metadata"] = without_racks
         yield found
         found.close()
 
@@ -48,6 +53,13 @@ def without_ids(reply: Any) -> None:
     """Each has directories of its own, and with them another order of a set."""
     text = _UUID.sub("its own", reply.error_message or "")
     reply.error_message = _SET.sub(lambda found: ", ".join(sorted(_KEY.findall(found[0]))), text)
+
+
+def without_racks(reply: Any) -> None:
+    """Kafka's three have none here."""
+    node_stories.of_one_life(reply)
+    for broker in reply.brokers:
+        broker.rack = None
 
 
 def of_one_moment(reply: Any) -> None:
@@ -158,6 +170,81 @@ def test_the_active_controller_is_removed(story: Story) -> None:
     for node in (before, other):
         quorum.add(node)
     quorum.described(1, 2, 3)
+
+
+def asked_of_controllers(name: str) -> Iterator[tuple[str, int, Any]]:
+    """What brokers forward, but for what changes nothing. None of it waits for its own timeout."""
+    create, delete, grow = m.CreateTopicsRequest, m.DeleteTopicsRequest, m.CreatePartitionsRequest
+    yield "CreateTopics", 7, create(topics=[create.CreatableTopic("late", 1, 1)], timeout_ms=5000)
+    yield "DeleteTopics", 6, delete(topics=[delete.DeleteTopicState(name=name)], timeout_ms=5000)
+    more = grow.CreatePartitionsTopic(name=name, count=5, assignments=None)
+    yield "CreatePartitions", 3, grow(topics=[more], timeout_ms=5000)
+    alter, quota = m.IncrementalAlterConfigsRequest, m.AlterClientQuotasRequest
+    config = alter.AlterableConfig(name="retention.ms", config_operation=0, value="5")
+    yield "IncrementalAlterConfigs", 1, alter(resources=[alter.AlterConfigsResource(2, name, [config])])
+    entity, rate = quota.EntityData("user", "x"), quota.OpData("producer_byte_rate", 5.0)
+    yield "AlterClientQuotas", 1, quota(entries=[quota.EntryData([entity], [rate])])
+    yield "ElectLeaders", 2, m.ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000)
+    yield "ListPartitionReassignments", 0, m.ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000)
+    yield "UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=9)
+    yield "DescribeQuorum", 2, asked()
+    yield "InitProducerId", 4, m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+
+
+def test_without_a_majority_there_is_no_controller(story: Story) -> None:
+    """What is asked of it times out after a minute. No replica leaves or joins those in sync, and no broker is fenced;
+    records are written as before.
+    """
+    quorum, name = Quorum(story), "led"
+    gone = quorum.leader
+    alive, back = (node for node in node_stories.NODES if node != gone)
+    ids = story.topic(name, [alive, back], [back, alive])
+    for node in (back, gone):
+        story.happens("kill", node, 0)
+    story.trims |= dict.fromkeys(("UnregisterBroker", "ListPartitionReassignments"), without_text)
+    at = story.at(alive)
+    waiting = [(one, story.beside(alive)) for one in asked_of_controllers(name)]
+    for (api, version, message), connection in waiting:
+        connection.say(api, version, partial(same, message))
+    nodes.written(at, name, ids, "a", acks=1)
+    for (api, version, _), connection in waiting:
+        connection.hear(api, version)
+        connection.close()
+    at.both("Produce", 10, partial(impatient, name, ids))
+    story.knows(name)
+    story.happens("start", back)
+    quorum.follow(alive)
+    assert story.state(name)[0] == story.state(name, 1)[0] == alive
+    story.happens("start", gone)
+    story.knows(name)
+    quorum.described(1, 2, 3)
+    assert story.errors("CreateTopics") == {"NONE", "REQUEST_TIMED_OUT"}
+    assert story.errors("Produce") == {"NONE", "REQUEST_TIMED_OUT"}
+
+
+def same(message: Any, side: int) -> Any:
+    return message
+
+
+def impatient(name: str, ids: tuple[bytes, bytes], side: int) -> Any:
+    request = nodes.produce(name, ids, 10, "b")(side)
+    request.timeout_ms = 1000
+    return request
+
+
+def without_text(reply: Any) -> None:
+    """Kafka has none for some of the requests that it could not forward."""
+    reply.error_message = None
+
+
+def test_brokers_take_no_updates_of_voters(story: Story) -> None:
+    """UpdateRaftVoter is spoken between controllers: a broker closes the connection."""
+    for node in node_stories.NODES:
+        at = story.beside(node)
+        for wire in at.wires:
+            with pytest.raises(Closed):
+                wire.ask("UpdateRaftVoter", 0, m.UpdateRaftVoterRequest())
+        at.close()
 
 
 def test_the_active_controller_is_killed(story: Story) -> None:

@@ -38,11 +38,11 @@ def happens(w: World, what: str, node: int) -> object:
     lives = w.broker.node_lives
     done = drive(getattr(lives, what)(lives.find(node)))
     w.broker.turn.settle()
-    for _ in range(100):
+    for _ in range(3000):  # a controller may have to be elected
         if done.done:
             return done.get()
         w.pass_ms(1)
-    raise AssertionError(f"node {node} does not {what} within 100 ms")
+    raise AssertionError(f"node {node} does not {what} within 3 s")
 
 
 def state(w: World, index: int = 0, name: str = "t", at: int = 1) -> State:
