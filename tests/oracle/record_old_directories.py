@@ -46,6 +46,7 @@ SETTINGS: dict[str, object] = {
     "log.delete.delay.ms": 3_600_000,
     "group.initial.rebalance.delay.ms": 0,
     "controlled.shutdown.enable": "false",
+    "delete.topic.enable": "true",
 }
 PACE_S = 0.05
 
@@ -65,6 +66,7 @@ class Release(NamedTuple):
 RELEASES = {
     "0.8.2.2": Release(0, 0, 0, 1, has_groups=False),
     "0.10.2.2": Release(1, 2, 3, 2, older="0.9.0"),
+    "0.11.0.3": Release(2, 3, 4, 3, has_transactions=True, older="0.10.1"),
     "1.1.1": Release(2, 3, 4, 3, has_transactions=True, older="0.10.2"),
     "2.8.2": Release(2, 3, 11, 8, has_transactions=True, older="0.9.0"),
     "3.9.1": Release(2, 3, 11, 8, has_transactions=True),

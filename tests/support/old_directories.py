@@ -17,7 +17,7 @@ from .memory_files import MemFiles
 from .poll import until
 
 DATA = Path(__file__).parent / "data"
-VERSIONS = ("0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1")
+VERSIONS = ("0.8.2.2", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.1")
 KINDS = ("clean", "killed")
 Row = list[Any]  # offset, key, value and timestamp of a record
 
