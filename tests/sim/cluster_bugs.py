@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ottla.broker.apis.k00_produce import _Appending
 from ottla.broker.config.nodes import Nodes
+from ottla.broker.controller.controller import MetadataController
 from ottla.broker.controller.node_lives import NodeLives
 from ottla.broker.replica import partition
 from ottla.broker.replica.followers import Replicas
@@ -63,6 +64,7 @@ BUGS: tuple[Bug, ...] = (
     (Nodes, "follows", "and not node.is_cut", ""),
     (NodeLives, "cut", "self._expire_session(node)", "pass"),
     (NodeLives, "_unfence", "self.leaders.reach_again(node.id)", "self.leaders.follow_again(node.id)"),
+    (MetadataController, "_register", "for node in self.nodes)", "for node in ())"),
     (NodeLives, "unfence", "if self.is_drained(node):", "if False:"),
     (Controller, "is_active", "found.is_active", "not found.fenced"),
     (StaleAppender, "append", "return NEVER", "return stale.end_offset"),

@@ -81,6 +81,7 @@ class LeadersHaveAllCommittedRecords(Invariant):
             return
         cluster = self.cluster
         there = clean & set(after.replicas) & cluster.truth.active() & cluster.truth.active_before
+        there -= cluster.truth.crashed
         assert not there, f"{elected} is elected for {told.name} with {sorted(there)} there: {before}"
         topic = told.name.rpartition("-")[0]
         is_allowed = topic in cluster.unclean_topics or cluster.asks_unclean or before.last_known_elr == (elected,)

@@ -44,11 +44,20 @@ def restart(sim: History) -> None:
     sim.past_ms += before.schedule.monotonic_ms()
     start_ms = before.schedule.now_ms()
     sim.world = world = World(before.files, sim.chance.randrange(1 << 30), start_ms, **sim.settings)
+    if is_clean:
+        check_crashed(world, crashed)
     sim.changes.clear()
     sim.network.begin_again(world)
     for one in sim.every:
         one.began_again()
     sim.truth.begin_again(world, is_clean, crashed)
+
+
+def check_crashed(world: World, crashed: set[int]) -> None:
+    """Nodes that had been killed, and may have lost committed records, lead only where no one else can."""
+    for state in world.broker.image.partitions.values():
+        trusted = crashed.intersection((*state.isr, *state.elr)) - {state.leader}
+        assert not trusted, f"nodes {sorted(trusted)} have crashed, and are trusted: {state}"
 
 
 def lose_tails(world: World, node: Node, chance: random.Random) -> None:
