@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
+from ottla.broker.config.checks import STANDARD_AUTHORIZER
 
 from ottla.adopt_command import adopt
+from ottla.adoption.catalog import from_zookeeper
+from ottla.adoption.plan import Given
+from ottla.adoption.work import Order, prepared
 
 from ..support.ask import fetch_message
-from ..support.old_directories import OldDirectories, committed, read
+from ..support.entities import acls_of, credentials_of, quotas_of
+from ..support.old_directories import DumpedNodes, OldDirectories, committed, read
 from ..support.poll import until
 from ..support.ports import free_port
+from ..support.sources import ROOT
 from ..support.wire import Wire
 from .kafka import Kafka
 from .old_kafka import OldKafka
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
+RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_entities.json").read_text())
+AUTHORIZER = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"  # of a Kafka that has none: 0.8.2
 
 
 def run(*arguments: object) -> Result:
@@ -27,11 +38,15 @@ def run(*arguments: object) -> Result:
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "3.9.1"])
 def test_kafka_goes_on_with_what_was_adopted(version: str, tmp_path: Path) -> None:
-    """It returns old formats as they are stored, and knows the committed offsets."""
+    """It returns old formats as they are stored, and knows the committed offsets, rights, quotas and credentials."""
     old = OldDirectories(version, tmp_path / "old")
-    made = run(old.data("killed"), "--to", tmp_path / "data", "--yes", "--configs", old.described)
-    assert made.exit_code == 0, made.output
-    settings: dict[str, object] = {"offsets.topic.num.partitions": 4}
+    told = RECORDED[version]
+    nodes = {**old.zookeeper, **{path: value.encode() for path, value in told["nodes"].items()}}
+    nodes.pop("/admin/delete_topics/defaults", None)
+    given = Given(from_zookeeper(DumpedNodes(nodes)), new_cluster_id=CLUSTER_ID)
+    with prepared(Order((str(old.data("killed")),), str(tmp_path / "data"), given)) as adoption:
+        adoption.carry_out()
+    settings: dict[str, object] = {"offsets.topic.num.partitions": 4, **AUTHORIZER}
     with Kafka(settings, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         for name, rows in old.records("killed").items():
             topic, _, partition = name.rpartition("-")
@@ -39,7 +54,13 @@ def test_kafka_goes_on_with_what_was_adopted(version: str, tmp_path: Path) -> No
         (part,) = wire.ask("Fetch", 11, fetch_message("packed", 0)).responses[0].partitions
         logs = sorted((tmp_path / "data" / "packed-0").glob("*.log"))
         assert bytes(part.records) == b"".join(one.read_bytes() for one in logs)
-        for group, offsets in old.offsets("killed").items():
+        if "acls" in told:
+            assert acls_of(wire, 1) == told["acls"]
+            assert quotas_of(wire) == told["quotas"]
+            assert credentials_of(wire) == told["credentials"]
+        for group, known in old.offsets("killed").items():
+            in_zookeeper = int(told["nodes"].get(f"/consumers/{group}/offsets/plain/0", -1))
+            offsets = {**known, **({"plain-0": max(in_zookeeper, known["plain-0"])} if "plain-0" in known else {})}
             topics = [name.rpartition("-")[0] for name in offsets]
             found = until(lambda g=group, t=topics: committed(wire, g, t), f"{group} is loaded")  # type: ignore[misc]
             assert found == offsets, group
