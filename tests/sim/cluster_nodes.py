@@ -95,7 +95,7 @@ class TheHighWatermarkNeverGoesBackOnANode(Invariant):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._known: dict[tuple[str, int], tuple[int, int]] = {}  # by partition and node
+        self._known: dict[tuple[bytes, int, int], tuple[int, int]] = {}  # by topic id, partition and node
 
     def holds(self) -> None:
         world, known = self.cluster.world, {}
@@ -105,7 +105,7 @@ class TheHighWatermarkNeverGoesBackOnANode(Invariant):
                 if node in crashed or node not in world.dispatchers:
                     continue
                 end = world.dispatchers[node].broker.partitions.known_high_watermark(partition)
-                key, now = (told.name, node), (told.losses, end)
+                key, now = (partition.topic_id, partition.index, node), (told.losses, end)
                 losses, before = self._known.get(key, now)
                 assert losses != told.losses or before <= end, (
                     f"the high watermark of {told.name} goes back from {before} to {end} on node {node}"
