@@ -7,6 +7,7 @@ its node is not fenced (KIP-841).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ...coordinator.metadata import brokers
 from ...coordinator.metadata.brokers import Key
@@ -23,6 +24,15 @@ from .controller import MetadataController
 
 ROUND_STEP = 1024  # partitions that are looked at in a turn of the loop
 Wanted = dict[Key, tuple[PartitionState, tuple[int, ...]]]
+
+
+class Asked(NamedTuple):
+    """Replicas that shall be in sync. `partition_epoch`: that of which the leader knew."""
+
+    partition: Partition
+    replicas: Replicas
+    nodes: list[int]
+    partition_epoch: int
 
 
 class InSync:
@@ -87,7 +97,7 @@ class InSync:
         controller has refused in this round, since which nothing has changed.
         """
         brokers_of, wanted = self.metadata.image.brokers, Wanted()
-        asked: list[tuple[Partition, Replicas, list[int]]] = []
+        asked: list[Asked] = []
         for one in partitions:
             key = one.topic_id, one.index
             state = self.metadata.image.partitions.get(key)
@@ -102,23 +112,23 @@ class InSync:
             if more and (again or self._refused.get(one) != (state.partition_epoch, more)):
                 wanted[key] = state, (*state.isr, *more)
                 one.replica_set.asked += more
-                asked.append((one, one.replica_set, more))
+                asked.append(Asked(one, one.replica_set, more, state.partition_epoch))
         submitted = self._submit(wanted)
         if asked:
             submitted.when_cancelled(lambda: self._decided(asked))
             submitted.when_done(lambda _: self._decided(asked))
         return submitted
 
-    def _decided(self, asked: list[tuple[Partition, Replicas, list[int]]]) -> None:
+    def _decided(self, asked: list[Asked]) -> None:
         """The controller has taken replicas into those in sync, or will not: the high watermark needs not wait for them
         as `asked`.
         """
-        for partition, replicas, nodes in asked:
+        for partition, replicas, nodes, partition_epoch in asked:
             for node in nodes:
                 replicas.asked.remove(node)
             state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
             if state is not None and not set(nodes) <= set(state.isr):
-                self._refused[partition] = state.partition_epoch, nodes
+                self._refused[partition] = partition_epoch, nodes
             self.turn.moved(partition)
 
     def _submit(self, wanted: Wanted) -> Later[None]:

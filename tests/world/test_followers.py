@@ -335,3 +335,19 @@ def test_a_group_commits_when_enough_replicas_are_in_sync_again() -> None:
     happens(w, "begin", 2)
     (found,) = w.ask("OffsetFetch", 8, asked).groups[0].topics
     assert found.partitions[0].committed_offset == 7
+
+
+def test_a_replica_that_another_change_kept_out_is_in_sync_soon(w: World) -> None:
+    """Its leader asks with an epoch that is not that of the controller any more, hears so, and asks again."""
+    create(w, "late", [1, 2], min_insync_replicas="2")
+    happens(w, "hold", 2)
+    assert produce(w, 1, topic="late", acks=1).error_code == 0
+    w.pass_ms(60_000)
+    assert state(w, name="late")[2:4] == ([1], [2])
+    r = m.IncrementalAlterConfigsRequest
+    config = r.AlterableConfig(name="min.insync.replicas", config_operation=0, value="1")
+    resource = r.AlterConfigsResource(resource_type=2, resource_name="late", configs=[config])
+    w.send("IncrementalAlterConfigs", 1, r(resources=[resource]))
+    happens(w, "release", 2)
+    w.pass_ms(10)
+    assert state(w, name="late")[2:4] == ([1, 2], [])
