@@ -21,9 +21,9 @@ from typing import NamedTuple
 from . import compression, legacy, lz4_frames, opening
 from .buffers import Data
 from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, Undecodable, openable_bytes
-from .conversion import PACKED_AT_ONCE_BYTES, STEP_BYTES, Work
+from .conversion import PACKED_AT_ONCE_BYTES, STEP_BYTES, Work, check_codec
 from .errors import ApiError, Errors, MalformedMessage
-from .legacy import Message
+from .legacy import Checks, HoldsNone, Message, WrongField
 from .records import MAGIC_AT, NO_TIMESTAMP, BatchAt
 
 _OFFSET = struct.Struct(">q")
@@ -42,7 +42,7 @@ class Rules(NamedTuple):
     is_append_time: bool
     bounds: tuple[int, int]  # of timestamps
     message_bytes_max: int
-    checks_inner: bool  # whether the checksums of messages in a compressed one must be right
+    checks: Checks  # before 0.10 messages keep their version, whatever it is
 
 
 class Place(NamedTuple):
@@ -58,7 +58,7 @@ def assigned(buf: Data, rules: Rules, place: Place) -> Work[bytes | bytearray]:
 
     Raises ApiError: CORRUPT_MESSAGE for wrong checksums and what else is no message set, MESSAGE_TOO_LARGE,
     INVALID_RECORD for a compacted topic without keys, INVALID_TIMESTAMP, and UNKNOWN_SERVER_ERROR for bytes that cannot
-    be decompressed.
+    be decompressed, unknown codecs, and keys and values that go beyond their message.
     """
     codec, count, is_of_log, worked = NONE, 0, True, 0
     for entry in legacy.entries(buf):
@@ -67,14 +67,13 @@ def assigned(buf: Data, rules: Rules, place: Place) -> Work[bytes | bytearray]:
         if not entry.crc_valid or entry.size - legacy.ENTRY.size < legacy.SMALLEST[entry.magic]:
             raise ApiError(Errors.CORRUPT_MESSAGE)
         codec = entry.codec or codec
-        is_of_log = is_of_log and entry.magic == rules.magic
+        is_of_log = is_of_log and (entry.magic == rules.magic or not rules.checks.versions)
         count += 1
         worked += entry.size
         if worked >= STEP_BYTES:
             worked = 0
             yield None
-    if codec >= ZSTD:
-        raise ApiError(Errors.CORRUPT_MESSAGE)
+    check_codec(codec, rules.checks)
     target = codec if rules.codec is None else rules.codec
     try:
         if is_of_log and codec == target == NONE:
@@ -83,10 +82,12 @@ def assigned(buf: Data, rules: Rules, place: Place) -> Work[bytes | bytearray]:
             kept = yield from _rewrapped(buf, rules, place)
             if kept is not None:
                 return kept
-        found = legacy.contents(buf, None, rules.checks_inner)
+        found = legacy.contents(buf, None, rules.checks)
         return (yield from _made_again(found, target, openable_bytes(len(buf)), rules, place))
-    except Undecodable:
+    except (Undecodable, WrongField):
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
+    except HoldsNone:
+        raise ApiError(rules.checks.holding_none) from None
     except MalformedMessage:
         raise ApiError(Errors.CORRUPT_MESSAGE) from None
 
@@ -134,14 +135,14 @@ def _in_place(buf: Data, rules: Rules, place: Place) -> Work[bytearray]:
         (key_size,) = _LENGTH.unpack_from(buf, key_at)
         value_at = key_at + _LENGTH.size + max(key_size, 0)
         if value_at + _LENGTH.size > end:
-            raise MalformedMessage("records", f"a key of {key_size} bytes")
+            raise WrongField("records", f"a key of {key_size} bytes")
         (value_size,) = _LENGTH.unpack_from(buf, value_at)
         if value_at + _LENGTH.size + max(value_size, 0) > end:
-            raise MalformedMessage("records", f"a value of {value_size} bytes")
+            raise WrongField("records", f"a value of {value_size} bytes")
         if key_size < 0 and rules.is_compacted:
             raise ApiError(Errors.INVALID_RECORD)
         _OFFSET.pack_into(out, at, offset)
-        if entry.magic:
+        if entry.magic and rules.magic:
             attributes = buf[at + MAGIC_AT + 1]
             _check_time(entry.timestamp, bool(attributes & legacy.APPEND_TIME_MASK), rules)
             if rules.is_append_time:
@@ -167,7 +168,7 @@ def _rewrapped(buf: Data, rules: Rules, place: Place) -> Work[bytearray | None]:
     attributes = buf[MAGIC_AT + 1]
     count, largest, left = 0, NO_TIMESTAMP, openable_bytes(len(buf))
     first = None
-    for some in legacy.contents(buf, None, rules.checks_inner):
+    for some in legacy.contents(buf, None, rules.checks):
         for message in some:
             first = message.offset if first is None else first
             if message.offset - first != count:
@@ -205,7 +206,9 @@ def _made_again(
         before = len(out)
         for message in some:
             _check(message, rules)
-            message.magic, message.append_time = rules.magic, rules.is_append_time
+            message.append_time = rules.is_append_time
+            if rules.checks.versions:
+                message.magic = rules.magic
             if rules.is_append_time:
                 message.timestamp = place.now_ms
             largest = max(largest, message.timestamp)

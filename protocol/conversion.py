@@ -255,24 +255,32 @@ class NewBatch:
         return records.batch_of(self.body, template, self.count, self.count - 1, self.base_timestamp, self.largest)
 
 
-def newer(buf: Data, message_bytes_max: int) -> Work[bytearray]:
+def check_codec(codec: int, checks: legacy.Checks) -> None:
+    """Raises ApiError: for a codec that message sets do not have."""
+    if codec >= ZSTD:
+        raise ApiError(checks.zstd if codec == ZSTD else Errors.UNKNOWN_SERVER_ERROR)
+
+
+def newer(buf: Data, message_bytes_max: int, checks: legacy.Checks) -> Work[bytearray]:
     """Converts a message set to a batch; an empty one for an empty set. What follows the last complete message is
     ignored, as in Kafka.
 
     `message_bytes_max`: the largest message. Raises ApiError(CORRUPT_MESSAGE) for wrong checksums and what else is no
-    message set, ApiError(MESSAGE_TOO_LARGE), and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed,
-    as Kafka.
+    message set, ApiError(MESSAGE_TOO_LARGE), ApiError(INVALID_TIMESTAMP) for a time that is said to be that of an
+    append, and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed, unknown codecs, and keys and
+    values that go beyond their message, as Kafka.
     """
     codec = NONE
     for entry in legacy.entries(buf):
         if entry.size - legacy.ENTRY.size > message_bytes_max:
             raise ApiError(Errors.MESSAGE_TOO_LARGE)
+        if entry.magic and entry.crc_valid and buf[entry.position + records.MAGIC_AT + 1] & _APPEND_TIME:
+            raise ApiError(Errors.INVALID_TIMESTAMP)
         codec = entry.codec or codec
-    if codec >= ZSTD:
-        raise ApiError(Errors.CORRUPT_MESSAGE)
+    check_codec(codec, checks)
     made, left, worked = NewBatch(), openable_bytes(len(buf)), 0
     try:
-        for some in legacy.contents(buf):
+        for some in legacy.contents(buf, None, checks):
             before = len(made.body)
             for message in some:
                 made.put(message)
@@ -283,8 +291,10 @@ def newer(buf: Data, message_bytes_max: int) -> Work[bytearray]:
             if worked >= STEP_BYTES:
                 worked = 0
                 yield None
-    except Undecodable:
+    except (Undecodable, legacy.WrongField):
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
+    except legacy.HoldsNone:
+        raise ApiError(checks.holding_none) from None
     except MalformedMessage:
         raise ApiError(Errors.CORRUPT_MESSAGE) from None
     if not made.count:

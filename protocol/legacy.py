@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from . import compression
 from .buffers import Data
-from .errors import MalformedMessage
+from .errors import Errors, MalformedMessage
 from .records import NO_TIMESTAMP
 
 ENTRY = struct.Struct(">qi")
@@ -23,6 +23,29 @@ V0 = struct.Struct(">Ibb")
 V1 = struct.Struct(">Ibbq")
 SMALLEST = (14, 22)  # sizes of a message without key and value, by its version
 APPEND_TIME_MASK = 0x08
+
+
+class HoldsNone(MalformedMessage):
+    """A compressed message without messages."""
+
+
+class WrongField(MalformedMessage):
+    """A key or a value that goes beyond its message: Kafka looks at none, and fails where it reads it."""
+
+
+class Checks(NamedTuple):
+    """What a release checks in compressed messages that producers send, and how it refuses some. Without more, what
+    readers of a log check.
+    """
+
+    checksums_since: int = 0  # the first version whose inner checksums must be right
+    versions: bool = False  # whether all messages must have the version of the compressed one
+    bases: bool = False  # whether the offset of the compressed one must be 0 or possible
+    holding_none: int = Errors.CORRUPT_MESSAGE
+    zstd: int = Errors.CORRUPT_MESSAGE
+
+
+READING = Checks()
 
 
 @dataclass(slots=True)
@@ -69,14 +92,13 @@ def decode(buf: Data, limit: int | None = None) -> list[Message]:
     return [message for some in contents(buf, limit) for message in some]
 
 
-def contents(buf: Data, limit: int | None = None, checks_inner: bool = True) -> Iterator[list[Message]]:
+def contents(buf: Data, limit: int | None = None, checks: Checks = READING) -> Iterator[list[Message]]:
     """Yields the messages of a set, including compressed ones, while they are decompressed. An item, which may be
     empty, is the work of one step.
 
-    Raises MalformedMessage for a wrong CRC or an incomplete message.
+    Raises MalformedMessage for a wrong CRC or an incomplete message; HoldsNone and WrongField are such.
 
-    `limit`: how many bytes each compressed message may hold; by default in proportion to the set. `checks_inner`:
-    whether the CRCs of messages in compressed ones must be right.
+    `limit`: how many bytes each compressed message may hold; by default in proportion to the set.
     """
     limit = compression.openable_bytes(len(buf)) if limit is None else limit
     for entry in entries(buf):
@@ -84,36 +106,42 @@ def contents(buf: Data, limit: int | None = None, checks_inner: bool = True) -> 
         if message.codec == compression.NONE:
             yield [message]
         else:
-            yield from _opened(message, limit, checks_inner)
+            yield from _opened(message, limit, checks)
 
 
-def _opened(wrapper: Message, limit: int, checks: bool) -> Iterator[list[Message]]:
+def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Message]]:
     """Opens a compressed message; twice if its inner offsets are counted from the last one."""
     if wrapper.value is None:
-        raise MalformedMessage("records", "a compressed message without a value")
+        raise HoldsNone("records", "a compressed message without a value")
     last = None
     if wrapper.magic:
         for _, found in _inner(wrapper, limit):
             last = found[-1].offset if found else last
             yield []
     shift = wrapper.offset - last if last is not None else 0
+    if checks.bases and wrapper.offset and shift < 0:  # 0 is what some producers write
+        raise MalformedMessage("records", f"offsets up to {last} in a compressed message at {wrapper.offset}")
+    checks_crc = wrapper.magic >= checks.checksums_since
     count = 0
     for data, found in _inner(wrapper, limit):
-        inner = [_message(memoryview(data)[e.position : e.position + e.size], e, checks) for e in found]
+        inner = [_message(memoryview(data)[e.position : e.position + e.size], e, checks_crc) for e in found]
         for message in inner:
-            if message.codec or message.magic != wrapper.magic:
+            if message.codec or (checks.versions and message.magic != wrapper.magic):
                 raise MalformedMessage("records", "a compressed message that holds another one, or another version")
             message.offset += shift
+            message.append_time = wrapper.append_time
             if wrapper.append_time:
-                message.timestamp, message.append_time = wrapper.timestamp, True
+                message.timestamp = wrapper.timestamp
         count += len(inner)
         yield inner
     if not count:
-        raise MalformedMessage("records", "a compressed message that holds none")
+        raise HoldsNone("records", "a compressed message that holds none")
 
 
 def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]]:
-    """Yields decompressed bytes and the complete entries in them, chunk by chunk; ignores what follows the last one."""
+    """Yields decompressed bytes and the complete entries in them, chunk by chunk; ignores an incomplete one at the end.
+    Raises MalformedMessage for what is none.
+    """
     parts: list[bytes] = []
     held = needed = 0
     value = wrapper.value or b""
@@ -131,11 +159,13 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
         found = list(entries(data))
         yield data, found
         end = found[-1].position + found[-1].size if found else 0
-        parts, held, needed = [data[end:]], len(data) - end, ENTRY.size + V0.size
+        parts, held, needed = [data[end:]], len(data) - end, ENTRY.size
         if held >= needed:
             _, size = ENTRY.unpack_from(data, end)
             needed = ENTRY.size + size
-            if needed <= held or needed > limit:  # it is not an entry, or cannot be complete
+            if size < SMALLEST[0] or needed <= held:
+                raise MalformedMessage("records", f"a message of {size} bytes, or of an unknown version")
+            if needed > limit:  # it cannot be complete
                 return
 
 
@@ -156,12 +186,12 @@ def _field(data: Data, pos: int) -> tuple[bytes | None, int]:
     try:
         (n,) = struct.unpack_from(">i", data, pos)
     except struct.error:
-        raise MalformedMessage("records", "a message ends early") from None
+        raise WrongField("records", "a message ends early") from None
     pos += 4
     if n < 0:
         return None, pos
     if pos + n > len(data):
-        raise MalformedMessage("records", f"a field of {n} bytes in {len(data) - pos}")
+        raise WrongField("records", f"a field of {n} bytes in {len(data) - pos}")
     return bytes(data[pos : pos + n]), pos + n
 
 

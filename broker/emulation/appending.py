@@ -115,7 +115,7 @@ def _work(context: Context, release: Release, log: Log, data: Data, place: Place
         settings.is_append_time,
         (now - values["message.timestamp.before.max.ms"], now + values["message.timestamp.after.max.ms"]),
         settings.max_message_bytes,
-        not release.is_before(0, 11),
+        release.checks,
     )
     if len(data) <= records.MAGIC_AT or data[records.MAGIC_AT] != records.MAGIC:
         return assigned(data, rules, place)

@@ -52,6 +52,7 @@ class _Fetching:
         self.context = context
         self.request = request
         self.magic = 0 if context.version < TIMED_SINCE else min(1, release.message_format)
+        self.kept_magic = self.magic if release.message_format else 1  # before 0.10 nothing looks at versions
         self.cuts = context.version < WHOLE_SINCE
         self.left = min(request.max_bytes, REPLY_BYTES_MAX)
         self.is_first = True  # nothing was put into the reply
@@ -106,7 +107,7 @@ class _Fetching:
     async def _converted(self, topic: str, data: Data, first_offset: int, bytes_max: int) -> tuple[bytes, int]:
         """Returns the messages of what was read, and the offset after it, if nothing is left of it. Raises ApiError."""
         buf = bytes(data.records)
-        if is_as_old(buf, self.magic):
+        if is_as_old(buf, self.kept_magic):
             return self._cut(buf, bytes_max), first_offset
         if self.context.broker.settings.of_topic(topic).get("message.downconversion.enable") is False:
             raise ApiError(Errors.UNSUPPORTED_VERSION)

@@ -1,7 +1,12 @@
-"""ListOffsets version 0 (`getOffsetsBefore`): the first offsets of segments that were last written before a time.
+"""ListOffsets of an emulated release.
+
+Version 0 (`getOffsetsBefore`) answers the first offsets of segments that were last written before a time.
 
 -1 stands for the latest offset, which precedes those of the segments, and -2 for the earliest. Offsets above the high
 watermark are left out, in whose place the high watermark stands.
+
+Later versions find messages by their time. Messages of version 0 have none: a topic that gets such messages has
+UNSUPPORTED_FOR_MESSAGE_FORMAT, whatever else its log has.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from collections.abc import Mapping
 from typing import Protocol, cast
 
 from ...protocol import messages
-from ...protocol.errors import ApiError
+from ...protocol.errors import ApiError, Errors
 from ...protocol.trees import tree
 from ...storage.layout import LOG
 from ...storage.log import Log
@@ -35,12 +40,30 @@ SEGMENTS_PER_STEP = 256  # the time of each is asked of the file system
 
 def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Handler:
     async def emulated(context: Context, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
-        if context.version > 0:
-            found: messages.ListOffsetsResponse = await outcome_of(handle(context, request))
-            return found
-        return await _before(context, request)
+        if context.version == 0:
+            return await _before(context, request)
+        response: messages.ListOffsetsResponse = await outcome_of(handle(context, request))
+        _refuse_times(context, request, response)
+        return response
 
     return emulated
+
+
+def _refuse_times(
+    context: Context, request: messages.ListOffsetsRequest, response: messages.ListOffsetsResponse
+) -> None:
+    """Refuses to find messages by their time in topics whose messages have none."""
+    of_log = context.broker.settings.of_log
+    without = {topic.name: topic for topic in request.topics if of_log(topic.name).message_format == 0}
+    for answered in response.topics:
+        topic = without.get(answered.name)
+        if topic is None:
+            continue
+        timed = {one.partition_index for one in topic.partitions if one.timestamp not in (LATEST, EARLIEST)}
+        for answer in answered.partitions:
+            if answer.partition_index in timed and answer.error_code in (Errors.NONE, Errors.UNSUPPORTED_VERSION):
+                answer.error_code = int(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+                answer.offset = answer.timestamp = -1
 
 
 async def _before(context: Context, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:

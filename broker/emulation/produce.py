@@ -5,8 +5,8 @@ What a producer sent in another version is converted: down or to another of the 
 here, which the usual handler appends. With acks=all the reply waits as usual; 0.8.2 knows other numbers of
 acknowledgements too: it waits for as many replicas.
 
-An empty message set is accepted and has no offset, as in Kafka. Before 0.11 the checksums of messages in a compressed
-one are not looked at.
+An empty message set is accepted and has no offset, as in Kafka. What is checked of messages in a compressed one is the
+release's (`Release.checks`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class _Producing:
                 self.batches[key] = bytearray(data)
             else:
                 self.batches[key] = await work_out(
-                    context.broker.turn, len(data), lambda: newer(data, settings.max_message_bytes)
+                    context.broker.turn,
+                    len(data),
+                    lambda: newer(data, settings.max_message_bytes, self.release.checks),
                 )
         except ApiError as error:
             context.broker.limits.note(error, f"{topic}-{wanted.index}")

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ...protocol.errors import Errors
+from ...protocol.legacy import Checks
+
 FACTS = Path(__file__).resolve().parents[2] / "schemas" / "releases.json"
 
 
@@ -30,6 +33,19 @@ class Release:
     def message_format(self) -> int:
         """The version of message sets that the release writes: 2 since 0.11, 1 since 0.10, 0 before."""
         return 0 if self.is_before(0, 10) else 1 if self.is_before(0, 11) else 2
+
+    @property
+    def checks(self) -> Checks:
+        """What the release checks in compressed messages. Those before 0.10 look at neither their versions nor their
+        checksums, 0.10 at no checksums of version 0.
+        """
+        return Checks(
+            checksums_since=2 - self.message_format,
+            versions=self.message_format > 0,
+            bases=self.message_format > 1,
+            holding_none=Errors.UNKNOWN_SERVER_ERROR if self.message_format < 2 else Errors.CORRUPT_MESSAGE,
+            zstd=Errors.UNKNOWN_SERVER_ERROR if self.is_before(2, 1) else Errors.CORRUPT_MESSAGE,
+        )
 
 
 @cache

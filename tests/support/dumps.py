@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from ottla.storage.layout import DIRECTORY_STRAY
@@ -23,6 +24,16 @@ def _is_of_killed_kafka(file: Path) -> bool:
     return partition.name.endswith(DIRECTORY_STRAY) and (partition.parent / OLD_META).exists()
 
 
+def _complaints(lines: list[str]) -> Iterator[str]:
+    """Yields what the tool does not like. Compaction leaves gaps in topics that have it in their name."""
+    is_compacted = False
+    for line in lines:
+        if line.startswith("Non-consecutive offsets in "):
+            is_compacted = "/compacted-" in line
+        elif COMPLAINTS.search(line) and not (is_compacted and " is followed by " in line):
+            yield line
+
+
 def check_directory(directory: Path) -> int:
     """How many files were read; AssertionError with what the tool says of a file it does not like."""
     files = [
@@ -35,7 +46,7 @@ def check_directory(directory: Path) -> int:
         some = ",".join(map(str, files[start : start + 200]))
         for arguments in (["--deep-iteration"], ["--index-sanity-check"]):
             done = tool("DumpLogSegments", *arguments, "--files", some, timeout=600)
-            wrong = [line for line in (done.stdout + done.stderr).splitlines() if COMPLAINTS.search(line)]
+            wrong = list(_complaints((done.stdout + done.stderr).splitlines()))
             assert not wrong, "\n".join(wrong[:20])
             assert done.returncode == 0, done.stderr[-2000:]
     return len(files)

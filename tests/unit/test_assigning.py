@@ -12,7 +12,7 @@ from ottla.protocol import compression, legacy, records
 from ottla.protocol.assigning import Place, Rules, assigned, assigned_batch
 from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from ottla.protocol.errors import ApiError, Errors
-from ottla.protocol.legacy import Message
+from ottla.protocol.legacy import Checks, Message
 from ottla.protocol.records import BatchAt, Record, Template
 
 T = 1_700_000_000_000
@@ -21,7 +21,7 @@ PLACE = Place(1000, NOW)
 
 
 def rules(magic: int, **others: Any) -> Rules:
-    made = Rules(magic, None, False, False, (T - 1000, T + 1000), 1 << 20, True)
+    made = Rules(magic, None, False, False, (T - 1000, T + 1000), 1 << 20, Checks(versions=True))
     return made._replace(**others)
 
 
@@ -184,13 +184,23 @@ BAD = {
     "no value": wrapped(None),
     "an empty compressed message": wrapped(compression.compress(GZIP, b"")),
     "zstd": wrapped(compression.compress(ZSTD, GOOD), ZSTD),
-    "a codec that does not exist": wrapped(GOOD, 7),
-    "a key beyond the message": legacy.ENTRY.pack(0, 4 + len(SHORT)) + struct.pack(">I", zlib.crc32(SHORT)) + SHORT,
     "a message of version 1 that is too short for it": legacy.ENTRY.pack(0, 14)
     + struct.pack(">I", zlib.crc32(b"\1\0" + bytes(8)))
     + b"\1\0"
     + bytes(8),
 }
+
+
+UNREADABLE = {
+    "a codec that does not exist": wrapped(GOOD, 7),
+    "a key beyond the message": legacy.ENTRY.pack(0, 4 + len(SHORT)) + struct.pack(">I", zlib.crc32(SHORT)) + SHORT,
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_what_kafka_fails_to_read_is_an_unknown_error(name: str, magic: int) -> None:
+    assert refusal(UNREADABLE[name], magic) == Errors.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -199,8 +209,9 @@ def test_bad_sets_are_corrupt(name: str, magic: int) -> None:
     assert refusal(BAD[name], magic) == Errors.CORRUPT_MESSAGE
 
 
-def test_checksums_inside_are_not_looked_at_before_0_11() -> None:
-    assert [one[1] for one in told(put(BAD["a wrong checksum inside"], 0, checks_inner=False))] == [b"a", b"x"]
+def test_before_0_10_checksums_inside_are_not_looked_at_and_versions_stay() -> None:
+    found = legacy.decode(put(BAD["a wrong checksum inside"], 0, checks=Checks(checksums_since=2)))
+    assert [(one.value, one.magic) for one in found] == [(b"a", 1), (b"x", 1)]
 
 
 def test_what_cannot_be_decompressed_is_an_unknown_error_as_in_kafka() -> None:

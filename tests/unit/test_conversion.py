@@ -18,6 +18,7 @@ from ottla.protocol.legacy import Message
 from ottla.protocol.records import BatchAt, Record, Template
 
 T = 1_700_000_000_000
+CHECKS = legacy.Checks(versions=True, bases=True)
 CODECS = [NONE, GZIP, SNAPPY, LZ4]
 RECORDS = [
     Record(b"k", b"v0", T, 100),
@@ -37,7 +38,7 @@ def down(buf: bytes, magic: int, first_offset: int = 0, bytes_max: int = 1 << 30
 
 
 def up(buf: bytes, message_bytes_max: int = 1 << 20) -> bytearray:
-    return all_at_once(newer(buf, message_bytes_max))
+    return all_at_once(newer(buf, message_bytes_max, CHECKS))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -185,6 +186,8 @@ BAD = {
     "a compressed message without a value": legacy.entry_of(Message(0, None, None, 1, T), 0, GZIP),
     "an empty compressed message": wrapped(compression.compress(GZIP, b"")),
     "zstd": wrapped(compression.compress(ZSTD, GOOD), ZSTD),
+}
+UNREADABLE = {
     "a codec that does not exist": wrapped(GOOD, 7),
     "a field beyond the message": legacy.ENTRY.pack(0, 14 + 8)
     + struct.pack(">I", zlib.crc32(b"\1\0" + bytes(8) + b"\0\0\0\1" + b"\0\0\0\1"))
@@ -193,6 +196,13 @@ BAD = {
     + b"\0\0\0\1"
     + b"\0\0\0\1",
 }
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_kafka_fails_to_read_is_an_unknown_error(name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        up(UNREADABLE[name])
+    assert caught.value.code == Errors.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -226,7 +236,7 @@ def test_many_compressed_messages_together_hold_no_more_than_one_may() -> None:
     bomb = wrapped(compression.compress(GZIP, legacy.encode([Message(0, None, bytes(9 << 20), 1, T)])))
     yielded: list[object] = []
     with pytest.raises(ApiError) as caught:
-        yielded.extend(newer(bomb * 8, 1 << 20))
+        yielded.extend(newer(bomb * 8, 1 << 20, CHECKS))
     assert caught.value.code == Errors.CORRUPT_MESSAGE
     assert 4 <= len(yielded) < 3000, "it is done in steps, and ends long before all is decompressed"
     assert set(yielded) == {None}, "nothing is packed"

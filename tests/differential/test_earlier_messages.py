@@ -1,0 +1,121 @@
+"""Messages that lie: what earlier releases answer to them, and what of it can be fetched. Kafka's answers were written
+down once, as in `test_earlier_releases`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ottla.protocol import compression, legacy
+from ottla.protocol.compression import GZIP
+from ottla.protocol.legacy import ENTRY
+
+from ..support.differential import Pair
+from ..support.stories.earlier import T, earlier_brokers, fetch, produce, topic
+
+pytestmark = pytest.mark.slow
+release, kafka, ours, settled = earlier_brokers(("0.8.2", "0.9", "0.10.2", "1.1"))
+# Before 0.10 nothing looks into messages that are in others, and they are stored; nor does 0.10 where the version is
+# the log's. Ottla refuses what no consumer can read.
+UNREADABLE = ("nested", "a key of", "a value of 1000", "a value of 2147483647")
+KEPT_BEFORE_0_10 = (*UNREADABLE, "a wrong checksum", "nothing in it")
+DIFFERENT = {"0.8.2": KEPT_BEFORE_0_10, "0.9": KEPT_BEFORE_0_10, "0.10.2": UNREADABLE[1:], "1.1": ()}
+
+
+def entry(
+    offset: int, value: bytes | None, magic: int, codec: int = 0, key: bytes | None = b"k", mark: int = 0
+) -> bytes:
+    """A message with its offset. `mark`: other bits of its attributes."""
+    body = struct.pack(">bb", magic, codec | mark) + (struct.pack(">q", T) if magic else b"")
+    for part in (key, value):
+        body += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
+    return ENTRY.pack(offset, len(body) + 4) + struct.pack(">I", zlib.crc32(body)) + body
+
+
+def wrapped(inner: bytes, magic: int, offset: int = 0, key: bytes | None = None, mark: int = 0) -> bytes:
+    return entry(offset, compression.compress(GZIP, inner), magic, GZIP, key, mark)
+
+
+def numbered(*offsets: int, magic: int) -> bytes:
+    return b"".join(entry(offset, b"v%d" % place, magic) for place, offset in enumerate(offsets))
+
+
+def inner_offsets(magic: int) -> Iterator[tuple[str, bytes]]:
+    """Compressed sets whose messages have other offsets than those that they are given."""
+    for offsets in ((0, 1, 2), (0, 0, 0), (2, 1, 0), (5, 6, 7), (0, 5, 9), (-3, -2, -1), (2**40, 0), (2**62, -(2**62))):
+        yield f"offsets {offsets}", wrapped(numbered(*offsets, magic=magic), magic)
+        yield f"offsets {offsets} of 7", wrapped(numbered(*offsets, magic=magic), magic, offset=7)
+
+
+def lies(magic: int) -> Iterator[tuple[str, bytes]]:
+    """Sets by what is wrong with them."""
+    good = numbered(0, 1, magic=magic)
+    cut = ENTRY.size + 4 + 2 + 8 * magic  # where the size of the key is
+    yield "nested", wrapped(wrapped(good, magic, 1), magic, 1)
+    yield "nested beside a message", wrapped(good + wrapped(good, magic, 3), magic, 3)
+    yield "a wrong checksum in it", wrapped(good[:-1] + b"x", magic)
+    yield "a wrong checksum of the first in it", wrapped(good[: cut + 4] + b"x" + good[cut + 5 :], magic)
+    yield "the other version in it", wrapped(numbered(0, 1, magic=1 - magic), magic, 1)
+    yield "both versions in it", wrapped(numbered(0, magic=0) + numbered(1, magic=1), magic, 1)
+    yield "nothing in it", wrapped(b"", magic)
+    yield "no value", entry(0, None, magic, GZIP, None)
+    yield "an empty value", entry(0, b"", magic, GZIP, None)
+    yield "it ends early", wrapped(good[:-3], magic)
+    yield "bytes after it", wrapped(good + b"\0\0\0", magic)
+    yield "a negative size in it", wrapped(good + ENTRY.pack(2, -5) + b"x" * 20, magic)
+    yield "a large size in it", wrapped(good + ENTRY.pack(2, 1000) + b"x" * 20, magic)
+    yield "a small size in it", wrapped(good + ENTRY.pack(2, 10) + b"x" * 20, magic)
+    yield "a key", wrapped(good, magic, 1, key=b"k")
+    yield "the time of an append", wrapped(good, magic, 1, mark=legacy.APPEND_TIME_MASK)
+    yield "the time of an append in it", wrapped(entry(0, b"v", magic, mark=legacy.APPEND_TIME_MASK), magic)
+    yield "two compressed ones", wrapped(good, magic, 1) + wrapped(good, magic, 1)
+    yield "bytes after the compressed ones", entry(0, compression.compress(GZIP, good) + b"xyz", magic, GZIP, None)
+    for codec in (2, 3, 4, 5, 7):
+        yield f"nonsense of codec {codec}", entry(0, b"nonsense" * 3, magic, codec, None)
+    for size in (-2, 1000, 2**31 - 1):
+        for name, at in (("key", cut), ("value", cut + 5)):
+            one = entry(0, b"v", magic)
+            body = one[16:at] + struct.pack(">i", size) + one[at + 4 :]
+            lying = one[:12] + struct.pack(">I", zlib.crc32(body)) + body
+            yield f"a {name} of {size} bytes", lying
+            yield f"a {name} of {size} bytes in it", wrapped(lying, magic)
+    yield "reserved attributes", entry(0, b"v", magic, mark=0x60)
+
+
+def versions_of(release: str) -> list[tuple[int, int]]:
+    """Versions of messages and of Produce."""
+    return [(0, 0)] if release in ("0.8.2", "0.9") else [(0, 0), (0, 2), (1, 2)]
+
+
+def test_offsets_that_lie(pair: Pair, release: str) -> None:
+    topic(pair, "offsets")
+    pair.trims["Fetch"] = opened
+    for magic, version in versions_of(release):
+        offset = 0
+        for _, data in inner_offsets(magic):
+            reply = produce(pair, "offsets", data, version)
+            offset = max(offset, reply.responses[0].partition_responses[0].base_offset)
+            fetch(pair, "offsets", offset, version)
+
+
+def opened(reply: Any) -> None:
+    """Puts messages in place of compressed ones."""
+    for found in reply.responses:
+        for part in found.partitions:
+            data = bytes(part.records)
+            sets = [(one.offset, one.codec, one.timestamp) for one in legacy.entries(data)]
+            part.records = repr((sets, legacy.decode(data))).encode()
+
+
+def test_what_lies(pair: Pair, release: str) -> None:
+    topic(pair, "lies")
+    for magic, version in versions_of(release):
+        for name, data in lies(magic):
+            if name.startswith(DIFFERENT[release]) and (release != "0.10.2" or magic == 1):
+                continue
+            produce(pair, "lies", data, version)
+    assert {"NONE", "CORRUPT_MESSAGE"} <= pair.errors("Produce")
