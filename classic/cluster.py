@@ -9,6 +9,7 @@ from typing import Any
 from ..protocol import messages
 from ..protocol.errors import MalformedMessage
 from ..protocol.structs import Struct
+from .balance.assignment import TopicPartition
 from .connection import Connection
 from .errors import BrokerUnreachable
 
@@ -39,17 +40,19 @@ class Cluster:
 
     def refresh(self, topics: Collection[str]) -> None:
         """Asks for the leaders of topics, which a broker may make then. Raises BrokerUnreachable."""
-        reply = self.asked_any("Metadata", self._metadata_request(topics))
+        r = messages.MetadataRequest
+        request = r(topics=[r.MetadataRequestTopic(name=topic) for topic in sorted(topics)])
+        reply = self.asked_any("Metadata", lambda _: request)
         with self._lock:
             self._addresses |= {one.node_id: (one.host, one.port) for one in reply.brokers}
             for topic in reply.topics:
                 leaders = {one.partition_index: one.leader_id for one in topic.partitions}
                 self._leaders[topic.name] = dict(sorted(leaders.items()))
 
-    @staticmethod
-    def _metadata_request(topics: Collection[str]) -> messages.MetadataRequest:
-        r = messages.MetadataRequest
-        return r(topics=[r.MetadataRequestTopic(name=topic) for topic in sorted(topics)])
+    def all_partitions(self) -> list[TopicPartition]:
+        """Returns the partitions of all topics. Raises BrokerUnreachable."""
+        reply = self.asked_any("Metadata", lambda version: messages.MetadataRequest(topics=None if version else []))
+        return [TopicPartition(topic.name, one.partition_index) for topic in reply.topics for one in topic.partitions]
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Returns the leader of each partition, in their order, -1 for none; empty if the topic is not known."""
@@ -74,8 +77,8 @@ class Cluster:
         """Returns a connection that no one shares."""
         return Connection(*address, self._client_id, self._timeout_s)
 
-    def asked_any(self, name: str, request: Struct) -> Any:
-        """Asks the first broker that answers. Raises BrokerUnreachable."""
+    def asked_any(self, name: str, request: Callable[[int], Struct]) -> Any:
+        """Asks the first broker that answers; `request` makes the request for a version. Raises BrokerUnreachable."""
         with self._lock:
             known = list(self._addresses.values())
         reasons = []
@@ -86,7 +89,8 @@ class Cluster:
         for address in dict.fromkeys(known):
             connection = self.connection_at(address)
             try:
-                return connection.ask(name, connection.version_of(name), request)
+                version = connection.version_of(name)
+                return connection.ask(name, version, request(version))
             except (OSError, MalformedMessage) as error:
                 reasons.append(f"{address[0]}:{address[1]}: {error}")
         raise BrokerUnreachable("; ".join(reasons) or "there is no broker")

@@ -36,6 +36,8 @@ NEWEST = {
     "OffsetCommit": 8,
     "OffsetFetch": 7,
     "FindCoordinator": 3,
+    "ListGroups": 4,
+    "DescribeGroups": 0,
 }
 PROBE_S = 2.0  # how long the answer to ApiVersions is awaited
 FRAME_BYTES_MAX = 1 << 30

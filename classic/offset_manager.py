@@ -23,37 +23,39 @@ NO_OFFSET = {CODES["NONE"], CODES["UNKNOWN_TOPIC_OR_PARTITION"]}
 
 
 class OffsetManager:
-    """`tries`: how often it is tried, with a pause of `backoff_s` between."""
+    """`tries`: how often it is tried, with a pause of `backoff_s` between. `failure`: why the last try failed."""
 
     def __init__(self, cluster: Cluster, group: str, tries: int, backoff_s: float) -> None:
+        self.failure: Exception | None = None
         self._cluster, self._group = cluster, group
         self._tries, self._backoff_s = tries, backoff_s
         self._connection: Connection | None = None
 
     def commit(self, offsets: Offsets) -> bool:
         """Commits; returns whether all offsets were taken."""
-        return self._tried(lambda connection: self._committed(connection, offsets), "commits offsets") is not None
+        return self.ask(lambda connection: self._committed(connection, offsets), "commits offsets") is not None
 
     def fetch(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int] | None:
         """Returns the committed offsets of those partitions that have one; None if the manager does not say."""
-        return self._tried(lambda connection: self._fetched(connection, partitions), "returns offsets")
+        return self.ask(lambda connection: self._fetched(connection, partitions), "returns offsets")
 
-    def _tried(self, ask: Callable[[Connection], T], does: str) -> T | None:
+    def ask(self, asked: Callable[[Connection], T], does: str) -> T | None:
+        """Returns what is asked of the manager; None if no try succeeds. `does`: what it did not do then."""
         for number in range(self._tries):
             if number:
                 time.sleep(self._backoff_s)
             try:
                 if self._connection is None:
                     self._connection = self._found()
-                return ask(self._connection)
+                return asked(self._connection)
             except (OSError, MalformedMessage, BrokerUnreachable, KafkaError) as error:
                 _log.warning("no offset manager of group %s %s: %s", self._group, does, error)
-                self._connection = None
+                self._connection, self.failure = None, error
         return None
 
     def _found(self) -> Connection:
         request = messages.FindCoordinatorRequest(key=self._group)
-        reply = self._cluster.asked_any("FindCoordinator", request)
+        reply = self._cluster.asked_any("FindCoordinator", lambda _: request)
         check(reply.error_code, f"the coordinator of group {self._group}")
         return self._cluster.connection_at((reply.host, reply.port))
 

@@ -42,6 +42,7 @@ class Commands(LazyGroup):
         "delete-offsets": "group_commands:delete_offsets",
         "compare": "compare_command:compare",
         "adopt": "adopt_command:adopt",
+        "offsets": "offset_commands:offsets",
         "handover": "handover_commands:handover",
         "takeover": "handover_commands:takeover",
         "node": "node_commands:node",

@@ -1,4 +1,4 @@
-"""Brokers of Apache Kafka that need ZooKeeper (0.8.2.2 to 3.9.1) on loopback, with a ZooKeeper of their own.
+"""Brokers of Apache Kafka that need ZooKeeper (0.8.2.2 to 3.9.1) on loopback, and the ZooKeeper.
 
 Their transcripts are written by hand: `OTTLA_ORACLE=record pytest tests/differential/test_earlier_releases.py`, and so
 are directories that they wrote: `python -m tests.oracle.record_old_directories`.
@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -27,18 +28,19 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 
 
 class OldKafka:
-    """A broker as a context manager. `version`: one of those that have a pom beside this file."""
+    """A broker as a context manager. `version`: one of those that have a pom beside this file. `zookeeper`: that of the
+    broker; one of its own unless it is named.
+    """
 
-    def __init__(self, version: str, settings: dict[str, object] | None = None) -> None:
+    def __init__(self, version: str, settings: dict[str, object] | None = None, zookeeper: str | None = None) -> None:
         self.version = version
         self.settings = settings or {}
         self.directory = Path(tempfile.mkdtemp(prefix="old-kafka-"))
-        self.port, self.zookeeper_port = free_port(), free_port()
+        self.port = free_port()
+        self._own_zookeeper_port = free_port() if zookeeper is None else None
+        self.zookeeper = zookeeper or f"127.0.0.1:{self._own_zookeeper_port}"
+        self._ids = count(2)
         self._processes: list[subprocess.Popen[bytes]] = []
-
-    @property
-    def zookeeper(self) -> str:
-        return f"127.0.0.1:{self.zookeeper_port}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -54,14 +56,18 @@ class OldKafka:
         (self.directory / "log4j.properties").write_text(LOG4J)
 
     def start_zookeeper(self) -> None:
+        """Starts the ZooKeeper of its own, if it has one."""
+        port = self._own_zookeeper_port
+        if port is None:
+            return
         zookeeper = {
             "dataDir": self.directory / "zookeeper",
-            "clientPort": self.zookeeper_port,
+            "clientPort": port,
             "clientPortAddress": "127.0.0.1",
             "tickTime": 500,  # sessions are two of them at least
             "admin.enableServer": "false",
         }
-        self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, self.zookeeper_port)
+        self._start("org.apache.zookeeper.server.quorum.QuorumPeerMain", zookeeper, port)
 
     @property
     def data_directory(self) -> Path:
@@ -71,9 +77,11 @@ class OldKafka:
         """Starts the broker, again if it was stopped."""
         self._start_broker(1, self.port, self.data_directory)
 
-    def add_broker(self, broker_id: int, port: int) -> None:
-        """Starts one more broker of the cluster."""
-        self._start_broker(broker_id, port, self.directory / f"data-{broker_id}")
+    def add_broker(self) -> int:
+        """Starts one more broker of the cluster; returns its id."""
+        broker_id = next(self._ids)
+        self._start_broker(broker_id, free_port(), self.directory / f"data-{broker_id}")
+        return broker_id
 
     def _start_broker(self, broker_id: int, port: int, data: Path) -> None:
         broker = {
@@ -82,7 +90,7 @@ class OldKafka:
             "port": port,
             "listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "log.dirs": data,
-            "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}",
+            "zookeeper.connect": self.zookeeper,
             "offsets.topic.replication.factor": 1,
             **self.settings,
         }

@@ -170,7 +170,7 @@ def migration(version: str, to: Path) -> dict[str, Any]:
     """From ZooKeeper to KRaft: a broker of the old kind fills its directory, and its cluster is migrated."""
     truth: dict[str, Any] = {}
     with Kraft(version) as kafka:
-        zookeeper = f"127.0.0.1:{kafka.zookeeper_port}"
+        zookeeper = kafka.zookeeper
         kafka.start_zookeeper()
         old = {"broker.id": 1, "log.dirs": kafka.directory / "node-1", "zookeeper.connect": zookeeper}
         old |= {"listeners": f"PLAINTEXT://127.0.0.1:{kafka.port}", **OF_ONE, "inter.broker.protocol.version": "3.9"}

@@ -283,7 +283,7 @@ def record(version: str, directory: Path) -> None:
     release = RELEASES[version]
     truth: dict[str, Any] = {}
     with OldKafka(version, SETTINGS) as kafka:
-        zookeeper = KazooClient(f"127.0.0.1:{kafka.zookeeper_port}")
+        zookeeper = KazooClient(kafka.zookeeper)
         zookeeper.start()
         try:
             until(lambda: zookeeper.exists("/brokers/ids/1"), "the broker is registered", every=PACE_S)
@@ -310,7 +310,7 @@ def record(version: str, directory: Path) -> None:
 def described(kafka: OldKafka) -> str:
     """What `kafka-topics --describe` says; from 3.0 on it asks the broker."""
     if kafka.version < "3":
-        return kafka.tool("kafka.admin.TopicCommand", "--zookeeper", f"127.0.0.1:{kafka.zookeeper_port}", "--describe")
+        return kafka.tool("kafka.admin.TopicCommand", "--zookeeper", kafka.zookeeper, "--describe")
     return tool("TopicCommand", "--bootstrap-server", kafka.bootstrap_servers, "--describe").stdout
 
 

@@ -43,12 +43,12 @@ def record(version: str, rack: str | None) -> dict[str, Any]:
     if rack is not None:
         settings["broker.rack"] = rack
     with OldKafka(version, settings) as kafka:
-        client = KazooClient(f"127.0.0.1:{kafka.zookeeper_port}")
+        client = KazooClient(kafka.zookeeper)
         client.start()
         until(lambda: client.exists("/brokers/ids/7") and client.exists("/controller"), "the broker is there")
         time.sleep(SETTLE_SECONDS)
         start = tree(client)
-        at = ("--zookeeper", f"127.0.0.1:{kafka.zookeeper_port}")
+        at = ("--zookeeper", kafka.zookeeper)
         create = (*at, "--create", "--replication-factor", "1", "--topic")
         tool(version, "TopicCommand", *create, "orders", "--partitions", "2", "--config", "retention.ms=1000000")
         tool(version, "TopicCommand", *create, "many", "--partitions", "12")

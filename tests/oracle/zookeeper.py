@@ -16,7 +16,7 @@ from ..support.poll import until
 from ..support.ports import free_port
 from .jars import archived, classpath
 
-TICK_MS = 200  # sessions take two of them at least
+TICK_MS = 200  # sessions take from 2 to 20 of them
 START_SECONDS_MAX = 60.0
 JAVA = ("java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LOG4J = """log4j.rootLogger=WARN, stderr
@@ -29,7 +29,8 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 class ZooKeeperServer:
     """A server as a context manager; `client` is connected to it. It may be stopped, and started with what it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, tick_ms: int = TICK_MS) -> None:
+        self.tick_ms = tick_ms
         self.directory = Path(tempfile.mkdtemp(prefix="zookeeper-"))
         self.port = free_port()
         self.client = KazooClient(self.address)
@@ -41,7 +42,7 @@ class ZooKeeperServer:
 
     def __enter__(self) -> ZooKeeperServer:
         properties = {"dataDir": self.directory, "clientPort": self.port, "clientPortAddress": "127.0.0.1"}
-        properties |= {"tickTime": TICK_MS, "maxClientCnxns": 0}
+        properties |= {"tickTime": self.tick_ms, "maxClientCnxns": 0}
         text = "".join(f"{key}={value}\n" for key, value in properties.items())
         (self.directory / "zookeeper.properties").write_text(text)
         (self.directory / "log4j.properties").write_text(LOG4J)

@@ -1,4 +1,4 @@
-"""Consumers of one group, of Kafka 0.8.2.2 and of `ottla.classic`, and what they have read."""
+"""Consumers of one group, of Kafka 0.8.2.2 and of `ottla.classic`, what they own, and what they have read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ottla.classic import ConsumerConfig, ConsumerConnector, Whitelist
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from ottla.classic import (
+    LATEST_TIME,
+    ConsumerConfig,
+    ConsumerConnector,
+    Producer,
+    ProducerConfig,
+    ProducerData,
+    SimpleConsumer,
+    StringEncoder,
+    Whitelist,
+)
+from ottla.classic.cluster import Address, Cluster, addresses
 
 from .poll import until
 
@@ -34,10 +47,23 @@ class Printer(threading.Thread):
             self.lines.append(line.rstrip())
 
     def say(self, line: str, answer: str) -> None:
+        """Gives the program a line, and waits until it has answered."""
         assert self.process.stdin is not None
+        start = len(self.lines)
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-        until(lambda: answer in self.lines, answer, every=0.02)
+        self.wait(answer, start)
+
+    def wait(self, line: str, start: int = 0) -> None:
+        """Waits until the program has printed a line. `start`: the number of lines that do not count."""
+
+        def is_there() -> bool:
+            is_over = self.process.poll() is not None
+            found = line in self.lines[start:]
+            assert found or not is_over, f"the program has ended before {line!r}"
+            return found
+
+        until(is_there, line, every=0.02)
 
     def kill(self) -> None:
         self.process.kill()
@@ -90,6 +116,7 @@ class Group:
 
     def __init__(self, name: str, zookeeper: str, regex: str, theirs: Printer, folder: Path) -> None:
         self.name, self.zookeeper, self.regex, self._theirs, self._folder = name, zookeeper, regex, theirs, folder
+        self._start = len(theirs.lines)  # what came before is of other groups
         self._ours: list[Ours] = []
         self._others: list[Printer] = []
 
@@ -97,8 +124,20 @@ class Group:
         self._ours.append(Ours(config(self.zookeeper, self.name, name, **more), self.regex, streams))
         return self._ours[-1]
 
-    def theirs(self, name: str, streams: int = 1) -> None:
-        self._theirs.say(f"join {name} {self.name} {self.regex} {streams}", f"joined {name}")
+    def theirs(self, name: str, streams: int = 1, **more: object) -> None:
+        """`more`: properties, with underscores for dots."""
+        properties = "".join(f" {key.replace('_', '.')}={str(value).lower()}" for key, value in more.items())
+        place = f"{self.zookeeper} {self.name} {self.regex}"
+        self._theirs.say(f"join {name} {place} {streams}{properties}", f"joined {name}")
+
+    def they_read(self, name: str) -> None:
+        """Waits until a consumer reads more: its rebalance is over."""
+        start = len(self._theirs.lines)
+        until(
+            lambda: any(line.startswith(f"read {name} ") for line in self._theirs.lines[start:]),
+            f"{name} reads",
+            every=0.02,
+        )
 
     def they_leave(self, name: str) -> None:
         self._theirs.say(f"leave {name}", f"left {name}")
@@ -108,14 +147,70 @@ class Group:
         arguments = [self.zookeeper, self.name, name, self.regex]
         command = [sys.executable, "-m", "tests.support.classic_consumer", *arguments]
         self._others.append(Printer(command, self._folder / f"{name}.log"))
-        until(lambda: "ready" in self._others[-1].lines, f"{name} consumes", every=0.02)
+        self._others[-1].wait("ready")
         return self._others[-1]
 
     def read(self) -> Counter[Read]:
         found = Counter(one for ours in self._ours for one in list(ours.read))
-        for printer in (self._theirs, *self._others):
-            for line in list(printer.lines):
+        for lines in (self._theirs.lines[self._start :], *(one.lines for one in self._others)):
+            for line in list(lines):
                 words = line.split(" ")
                 if words[0] == "read" and words[2].startswith(self.regex.rstrip(".*")):
                     found[words[2], int(words[3]), int(words[4])] += 1
         return found
+
+
+class Traffic(threading.Thread):
+    """Writes to topics until it is ended."""
+
+    def __init__(self, servers: str, *topics: str) -> None:
+        super().__init__(daemon=True)
+        self.topics, self.count, self._ended = topics, 0, threading.Event()
+        config = ProducerConfig(servers, request_required_acks=1, message_send_max_retries=50)
+        self._producer: Producer[str, bytes] = Producer(config, key_encoder=StringEncoder())
+
+    def run(self) -> None:
+        while not self._ended.wait(0.003):
+            for topic in self.topics:
+                self._producer.send(ProducerData(topic, [b"%d" % self.count], key=str(self.count)))
+            self.count += 1
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        self._producer.close()
+
+
+def leaders_of(servers: str, topic: str) -> dict[int, Address]:
+    """Returns where the leader of each partition listens."""
+    cluster = Cluster(lambda: addresses(servers), "", 30)
+    cluster.refresh([topic])
+    found = {partition: cluster.address_of(leader) for partition, leader in cluster.leaders(topic).items()}
+    cluster.close()
+    return found
+
+
+def leader_of(servers: str, topic: str, partition: int) -> SimpleConsumer:
+    """Returns a consumer for the broker that leads a partition."""
+    return SimpleConsumer(*leaders_of(servers, topic)[partition])
+
+
+def end_of(servers: str, topic: str, partition: int) -> int:
+    with leader_of(servers, topic, partition) as consumer:
+        return consumer.get_offsets_before(topic, partition, LATEST_TIME, 1)[0]
+
+
+def owners(zookeeper: KazooClient, group: str, topic: str) -> list[str]:
+    """The consumers that own the partitions of a topic, in the order of the partitions."""
+    path = f"/consumers/{group}/owners/{topic}"
+    try:
+        names = sorted(zookeeper.get_children(path), key=int)
+        return [zookeeper.get(f"{path}/{name}")[0].decode().rpartition("-")[0] for name in names]
+    except NoNodeError:  # an owner gives it up
+        return []
+
+
+def shares(zookeeper: KazooClient, group: str, topic: str, **counts: int) -> None:
+    """Waits until each consumer owns so many partitions."""
+    wanted = [f"{group}_{name}" for name in sorted(counts) for _ in range(counts[name])]
+    until(lambda: owners(zookeeper, group, topic) == wanted, f"{counts} of {topic}", within=40, every=0.02)
