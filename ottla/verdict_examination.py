@@ -37,7 +37,7 @@ def serve(examination: Examination | None, seed: int, listen: str, command: str 
 
 
 def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
-    """Like `serve`, with the examination `truncation`: the reports have its rule only."""
+    """Like `serve`, with the examination `truncation`: the reports have its rules only."""
     with _broker({"listeners": f"PLAINTEXT://{listen}", **verdict_truncation.SETTINGS}) as broker:
         truncation = verdict_truncation.Truncation(broker)
         broker.lab.post("verdict", examination="basic")
@@ -50,7 +50,7 @@ def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
             say(f"{'provoked' if step in truncation.done else 'not come to'}: {step}")
         found: VerdictView = broker.lab.delete("verdict")
     for client in found["clients"]:
-        client["rules"] = [one for one in client["rules"] if one["id"] == verdict_truncation.RULE]
+        client["rules"] = [one for one in client["rules"] if one["id"] in verdict_truncation.RULES]
     return list(found["clients"])
 
 

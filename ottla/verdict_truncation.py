@@ -2,7 +2,9 @@
 
 No schedule of faults can bring that about, because it takes several nodes: a follower is held while the consumer goes
 on reading, and leads when the leader is killed. A consumer that asks where its leader epoch ends goes on from there
-(KIP-320). Only this rule counts: the killed node closes connections, and their clients end nothing in good order.
+(KIP-320). Then the killed node comes again and leads, which the other one says to those that tell it the leader epoch
+they know (KIP-951). Only these two rules count: the killed node closes connections, and their clients end nothing in
+good order.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from .testing import Broker
 
 NAME: Final = "truncation"
-RULE: Final = "KIP-320.truncation-found"
+RULES: Final = ("KIP-951.leader-taken", "KIP-320.truncation-found")
 TOPIC: Final = "truncation"
 END: Final = "end"
 """The value of the last record."""
@@ -28,6 +30,7 @@ SETTINGS: Final[dict[str, object]] = {
     "broker.heartbeat.interval.ms": 100,
 }
 KEPT, CUT_OFF = ("a", "b"), ("c", "d", "e")
+FETCHES_MIN: Final = 5  # by which a consumer has found the replica that leads
 POLL_S: Final = 0.1
 
 
@@ -40,7 +43,7 @@ class Truncation:
         wanted = {"name": topic, "configs": {"unclean.leader.election.enable": "true"}}
         self._lab.post("seed", topics=[wanted])
         self._trace = int(self._lab.post("traces", api="Fetch", topic=topic)["number"])
-        self._after = self._highest = 0
+        self._after = self._highest = self._fetches = 0
         self.done: list[str] = []
         self._ended = Event()
         self._threads = ThreadPoolExecutor(1)
@@ -55,21 +58,37 @@ class Truncation:
         self._work.result()
 
     def _run(self) -> None:
-        leader, follower = self.replicas()
         self._produce(*KEPT)
-        for what, step in self._steps(leader, follower):
+        for what, step in self._steps(*self.replicas()):
             if not step():
                 return
             self.done.append(what)
 
     def _steps(self, leader: int, follower: int) -> Iterator[tuple[str, Callable[[], bool]]]:
+        """`leader`: the node that leads at first, and at the end again."""
         yield STEPS[0], lambda: self._has_read(len(KEPT))
         self._lab.post(f"nodes/{follower}", do="hold")
         self._produce(*CUT_OFF)
         yield STEPS[1], lambda: self._has_read(len(KEPT + CUT_OFF))
         self._lab.post(f"nodes/{leader}", do="kill")
         yield STEPS[2], lambda: self._until(lambda: self.replicas()[0] == follower)
+        self._lab.post(f"nodes/{follower}", do="release")
+        self._lab.post(f"nodes/{leader}", do="start")
+        yield STEPS[3], lambda: self._comes_again(leader)
+        self._lab.post(f"partitions/{self._topic}/0/move", node=leader)
         self._produce(END)
+
+    def _comes_again(self, node: int) -> bool:
+        """Waits until a node is in sync again, and the consumer has fetched from the other one."""
+        self._fetched()
+        before = self._fetches
+        return self._until(
+            lambda: self._is_in_sync(node) and self._fetched() >= 0 and self._fetches - before >= FETCHES_MIN
+        )
+
+    def _is_in_sync(self, node: int) -> bool:
+        one = self._lab.get(f"partitions/{self._topic}/0")
+        return any(replica["in_sync"] for replica in one["replicas"] if replica["node"] == node)
 
     def replicas(self) -> tuple[int, int]:
         """The leader, and the other replica."""
@@ -96,6 +115,7 @@ class Truncation:
         self._after = page["next"]
         for event in page["events"]:
             if event["event"] == "request" and event["message"]:
+                self._fetches += 1
                 for topic in event["message"]["topics"]:
                     self._highest = max(self._highest, *(one["fetch_offset"] for one in topic["partitions"]), 0)
         return self._highest
@@ -105,4 +125,5 @@ STEPS: Final = (
     f"a consumer has read the first records of the topic {TOPIC!r}",
     "it has read records that the other replica lacks",
     "an unclean election, by which these records are lost",
+    "the leader moves to the first node again",
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from ...protocol import messages
 from ...protocol.structs import Struct
 from ..broker import Broker
 from ..net import error_counts
@@ -14,6 +13,7 @@ from ..net.context import Context
 from ..net.dispatch import Dispatcher, NotesRequests, Pending
 from ..peer import Peer
 from ..replies import Reply, Send
+from ..unsupported_version import Listed
 from .error_codes import ErrorCodes
 from .releases import Release, releases
 
@@ -39,7 +39,7 @@ class EmulatingDispatcher(Dispatcher):
                 return None
         return super().handle(peer, frame, send)
 
-    def listed_if_unsupported(self, api: Api) -> list[messages.ApiVersionsResponse.ApiVersion]:
+    def listed_if_unsupported(self, api: Api) -> list[Listed]:
         return [] if self.release.is_before(2, 4) else super().listed_if_unsupported(api)
 
     def _reply(self, api: Api, context: Context, outcome: Struct) -> Reply:

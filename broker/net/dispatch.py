@@ -28,6 +28,7 @@ from ..metrics import ApiTimes
 from ..peer import Peer
 from ..replies import CLOSE, NO_REPLY, Reply, Send, Silence
 from ..security.authorization import Complete, check_request
+from ..unsupported_version import Listed, unsupported_version
 from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
@@ -344,16 +345,11 @@ class Dispatcher:
             headers.parse_request_header(headers.request_header_version(api.request, api.high), frame)
         except MalformedMessage as error:
             raise Refused(f"{api.name}: {error}") from None
-        r = messages.ApiVersionsResponse
-        head = headers.start_response(api.response, 0, correlation_id)
-        listed = self.listed_if_unsupported(api)
-        codec.build(api.response, 0, r(error_code=Errors.UNSUPPORTED_VERSION, api_keys=listed), head)
-        _LENGTH.pack_into(head, 0, len(head) - 4)
-        send(Reply(head, []), False)
+        send(unsupported_version(correlation_id, self.listed_if_unsupported(api)), False)
 
-    def listed_if_unsupported(self, api: Api) -> list[messages.ApiVersionsResponse.ApiVersion]:
+    def listed_if_unsupported(self, api: Api) -> list[Listed]:
         """Returns what the reply to an unknown version of ApiVersions lists."""
-        return [messages.ApiVersionsResponse.ApiVersion(api_key=api.key, min_version=api.low, max_version=api.high)]
+        return [Listed(api_key=api.key, min_version=api.low, max_version=api.high)]
 
     def error_reply(self, api: Api, context: Context, request: Struct | None, error: ApiError) -> Struct | Silence:
         """Returns the reply for an error of the whole request; closes the connection if the request is not there any

@@ -7,7 +7,7 @@ least), or there are too many. What it was asked for is computed again after the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -104,7 +104,12 @@ class ClientMetricsManager:
                 self._subscribe(name)
 
     def _subscribe(self, name: str) -> None:
-        values = self._image.config_of(CLIENT_METRICS, name)
+        self.subscribe(name, self._image.config_of(CLIENT_METRICS, name))
+
+    def subscribe(self, name: str, values: Mapping[str, str]) -> None:
+        """Sets a subscription of this node by its configuration; removes it without one. A change of the metadata under
+        the same name replaces it.
+        """
         self.subscriptions.pop(name, None)
         self._version += 1
         if not values:

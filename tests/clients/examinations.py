@@ -5,7 +5,6 @@ by itself, and a program of the client that goes on until all of it has come (`t
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +28,11 @@ QUICK: Final[dict[str, object]] = {  # heartbeats come soon
     "num.partitions": 2,
 }
 SECONDS: Final = 120.0
-QUIET_SECONDS: Final = 20.0
-"""After so long without anything that was provoked, the rest does not come: the client has no occasion for it."""
-LONGER_SECONDS: Final = 3.0
+QUIET_EVENTS: Final = 1000
+"""After so many requests and replies without any that a fault waits for, the rest does not come: the client has no
+occasion for it. Events are counted and not seconds, so that a busy machine changes nothing.
+"""
+LONGER_EVENTS: Final = 200
 """For what a client does about the last that was provoked."""
 
 
@@ -49,9 +50,22 @@ def examined(examination: str, seed: int = 0) -> Iterator[tuple[Broker, RunningV
         yield broker, verdict
 
 
-def missing(verdict: RunningVerdict) -> list[str]:
-    """What was not provoked yet."""
-    return [f"{one['api']} {one['nth']}" for one in verdict.provoked if not one["applied"]]
+@dataclass
+class Progress:
+    """How far an examination has come. `left`: what was not provoked yet; `matched`: how many requests came that the
+    faults of these wait for; `events`: requests and replies of all kinds.
+    """
+
+    left: list[str]
+    matched: int
+    events: int
+
+
+def progress(verdict: RunningVerdict) -> Progress:
+    view = verdict.view
+    left = [one for one in view["provoked"] if not one["applied"]]
+    names = [f"{one['api']} {one['nth']}" for one in left]
+    return Progress(names, sum(one["matched"] for one in left), view["events"])
 
 
 @contextmanager
@@ -76,30 +90,25 @@ def end(process: subprocess.Popen[str], examination: str, log: Path) -> None:
     assert said.split() == [examination, "done"], log.read_text()[-4000:]
 
 
-def wait_for_all(
-    verdict: RunningVerdict, process: subprocess.Popen[str], log: Path, never: Sequence[str] | None
-) -> list[str]:
+def wait_for_all(verdict: RunningVerdict, process: subprocess.Popen[str], log: Path, never: Sequence[str]) -> list[str]:
     """Waits until all is provoked that comes to the client; returns what does not. `never`: see `examination`."""
-    left, since = missing(verdict), time.monotonic()
+    before = progress(verdict)  # when the latest request came that a fault waited for
 
     def is_over() -> bool:
-        nonlocal left, since
+        nonlocal before
         assert process.poll() is None, log.read_text()[-4000:]
-        before, left = left, missing(verdict)
-        if left != before:
-            since = time.monotonic()
-        waits = set(left) - set(never or ())
-        if waits and never is not None:
-            return False
-        return time.monotonic() - since > (QUIET_SECONDS if waits else LONGER_SECONDS)
+        now = progress(verdict)
+        if (now.left, now.matched) != (before.left, before.matched):
+            before = now
+        return now.events - before.events > (QUIET_EVENTS if set(now.left) - set(never) else LONGER_EVENTS)
 
-    until(is_over, "all that the examination provokes", SECONDS, every=0.1)
-    return left
+    until(is_over, "all that the examination provokes", 5 * SECONDS, every=0.1)
+    return before.left
 
 
-def examination(name: str, command: Sequence[str], directory: Path, never: Sequence[str] | None = None) -> Seen:
-    """Lets the program of a client go through an examination; the client is gone at the end. `never`: the faults that
-    do not come to it, if they are known; all others have to.
+def examination(name: str, command: Sequence[str], directory: Path, never: Sequence[str] = ()) -> Seen:
+    """Lets the program of a client go through an examination; the client is gone at the end. `never`: the faults of
+    which it is known that they do not come to it, so that they are not waited for.
     """
     log = directory / f"{name}.log"
     with examined(name) as (broker, verdict):

@@ -7,6 +7,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import threading
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import kafka
@@ -32,7 +34,25 @@ def librdkafka(broker: Broker) -> None:
     for protocol in PROTOCOLS:
         _librdkafka_group(broker, protocol)
         _librdkafka_transactions(broker, protocol)
+    _librdkafka_cooperative(broker)
     _librdkafka_share(broker)
+
+
+def _share(members: Sequence[Consumer], each: int) -> bool:
+    """Whether each member has so many partitions."""
+    return all(len(one.assignment()) == each for one in members)
+
+
+def _librdkafka_cooperative(broker: Broker) -> None:
+    """A second member comes, for which the first one gives partitions away."""
+    topic = fresh(broker, PARTITIONS)
+    members: list[Consumer] = []
+    for count in (1, 2):
+        members.append(member(broker, topic, "classic", partition_assignment_strategy="cooperative-sticky"))
+        members[-1].subscribe([topic])
+        poll_until(partial(_share, members, PARTITIONS // count), *members)
+    for one in members:
+        one.close()
 
 
 def _librdkafka_group(broker: Broker, protocol: str) -> None:
@@ -228,7 +248,7 @@ def kcat(broker: Broker) -> None:
         subprocess.run([*at, *arguments], input=lines, capture_output=True, timeout=SECONDS, check=True)
 
     run("-L")
-    for options in (("-X", "enable.idempotence=true"), ("-X", "transactional.id=transactions")):
+    for options in (("-X", "enable.idempotence=true"), ("-X", "transactional.id=transactions"), ("-z", "zstd")):
         run("-P", "-t", TOPIC, *options)
     run("-C", "-t", TOPIC, "-o", "beginning", "-e", "-q")
     run("-q", "-c", str(RECORDS), "-X", "auto.offset.reset=earliest", "-G", "group", TOPIC)

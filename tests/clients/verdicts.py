@@ -13,7 +13,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,8 @@ from ottla.traces.reading import read
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
 from .examinations import examination
-from .truncation import RULE, truncation
+from .plain_troubles import SMALL
+from .truncation import RULES, truncation
 from .verdict_page import DATA, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
 from .well_known import CLIENTS, Client
 
@@ -49,6 +50,7 @@ def report(client: Client, directory: Path) -> list[ClientReport]:
     """Lets a client do its plain work; returns what is found, which is the same live and by the trace."""
     trace = directory / "trace.jsonl"
     with Broker({**SETTINGS, "ottla.trace": str(trace)}) as broker:
+        broker.lab.seed({"name": SMALL, "configs": {"max.message.bytes": "1000"}})
         broker.lab.post("verdict")
         client.work(broker, directory)
         found: list[list[ClientReport]] = []
@@ -78,7 +80,7 @@ def runs(client: Client, wanted: str | None = None) -> Iterator[tuple[str, Run]]
         for one in names:
             seen = truncation(command, directory) if one == TRUNCATION else examination(one, command, directory)
             found = run_of(its_own(client, seen.clients), seen.missed)
-            yield one, of_one_rule(found, RULE) if one == TRUNCATION else found
+            yield one, of_rules(found, RULES) if one == TRUNCATION else found
 
 
 def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:
@@ -93,10 +95,10 @@ def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:
     )
 
 
-def of_one_rule(run: Run, id: str) -> Run:
-    """What a run says of one rule."""
-    words = {name: one for name, one in run["failures"].items() if name == id}
-    return Run(rules={id: run["rules"].get(id, "not exercised")}, failures=words, missed=run["missed"])
+def of_rules(run: Run, ids: Sequence[str]) -> Run:
+    """What a run says of some rules."""
+    words = {id: one for id, one in run["failures"].items() if id in ids}
+    return Run(rules={id: run["rules"].get(id, "not exercised") for id in ids}, failures=words, missed=run["missed"])
 
 
 def _outcome(outcome: str, severity: str) -> str:

@@ -20,11 +20,11 @@ from ottla.testing import Broker
 
 from ..oracle.jars import jar_paths
 from ..oracle.kafka import program
-from . import plain_work
+from . import plain_troubles, plain_work
 
 HERE: Final = Path(__file__).parent
 JAVA: Final = ("PlainClients", "GroupClients", "TransactionClients", "ShareClients")
-NODE: Final = ("kafkajs.js", "groups.js", "transactions.js")
+NODE: Final = ("kafkajs.js", "groups.js", "transactions.js", "troubles.js")
 SECONDS: Final = 300
 NO_NEW_GROUPS: Final[Mapping[Examination, str]] = {
     "consumer-group": "no groups of KIP-848",
@@ -98,8 +98,12 @@ def _node_examined(directory: Path) -> Command:
     return ["node", str(_node_installed(directory) / "examined.js")]
 
 
-def _in_python(work: Callable[[Broker], None]) -> Callable[[Broker, Path], None]:
-    return lambda broker, directory: work(broker)
+def _in_python(*works: Callable[[Broker], None]) -> Callable[[Broker, Path], None]:
+    def all_of_it(broker: Broker, directory: Path) -> None:
+        for work in works:
+            work(broker)
+
+    return all_of_it
 
 
 def _python_examined(module: str) -> Callable[[Path], Command]:
@@ -145,7 +149,7 @@ CLIENTS: Final = (
         "C",
         "confluent-kafka-python",
         _librdkafka_version,
-        _in_python(plain_work.librdkafka),
+        _in_python(plain_work.librdkafka, plain_troubles.librdkafka),
         _python_examined("of_librdkafka"),
     ),
     Client(
@@ -153,7 +157,7 @@ CLIENTS: Final = (
         "C",
         "librdkafka",
         _kcat_version,
-        _in_python(plain_work.kcat),
+        _in_python(plain_work.kcat, plain_troubles.kcat),
         _python_examined("of_kcat"),
         NO_NEW_GROUPS,
         needs=("kcat",),
@@ -192,7 +196,7 @@ CLIENTS: Final = (
         "Python",
         "unknown",
         _python_version("aiokafka"),
-        _in_python(plain_work.aiokafka),
+        _in_python(plain_work.aiokafka, plain_troubles.aiokafka),
         _python_examined("of_aiokafka"),
         NO_NEW_GROUPS,
     ),
@@ -201,7 +205,7 @@ CLIENTS: Final = (
         "Python",
         "kafka-python",
         _python_version("kafka-python"),
-        _in_python(plain_work.kafka_python),
+        _in_python(plain_work.kafka_python, plain_troubles.kafka_python),
         _python_examined("of_kafka_python"),
         NO_NEW_GROUPS,
     ),

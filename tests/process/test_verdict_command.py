@@ -158,8 +158,9 @@ def test_an_unclean_election_cuts_off_what_a_consumer_has_read(tmp_path: Path) -
     command = f"{sys.executable} {program} {tmp_path / 'read'}"
     done = run("--examination", "truncation", "--listen", f"127.0.0.1:{free_run(3)}", "--run", command, "--all")
     assert done.exit_code == 0, done.output
-    assert done.stderr.count("ottla: provoked: ") == 3
-    assert done.stdout.splitlines()[1:] == ["  passed         KIP-320.truncation-found"]
+    assert done.stderr.count("ottla: provoked: ") == 4
+    rules = ("KIP-951.leader-taken", "KIP-320.truncation-found")
+    assert done.stdout.splitlines()[1:] == [f"  passed         {one}" for one in rules]
     assert (tmp_path / "read").read_text() == "0 1 2 3 4 2 "  # the last record is where the first lost one was
     assert run("--examination", "truncation", "--live", "http://127.0.0.1:1").exit_code == 2
 

@@ -10,6 +10,7 @@ from ottla.broker.net.connection import Connection, SharedBuffer
 from ottla.broker.net.dispatch import Dispatcher
 from ottla.broker.net.sasl_gate import SaslGate
 from ottla.broker.peer import SecurityProtocol
+from ottla.broker.unsupported_version import is_of_version_0
 from ottla.protocol import codec, headers
 
 from .memory_files import MemFiles
@@ -100,6 +101,8 @@ class Client:
         """Returns the message that answers a request."""
         name, version = self._sent[correlation_id - 1]
         (frame,) = (one for one in self.frames if int.from_bytes(one[:4], "big") == correlation_id)
+        if is_of_version_0(f"{name}Response", version, bytes(4) + frame):
+            version = 0
         start = 5 if headers.response_header_version(f"{name}Response", version) else 4
         return codec.parse(f"{name}Response", version, frame, start)
 

@@ -68,6 +68,7 @@ FLOOR = {
     "timer_queue",
     "topic_pieces",
     "turn",
+    "unsupported_version",
     "watermark_policies",
 }
 WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may import

@@ -17,7 +17,7 @@ from ottla.verdict.rule import EXAMINATIONS, FAILURES_MAX, KEPT_BYTES_MAX, RULES
 from ottla.verdict.rules import all_rules
 
 from ..support import verdict_client_cases, verdict_group_cases
-from ..support.verdict_cases import CASES, beats, fetched, heartbeat, joined, metadata, share_beat, synced
+from ..support.verdict_cases import CASES, beats, fetched, heartbeat, joined, metadata, produced, share_beat, synced
 from ..support.verdict_script import Script, records
 
 WITH_CASES = verdict_client_cases, verdict_group_cases
@@ -56,6 +56,42 @@ def test_a_rule_does_not_need_the_large_messages_of_its_evidence(id: str) -> Non
     for script in (small, large):
         CASES[id](script, False)
     assert large.rule(id) == small.rule(id)
+
+
+def test_a_client_that_goes_on_after_a_refused_version_asks_again_first() -> None:
+    """What the refusal lists is not what the broker has: only ApiVersions is in it (KIP-511)."""
+    script = Script()
+    own = [m.ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=3)]
+    refused = m.ApiVersionsResponse(error_code=Errors.UNSUPPORTED_VERSION, api_keys=own)
+    script.asks("ApiVersions", 4, m.ApiVersionsRequest(), refused)
+    metadata(script)
+    assert script.rule("KIP-35.downgraded")["outcome"] == "failed"
+    assert script.rule("KIP-35.versions-within")["outcome"] == "not exercised"
+
+
+@pytest.mark.parametrize(("version", "outcome"), [(1, "passed"), (2, "not exercised")])
+def test_an_invalid_epoch_fences_a_producer_in_versions_without_another_error(version: int, outcome: str) -> None:
+    script = Script()
+    request = m.EndTxnRequest(transactional_id="tx", producer_id=7)
+    script.asks("EndTxn", version, request, m.EndTxnResponse(error_code=Errors.INVALID_PRODUCER_EPOCH))
+    assert script.rule("KIP-588.fenced-stops")["outcome"] == outcome
+
+
+@pytest.mark.parametrize(("more", "outcome"), [(b"", "failed"), (b"value", "passed")])
+def test_the_sequence_of_a_refused_batch_may_be_that_of_another_batch(more: bytes, outcome: str) -> None:
+    """It was not written, so that its sequence number is the next still."""
+    script = Script()
+    produced(script, records(0), Errors.MESSAGE_TOO_LARGE)
+    produced(script, records(0) + more)
+    assert script.rule("KIP-98.refused-not-repeated")["outcome"] == outcome
+
+
+def test_another_member_does_not_join_for_one_that_is_unknown() -> None:
+    script = Script()
+    joined(script)
+    beats(script, code=Errors.UNKNOWN_MEMBER_ID)
+    joined(script, member="other", asked="other")
+    assert script.rule("classic-group.new-id-when-unknown")["outcome"] == "not exercised"
 
 
 def test_a_member_that_commits_nothing_has_no_occasion_to_commit_too_late() -> None:

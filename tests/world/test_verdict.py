@@ -274,6 +274,38 @@ def test_an_examination_provokes_what_its_schedule_says() -> None:
     assert world.dispatcher.seam is None
 
 
+def test_an_examination_plays_a_broker_that_is_older_than_the_client() -> None:
+    """KIP-511: the reply is of version 0, and names lower versions only. The verdict and the trace read it so."""
+    world, lab = world_with_verdict(examination="basic", provokes=True)
+    lab.ask("POST /v1/traces")
+    named(world.connect())
+    client = world.connect()
+    request = m.ApiVersionsRequest(client_software_name="scripted", client_software_version="1.0")
+    refused = client.ask("ApiVersions", 4, request)
+    (older,) = refused.api_keys
+    assert (refused.error_code, older.api_key, older.max_version) == (Errors.UNSUPPORTED_VERSION, 18, 3)
+    assert client.ask("ApiVersions", 3, request).error_code == 0
+    live = lab.ask("GET /v1/verdict")
+    assert rules(live)["KIP-35.downgraded"]["outcome"] == "passed"
+    found = lab.ask("GET /v1/traces/1/events")
+    replies = [one for one in found["events"] if one["event"] == "reply"]
+    assert replies[1]["message"]["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 3}]
+    assert list(examine([found["head"], *found["events"]], "basic").report()) == live["clients"]
+
+
+def test_an_examination_subscribes_to_metrics_until_it_ends() -> None:
+    world, lab = world_with_verdict(examination="basic", provokes=True)
+    client = world.connect()
+
+    def told() -> tuple[list[str], int]:
+        reply = client.ask("GetTelemetrySubscriptions", 0, m.GetTelemetrySubscriptionsRequest())
+        return reply.requested_metrics, reply.push_interval_ms
+
+    assert told() == (["*"], 1000)
+    lab.ask("DELETE /v1/verdict")
+    assert told()[0] == []
+
+
 @pytest.mark.parametrize("examination", EXAMINATIONS)
 def test_a_schedule_is_the_same_for_the_same_seed(examination: Examination) -> None:
     assert [one.fault for one in provocations(examination, 0)] == [one.fault for one in SCHEDULES[examination]]

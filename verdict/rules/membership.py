@@ -75,25 +75,24 @@ class NewIdWhenUnknown(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._unknown: Recent[tuple[int, str], tuple[str, Request, Reply]] = Recent()  # ids by connection and group
+        self._unknown: Recent[str, tuple[str, Request, Reply]] = Recent()  # ids by group, the latest of each
 
     def answered(self, request: Request, reply: Reply) -> None:
         at = member_of(request)
         if at is not None and Errors.UNKNOWN_MEMBER_ID in errors_of(reply):
-            self._unknown[request.connection, at[0]] = at[1], request, reply
+            self._unknown[at[0]] = at[1], request, reply
 
     def asked(self, request: Request) -> None:
         joining = request.of(m.JoinGroupRequest)
-        at = (request.connection, joining.group_id) if joining is not None else None
-        unknown = self._unknown.get(at) if at is not None else None
-        if joining is None or at is None or unknown is None:
+        unknown = self._unknown.get(joining.group_id) if joining is not None else None
+        if joining is None or unknown is None:
             return
-        if joining.member_id != unknown[0]:
+        if not joining.member_id:
             self.kept()
-            del self._unknown[at]
-        elif request.mono_us - unknown[2].mono_us > SETTLE_US:
+            del self._unknown[joining.group_id]
+        elif joining.member_id == unknown[0] and request.mono_us - unknown[2].mono_us > SETTLE_US:
             self.fail(f"joins as {unknown[0]}, which is not known", unknown[1], unknown[2], request)
-            del self._unknown[at]
+            del self._unknown[joining.group_id]
 
 
 @rule(

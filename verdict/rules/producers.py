@@ -180,14 +180,14 @@ class RefusedNotRepeated(Rule):
 
     def __init__(self) -> None:
         super().__init__()
-        self._refused: Recent[tuple[Place, int, int], tuple[Request, Reply]] = Recent()
+        self._refused: Recent[tuple[Place, int, int], tuple[Request, Reply]] = Recent()  # by sequence number and size
         self._producers: Recent[int, None] = Recent()  # that had a batch refused, and have sent none since
 
     def answered(self, request: Request, reply: Reply) -> None:
         refused = {(one.topic, one.partition) for one in partition_errors(reply) if one.code in REFUSED}
         for topic, partition, head in batches(request) if refused else ():
             if (topic, partition) in refused:
-                at = place(topic, partition, head), head.base_sequence, head.records
+                at = place(topic, partition, head), head.base_sequence, head.size
                 self._refused[at] = request, reply
                 self._producers[head.producer_id] = None
 
@@ -195,7 +195,7 @@ class RefusedNotRepeated(Rule):
         if not self._refused:
             return
         for topic, partition, head in batches(request):
-            at = place(topic, partition, head), head.base_sequence, head.records
+            at = place(topic, partition, head), head.base_sequence, head.size
             refused = self._refused.pop(at, None)
             if refused is not None:
                 self.fail(f"the batch with sequence {head.base_sequence} again", *refused, request)

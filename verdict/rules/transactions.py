@@ -15,6 +15,7 @@ PRODUCE_ADDS: Final = 12  # version of Produce that adds its partitions to the t
 COMMIT_ADDS: Final = 5  # version of TxnOffsetCommit that adds its group
 MEMBER_NAMED_SINCE: Final = 3  # version of TxnOffsetCommit
 TRANSACTIONAL: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
+FENCED_SINCE: Final = 2  # version of requests to the coordinator of transactions that has PRODUCER_FENCED
 
 
 def producer_of(message: Struct | None) -> tuple[int, int] | None:
@@ -149,7 +150,9 @@ class OffsetsAdded(InTransaction):
     why="Another producer has its transactional id. What it goes on with can never be committed.",
 )
 class FencedStops(Rule):
-    """A producer that is fenced (PRODUCER_FENCED) sends nothing more for its transaction."""
+    """A producer that is fenced (PRODUCER_FENCED, or INVALID_PRODUCER_EPOCH in versions that lack it) sends nothing
+    more for its transaction.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +160,9 @@ class FencedStops(Rule):
 
     def answered(self, request: Request, reply: Reply) -> None:
         producer = producer_of(request.message)
-        if producer is not None and Errors.PRODUCER_FENCED in errors_of(reply):
+        is_old = request.version < FENCED_SINCE and request.api != "TxnOffsetCommit"
+        fenced = Errors.INVALID_PRODUCER_EPOCH if is_old else Errors.PRODUCER_FENCED
+        if producer is not None and fenced in errors_of(reply):
             if producer not in self._fenced:
                 self.kept()
             self._fenced[producer] = request, reply

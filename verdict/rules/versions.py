@@ -54,7 +54,7 @@ class VersionsWithin(Rule):
 
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.of(m.ApiVersionsResponse)
-        if found is not None and found.api_keys:
+        if found is not None and found.api_keys and not found.error_code:
             self._last = {one.api_key: (one.min_version, one.max_version) for one in found.api_keys}
             self._ranges[request.connection] = self._last
 
@@ -84,12 +84,15 @@ class VersionsWithin(Rule):
 @rule(
     "KIP-35.downgraded",
     "basic",
-    apis=("ApiVersions",),
+    reads=("ApiVersions",),
+    needs=Needs(answers=("ApiVersions",)),
     source="KIP-35",
     why="Otherwise a client cannot speak to a broker that is older than itself.",
 )
 class Downgraded(Rule):
-    """After UNSUPPORTED_VERSION for ApiVersions, a client asks again in a version that the reply has, or in 0."""
+    """After UNSUPPORTED_VERSION for ApiVersions, a client asks again in a version that the reply has, or in 0, before
+    it goes on.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,14 +105,14 @@ class Downgraded(Rule):
             self._refused[request.connection] = request, reply, max(highs, default=0)
 
     def asked(self, request: Request) -> None:
-        before = self._refused.pop(request.connection, None)
+        before = self._refused.pop(request.connection, None) if self._refused else None
         if before is None:
             return
         asked, reply, high = before
-        if request.version <= min(high, asked.version):
+        if request.key == API_VERSIONS and request.version <= min(high, asked.version):
             self.kept()
         else:
-            words = f"ApiVersions v{request.version} after UNSUPPORTED_VERSION for v{asked.version}"
+            words = f"{request.api} v{request.version} after UNSUPPORTED_VERSION for ApiVersions v{asked.version}"
             self.fail(words, asked, reply, request)
 
     def closed(self, closed: Closed) -> None:

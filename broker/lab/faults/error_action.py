@@ -13,8 +13,9 @@ from ....protocol.structs import Struct
 from ...error_places import Place, place_of
 from ...error_replies import put_error, take_out
 from ...replies import CLOSE, NO_REPLY, Silence
+from ...unsupported_version import RESPONSE, Listed, unsupported_version
 from ..damage import release_missing
-from ..seam import Exchange, Outcome
+from ..seam import Exchange, Outcome, Outgoing
 from ..shapes import Invalid, Size
 from .action import Action, Hit
 from .content_actions import METADATA
@@ -27,7 +28,8 @@ PRODUCE = 0
 class Fail(Action):
     """An error in the reply, in the elements that the rule is for. At `request`, these elements are not handled, and
     the others are; at `reply`, all are handled, and the client gets the error nevertheless. Fetch and Metadata, which
-    need not name what they ask for, always get it with the reply.
+    need not name what they ask for, always get it with the reply. ApiVersions gets UNSUPPORTED_VERSION as from a broker
+    that lacks the version: in version 0, with the versions of ApiVersions that are lower.
     """
 
     error: Annotated[str | int, "The name of the error, or its number: `NOT_LEADER_OR_FOLLOWER`, `6`."]
@@ -114,6 +116,15 @@ class Fail(Action):
         if not put.count and isinstance(outcome, messages.FetchResponse) and place.levels:
             self._add(hit, outcome)
         return put.reply
+
+    def encoded(self, hit: Hit, outgoing: Outgoing) -> float:
+        context = hit.exchange.context
+        is_downgrade = context.api.response == RESPONSE and self.code == Errors.UNSUPPORTED_VERSION
+        if is_downgrade and context.version > 0 and outgoing.reply is not None:
+            outgoing.reply.release()
+            older = Listed(api_key=context.api.key, min_version=0, max_version=context.version - 1)
+            outgoing.reply = unsupported_version(context.correlation_id, [older])
+        return 0.0
 
     def _add(self, hit: Hit, reply: messages.FetchResponse) -> None:
         """Adds partitions of a fetch session that have nothing else to say (KIP-227)."""

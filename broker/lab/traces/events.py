@@ -18,6 +18,7 @@ from ....protocol.json_text import NULL, JsonWriter, Masks, json_writer, may_hav
 from ....protocol.text import Json
 from ...config.secrets import MASK, SENSITIVE, is_secret
 from ...peer import Peer
+from ...unsupported_version import is_of_version_0
 from ..sent_replies import LENGTH, Holes, message_of
 
 FORMAT: Final = 1
@@ -35,7 +36,7 @@ class Shape:
         request, response = cast(str, headers.request_name(key)), headers.response_name(key)
         self.text = f'"api":"{request.removesuffix("Request")}","key":{key},"version":{version}'
         self.may_have_secrets = may_have_secrets(request, MASKS) or may_have_secrets(response, MASKS)
-        self._request, self._response, self._version = request, response, version
+        self._key, self._request, self._response, self._version = key, request, response, version
         self._header_version = headers.request_header_version(request, version)
         self._response_start = 2 * LENGTH + headers.response_header_version(response, version)
 
@@ -65,6 +66,8 @@ class Shape:
 
     def response_of(self, data: Data, holes: Holes | None) -> str:
         """The text of the reply in a frame with its length, without records in files. Raises MalformedMessage."""
+        if is_of_version_0(self._response, self._version, data):
+            return shape(self._key, 0).response_of(data, holes)
         try:
             return self._response_frame(data, self._response_start, holes or ())
         except UNREADABLE:

@@ -20,6 +20,7 @@ from ....protocol.structs import Struct
 from ....verdict.events import UNKNOWN, Reply, Request
 from ....verdict.from_trace import TraceExaminer, message_of_line
 from ....verdict.rule import Examination
+from ...unsupported_version import is_of_version_0
 from ..sent_replies import LENGTH, Holes, message_of
 from ..traces.feeding import Answer, run
 from ..traces.recording import REQUEST, Body, Exchanged, unpacked
@@ -140,6 +141,8 @@ class Kind:
     def reply(self, body: Body, holes: Holes | None) -> Struct | None:
         """The message of a reply; None if none was sent, or if faults have damaged it."""
         try:
+            if isinstance(body, bytes) and is_of_version_0(self._response, self._version, body):
+                return kind(self._key, 0).reply(body, holes)
             if isinstance(body, bytes) and not holes:
                 message: Struct = codec.parse(self._response, self._version, body, self._response_start)
                 return message

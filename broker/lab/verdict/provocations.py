@@ -1,8 +1,9 @@
 """What an examination provokes: faults that bring about what does not happen by itself.
 
 A schedule is the same in every run: it counts requests. Another seed moves each occasion by a few requests. What a
-correct client survives by itself is provoked, and nothing that would lose or repeat records for its application; the
-one exception, a transaction that has to be aborted, says so.
+correct client survives by itself is provoked, and nothing that would lose or repeat records for its application. Two
+exceptions say so: a transaction that has to be aborted, and a first fetch that is out of range, after which a consumer
+begins where its reset policy says.
 """
 
 from __future__ import annotations
@@ -50,14 +51,20 @@ _PARTITION_MOVED: Final = "the leader of a partition has moved"
 _LOST_REPLY: Final = "the reply to a batch is lost, and the batch is written"
 _BUSY: Final = "too few replicas for a while"
 
+METRICS: Final[dict[Examination, dict[str, str]]] = {"basic": {"metrics": "*", "interval.ms": "1000"}}
+"""The subscription to metrics of clients (KIP-714) that there is as long as an examination."""
+
 SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
     "basic": (
+        once("an older broker", "ApiVersions", 2, "UNSUPPORTED_VERSION", versions="3+", moves=False),
         once("a topic without a leader", "Metadata", 3, "LEADER_NOT_AVAILABLE"),
         once(_PARTITION_MOVED, "Produce", 3, "NOT_LEADER_OR_FOLLOWER"),
+        once("the first fetch is out of range", "Fetch", 1, "OFFSET_OUT_OF_RANGE", moves=False),
         once(_PARTITION_MOVED, "Fetch", 4, "NOT_LEADER_OR_FOLLOWER"),
         once("a leader with a newer epoch", "Fetch", 9, "FENCED_LEADER_EPOCH"),
         once("a fetch session that the broker has forgotten", "Fetch", 14, "FETCH_SESSION_ID_NOT_FOUND", versions="7+"),
         once(_PARTITION_MOVED, "ListOffsets", 1, "NOT_LEADER_OR_FOLLOWER", moves=False),
+        once("the subscription to metrics has changed", "PushTelemetry", 2, "UNKNOWN_SUBSCRIPTION_ID", moves=False),
     ),
     "idempotence": (
         once("the coordinator loads", "InitProducerId", 1, "COORDINATOR_LOAD_IN_PROGRESS", moves=False),

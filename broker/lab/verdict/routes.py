@@ -19,7 +19,9 @@ from ..lab import Lab
 from ..routes import Nothing, Page, Refused, route
 from ..shapes import Invalid
 from .live import Answer, Live
-from .provocations import provocations
+from .provocations import METRICS, provocations
+
+SUBSCRIPTION: Final = "ottla.verdict"
 
 
 class Verdicts:
@@ -47,6 +49,7 @@ class Verdicts:
                 faults = self._lab.part(Faults)
                 for one in provocations(examination, seed):
                     self.provoked.append((one.what, faults.add(one.fault)))
+                self._lab.broker.client_metrics.subscribe(SUBSCRIPTION, METRICS.get(examination, {}))
         except OverflowError:
             self.stop()
             raise
@@ -79,6 +82,7 @@ class Verdicts:
         for _, rule in self.provoked:
             with suppress(LookupError):  # somebody has removed it
                 self._lab.part(Faults).remove(rule.number)
+        self._lab.broker.client_metrics.subscribe(SUBSCRIPTION, {})
         self._live = None
         return live
 

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.structs import TopicPartition
 
-from .program import CHURN, READ, RECORDS_READ_MAX, Enough, Work, run
+from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, Work, run
 
 PLAIN = TopicPartition("plain", 0)
 Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
@@ -67,21 +67,35 @@ async def _reading(at: str, enough: Enough) -> None:
 
 
 async def _transactions(at: str, enough: Enough) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=at, transactional_id="transactions") as producer:
-        while not enough():
+    """A transaction that cannot be aborted either is given up with its producer."""
+
+    def make() -> AIOKafkaProducer:
+        return AIOKafkaProducer(bootstrap_servers=at, transactional_id="transactions")
+
+    producer = await _started(make)
+    while not enough():
+        try:
             await producer.begin_transaction()
+            for _ in range(2):
+                await producer.send_and_wait(*_record("written"))
+            await producer.send_offsets_to_transaction({TopicPartition("written", 0): 1}, "group")
+            await producer.commit_transaction()
+        except KafkaError:
             try:
-                for _ in range(2):
-                    await producer.send_and_wait(*_record("written"))
-                await producer.send_offsets_to_transaction({TopicPartition("written", 0): 1}, "group")
-                await producer.commit_transaction()
-            except KafkaError:
                 await producer.abort_transaction()
+            except KafkaError:
+                await producer.stop()
+                producer = await _started(make)
+    await producer.stop()
 
 
 async def _group(at: str, enough: Enough) -> None:
     """Two members read and commit; the second one goes and comes again."""
-    more: dict[str, Any] = {"group_id": "members", "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+    more: dict[str, Any] = {
+        "group_id": "members",
+        "heartbeat_interval_ms": 100,
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+    }
     async with AIOKafkaProducer(bootstrap_servers=at) as producer, AsyncExitStack() as members:
         first = await members.enter_async_context(_consumer(at, "shared", **more))
         second: AIOKafkaConsumer | None = None

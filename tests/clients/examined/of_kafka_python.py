@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from .program import CHURN, READ, RECORDS_READ_MAX, Enough, run
+from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.2
@@ -84,8 +84,13 @@ class _Member(threading.Thread):
     def __init__(self, at: str) -> None:
         super().__init__()
         self.goes = threading.Event()
-        more: dict[str, Any] = {"group_id": "members", "heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+        more: dict[str, Any] = {
+            "group_id": "members",
+            "heartbeat_interval_ms": 100,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+        }
         self._consumer = _consumer(at, "shared", **more)
+        self.has_partitions = False
         self.start()
 
     def run(self) -> None:
@@ -93,6 +98,7 @@ class _Member(threading.Thread):
             if self._consumer.poll(50, max_records=RECORDS_READ_MAX):
                 with suppress(KafkaError):  # the group rebalances: what was read is read again
                     self._consumer.commit()
+            self.has_partitions = bool(self._consumer.assignment())
         self._consumer.close()
 
     def leave(self) -> None:
@@ -104,20 +110,18 @@ def _group(at: str, enough: Enough) -> None:
     """Two members; the second one goes and comes again."""
     producer = KafkaProducer(bootstrap_servers=at)
     _send(producer, "shared")
-    first, second, number = _Member(at), None, 0
+    members, number = [_Member(at)], 0
     while not enough():
-        if number % CHURN == 0:
-            if second is None:
-                second = _Member(at)
-            else:
-                second.leave()
-                second = None
+        moves = number % CHURN == 0 and all(one.has_partitions for one in members)
+        if moves and len(members) == 1:
+            members.append(_Member(at))
+        elif moves:
+            members.pop().leave()
         number += 1
         _send(producer, "shared", number % 2)
         time.sleep(STEP_SECONDS)
-    for one in (first, second):
-        if one is not None:
-            one.leave()
+    for one in members:
+        one.leave()
     producer.close()
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import CHURN, READ, Enough, run
+from .program import CHURN, READ, SESSION_TIMEOUT_MS, Enough, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
 LINE: Final = b"value\n"
+READS: Final = ("-C", "-q", "-u", "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
 
 
 def _once(at: str, *arguments: str) -> None:
@@ -38,7 +40,7 @@ def _produce(at: str, topic: str, *options: str) -> None:
 
 def _plain(at: str, enough: Enough) -> None:
     """A consumer that stays; records, topics and offsets are those of programs that are run again and again."""
-    reads = ("-C", "-q", "-u", "-t", "plain", "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
+    reads = (*READS, "-t", "plain")
     with ExitStack() as readers:
         reader = readers.enter_context(_staying(at, *reads))
         while not enough():
@@ -50,10 +52,18 @@ def _plain(at: str, enough: Enough) -> None:
 
 
 def _reading(at: str, enough: Enough) -> None:
-    reads = ("-C", "-q", "-u", "-t", READ, "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
-    with _staying(at, *reads):
+    """A consumer that only reads. One that gives up is run again."""
+    reads = (*READS, "-t", READ)
+    with ExitStack() as readers:
+        reader = readers.enter_context(_staying(at, *reads))
         while not enough():
+            if reader.poll() is not None:
+                reader = readers.enter_context(_staying(at, *reads))
             time.sleep(STEP_SECONDS)
+
+
+def _options(*settings: str) -> tuple[str, ...]:
+    return tuple(part for one in settings for part in ("-X", one))
 
 
 def _transactions(at: str, enough: Enough) -> None:
@@ -62,21 +72,45 @@ def _transactions(at: str, enough: Enough) -> None:
         _produce(at, "written", "-X", "transactional.id=transactions")
 
 
+class _Member:
+    """A kcat in a group, which says on its standard error what it has been assigned."""
+
+    def __init__(self, at: str) -> None:
+        quick = ("heartbeat.interval.ms=100", f"session.timeout.ms={SESSION_TIMEOUT_MS}", "auto.commit.interval.ms=100")
+        options = _options(*quick, "auto.offset.reset=earliest")
+        command = ["kcat", "-b", at, "-u", *options, "-G", "members", "shared"]
+        nothing = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, text=True)
+        self.has_partitions = False
+        self._listening = threading.Thread(target=self._listen)
+        self._listening.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if "rebalanced" in line:
+                self.has_partitions = "assigned: shared" in line
+
+    def leave(self) -> None:
+        self._process.terminate()
+        self._process.wait(SECONDS)
+        self._listening.join()
+
+
 def _group(at: str, enough: Enough) -> None:
     """Two members read and commit; the second one goes and comes again."""
     _produce(at, "shared")
-    quick = ("heartbeat.interval.ms=100", "session.timeout.ms=30000", "auto.commit.interval.ms=100")
-    options = [part for one in (*quick, "auto.offset.reset=earliest") for part in ("-X", one)]
-    member = ("-q", "-u", *options, "-G", "members", "shared")
-    number = 0
-    with _staying(at, *member), ExitStack() as others:
-        while not enough():
-            if number % (2 * CHURN) == 0:
-                others.enter_context(_staying(at, *member))
-            elif number % (2 * CHURN) == CHURN:
-                others.close()
-            number += 1
-            _produce(at, "shared")
+    members, number = [_Member(at)], 0
+    while not enough():
+        moves = number % CHURN == 0 and all(one.has_partitions for one in members)
+        if moves and len(members) == 1:
+            members.append(_Member(at))
+        elif moves:
+            members.pop().leave()
+        number += 1
+        _produce(at, "shared")
+    for one in members:
+        one.leave()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from .program import CHURN, READ, RECORDS_READ_MAX, Enough, run
+from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, run
 
 SECONDS: Final = 60
 PLAIN: Final = TopicPartition("plain", 0)
@@ -89,7 +89,7 @@ def _transactions(at: str, enough: Enough) -> None:
 
 
 def _classic(at: str, enough: Enough) -> None:
-    more = {"heartbeat_interval_ms": 100, "session_timeout_ms": 30_000}
+    more = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
     _group(at, enough, group_protocol="classic", **more)
 
 

@@ -16,6 +16,8 @@ Work = Callable[[str, Enough], None]
 
 READ = "read"
 """The topic of which records are cut off."""
+SESSION_TIMEOUT_MS = 10_000
+"""Of members of classic groups: for so long a group waits for a member that has got another id."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 CHURN = 8

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -19,6 +20,7 @@ const (
 	pollsFor  = 100 * time.Millisecond
 	readMax   = 10
 	heartbeat = 100 * time.Millisecond
+	session   = 10 * time.Second // for so long a group waits for a member that has got another id
 )
 
 // A work does a step of its client for each value of the channel; the client is closed when the channel is.
@@ -128,25 +130,44 @@ func franzWrites(broker string, steps <-chan int) {
 	writer.Close()
 }
 
+// A member of a group, and how many partitions it has.
+type franzMember struct {
+	*kgo.Client
+	partitions atomic.Int32
+}
+
+func franzComes(broker string, next bool) *franzMember {
+	member := &franzMember{}
+	count := func(sign int32) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, moved map[string][]int32) {
+			member.partitions.Add(sign * int32(len(moved["shared"])))
+		}
+	}
+	member.Client = franzClient(broker, kgo.ConsumerGroup("members"), kgo.ConsumeTopics("shared"), kgo.WithContext(nextGeneration(next)),
+		kgo.HeartbeatInterval(heartbeat), kgo.SessionTimeout(session), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.OnPartitionsAssigned(count(1)), kgo.OnPartitionsRevoked(count(-1)), kgo.OnPartitionsLost(count(-1)))
+	return member
+}
+
 // Two members read and commit; the second one goes and comes again.
 func franzMembers(broker string, next bool, steps <-chan int) {
 	producer := franzClient(broker)
 	no("produce", franzSend(producer, "shared", 0))
-	comes := func() *kgo.Client {
-		return franzClient(broker, kgo.ConsumerGroup("members"), kgo.ConsumeTopics("shared"), kgo.WithContext(nextGeneration(next)),
-			kgo.HeartbeatInterval(heartbeat), kgo.SessionTimeout(30*time.Second), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll())
-	}
-	members := []*kgo.Client{comes()}
+	members := []*franzMember{franzComes(broker, next)}
 	for n := range steps {
-		if n%churn == 0 && len(members) == 2 {
+		moves := n%churn == 0
+		for _, member := range members {
+			moves = moves && member.partitions.Load() > 0
+		}
+		if moves && len(members) == 2 {
 			members[1].CloseAllowingRebalance()
 			members = members[:1]
-		} else if n%churn == 0 {
-			members = append(members, comes())
+		} else if moves {
+			members = append(members, franzComes(broker, next))
 		}
 		no("produce", franzSend(producer, "shared", n%2))
 		for _, member := range members {
-			if franzReads(member) > 0 {
+			if franzReads(member.Client) > 0 {
 				_ = member.CommitUncommittedOffsets(context.Background()) // what was read is read again if the group rebalances
 			}
 			member.AllowRebalance()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -57,19 +58,29 @@ func saramaSends(producer sarama.SyncProducer, topic string, partition int) {
 	again(func() (bool, error) { return true, saramaSend(producer, topic, partition) })
 }
 
-// Takes messages as they come, and tells of them.
-func saramaTakes(messages <-chan *sarama.ConsumerMessage, seen func(*sarama.ConsumerMessage)) {
+// Takes messages as they come, and tells of them. Returns whether more can come.
+func saramaTakes(messages <-chan *sarama.ConsumerMessage, seen func(*sarama.ConsumerMessage)) bool {
 	for over := time.After(pollsFor); ; {
 		select {
 		case message := <-messages:
 			if message == nil {
-				return
+				return false
 			}
 			seen(message)
 		case <-over:
-			return
+			return true
 		}
 	}
+}
+
+// Reads a partition from its beginning; errors are left to sarama, which goes on by itself.
+func saramaOpens(consumer sarama.Consumer, topic string) sarama.PartitionConsumer {
+	partition := again(func() (sarama.PartitionConsumer, error) { return consumer.ConsumePartition(topic, 0, 0) })
+	go func() {
+		for range partition.Errors() {
+		}
+	}()
+	return partition
 }
 
 // A producer, and a consumer that chooses its partition and commits.
@@ -78,11 +89,7 @@ func saramaPlain(broker string, steps <-chan int) {
 	saramaSends(producer, "plain", 0)
 	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, saramaConfig()) })
 	consumer := again(func() (sarama.Consumer, error) { return sarama.NewConsumerFromClient(client) })
-	partition := again(func() (sarama.PartitionConsumer, error) { return consumer.ConsumePartition("plain", 0, 0) })
-	go func() {
-		for range partition.Errors() { // sarama goes on by itself
-		}
-	}()
+	partition := saramaOpens(consumer, "plain")
 	offsets := again(func() (sarama.OffsetManager, error) { return sarama.NewOffsetManagerFromClient("plain", client) })
 	mine := again(func() (sarama.PartitionOffsetManager, error) { return offsets.ManagePartition("plain", 0) })
 	go func() {
@@ -91,7 +98,9 @@ func saramaPlain(broker string, steps <-chan int) {
 	}()
 	for range steps {
 		saramaSends(producer, "plain", 0)
-		saramaTakes(partition.Messages(), func(message *sarama.ConsumerMessage) { mine.MarkOffset(message.Offset+1, "") })
+		if !saramaTakes(partition.Messages(), func(message *sarama.ConsumerMessage) { mine.MarkOffset(message.Offset+1, "") }) {
+			partition = saramaOpens(consumer, "plain") // sarama gives a partition up whose offset is out of range
+		}
 		offsets.Commit()
 		// What fails is asked again at the next step.
 		_, _ = client.GetOffset("plain", 0, sarama.OffsetNewest)
@@ -109,13 +118,11 @@ func saramaPlain(broker string, steps <-chan int) {
 func saramaReading(broker string, steps <-chan int) {
 	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, saramaConfig()) })
 	consumer := again(func() (sarama.Consumer, error) { return sarama.NewConsumerFromClient(client) })
-	partition := again(func() (sarama.PartitionConsumer, error) { return consumer.ConsumePartition("read", 0, 0) })
-	go func() {
-		for range partition.Errors() { // sarama goes on by itself
-		}
-	}()
+	partition := saramaOpens(consumer, "read")
 	for range steps {
-		saramaTakes(partition.Messages(), func(*sarama.ConsumerMessage) {})
+		if !saramaTakes(partition.Messages(), func(*sarama.ConsumerMessage) {}) {
+			partition = saramaOpens(consumer, "read")
+		}
 	}
 	_ = partition.Close()
 	_ = consumer.Close()
@@ -149,10 +156,19 @@ type saramaMember struct {
 	group sarama.ConsumerGroup
 	goes  context.CancelFunc
 	gone  sync.WaitGroup
+	has   atomic.Bool // partitions
 }
 
-func (m *saramaMember) Setup(sarama.ConsumerGroupSession) error   { return nil }
-func (m *saramaMember) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (m *saramaMember) Setup(session sarama.ConsumerGroupSession) error {
+	m.has.Store(len(session.Claims()) > 0)
+	return nil
+}
+
+func (m *saramaMember) Cleanup(sarama.ConsumerGroupSession) error {
+	m.has.Store(false)
+	return nil
+}
+
 func (m *saramaMember) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	for session.Context().Err() == nil {
 		saramaTakes(claim.Messages(), func(message *sarama.ConsumerMessage) { session.MarkMessage(message, "") })
@@ -168,7 +184,7 @@ func (m *saramaMember) leave() {
 
 func saramaComes(broker string) *saramaMember {
 	config := saramaConfig()
-	config.Consumer.Group.Heartbeat.Interval, config.Consumer.Group.Session.Timeout = heartbeat, 30*time.Second
+	config.Consumer.Group.Heartbeat.Interval, config.Consumer.Group.Session.Timeout = heartbeat, session
 	group := again(func() (sarama.ConsumerGroup, error) {
 		return sarama.NewConsumerGroup([]string{broker}, "members", config)
 	})
@@ -197,10 +213,14 @@ func saramaMembers(broker string, steps <-chan int) {
 	saramaSends(producer, "shared", 0)
 	members := []*saramaMember{saramaComes(broker)}
 	for n := range steps {
-		if n%churn == 0 && len(members) == 2 {
+		moves := n%churn == 0
+		for _, member := range members {
+			moves = moves && member.has.Load()
+		}
+		if moves && len(members) == 2 {
 			members[1].leave()
 			members = members[:1]
-		} else if n%churn == 0 {
+		} else if moves {
 			members = append(members, saramaComes(broker))
 		}
 		saramaSends(producer, "shared", n%2)

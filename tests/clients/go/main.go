@@ -258,10 +258,13 @@ func main() {
 		franzShare(broker, 3, 4)
 		franzSessions(broker)
 		franzFencing(broker)
+		franzTooLarge(broker)
+		franzTwins(broker)
 	case "sarama-work":
 		saramas(broker)
 		saramaGroup(broker)
 		saramaTransactions(broker)
+		saramaTooLarge(broker)
 	case "franz-errors":
 		franzCodes(broker)
 	case "sarama-errors":

@@ -145,7 +145,7 @@ public class ExaminedClients {
             switch (name) {
                 case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
-                case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "30000",
+                case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "10000",
                     "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
                 case "consumer-group" -> group(servers, "consumer");
                 case "share-group" -> share(servers);

@@ -54,6 +54,8 @@ async function topicOf (kafka, topic) {
 
 async function memberOf (kafka, groupId, topic) {
   const member = await started(() => kafka.consumer({ groupId, heartbeatInterval: 100, ...TIMEOUTS, maxWaitTimeInMs: 50 }))
+  member.on(member.events.GROUP_JOIN, event => { member.partitions = (event.payload.memberAssignment[topic] || []).length })
+  member.on(member.events.REBALANCING, () => { member.partitions = 0 })
   await again(() => member.subscribe({ topic, fromBeginning: true }))
   await again(() => member.run({ autoCommitInterval: 100, eachMessage: async () => {} }))
   return member
@@ -114,8 +116,9 @@ async function group (broker) {
   const producer = await producerOf(kafka)
   const members = [await memberOf(kafka, 'members', 'shared')]
   await until(async n => {
-    if (n % CHURN === 0 && members.length === 2) await members.pop().disconnect()
-    else if (n % CHURN === 0) members.push(await memberOf(kafka, 'members', 'shared'))
+    const moves = n % CHURN === 0 && members.every(member => member.partitions)
+    if (moves && members.length === 2) await members.pop().disconnect()
+    else if (moves) members.push(await memberOf(kafka, 'members', 'shared'))
     await again(() => producer.send(message('shared', n % 2)))
     await pause()
   })

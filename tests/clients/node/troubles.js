@@ -1,0 +1,33 @@
+// Troubles of kafkajs, against the broker of which the address is the first argument: a record is too large for its topic, and of two
+// transactional producers with the same id the younger one fences the older one.
+const { Kafka, logLevel } = require('kafkajs')
+const assert = require('assert')
+
+async function main () {
+  const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING })
+  const admin = kafka.admin()
+  await admin.connect()
+  await admin.createTopics({ topics: [{ topic: 'js-twins', numPartitions: 1 }], waitForLeaders: true })
+  const idempotent = kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
+  await idempotent.connect()
+  const send = size => idempotent.send({ topic: 'small', messages: [{ value: 'x'.repeat(size) }] })
+  await assert.rejects(send(5000))
+  await send(1).catch(() => {})
+  await idempotent.disconnect()
+  const opened = []
+  for (let n = 0; n < 2; n++) {
+    const producer = kafka.producer({ transactionalId: 'js-twins', maxInFlightRequests: 1, idempotent: true })
+    await producer.connect()
+    const transaction = await producer.transaction()
+    await transaction.send({ topic: 'js-twins', messages: [{ value: `${n}` }] })
+    opened.push({ producer, transaction })
+  }
+  const [old, young] = opened
+  await assert.rejects(old.transaction.commit())
+  await young.transaction.commit()
+  for (const { producer } of opened) await producer.disconnect()
+  await admin.disconnect()
+  console.log('ok')
+}
+
+main().then(() => process.exit(0)).catch(error => { console.log('failed:', error); process.exit(1) })
