@@ -260,7 +260,7 @@ class Log:
                     return None
                 if segment.base_offset == limit[0].base_offset:
                     end = min(end, limit[1])
-            batch = segment.find(offset, end)
+            batch = segment.place(offset, end)
             if batch is not None:
                 length = end - batch.position
                 allowed = max(max_bytes, batch.size) if at_least_one else max_bytes
@@ -278,7 +278,7 @@ class Log:
             return self.active, self.active.size
         slot = max(self.floor(offset), 0)
         segment = self.segments[slot]
-        batch = segment.find(offset)
+        batch = segment.place(offset, segment.size)
         return (segment, segment.size if batch is None else batch.position)
 
     def batches_from(self, offset: int) -> Iterator[tuple[Segment, BatchInfo]]:

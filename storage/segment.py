@@ -60,6 +60,7 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.bytes_since_index = 0
+        self._newest: BatchInfo | None = None  # the batch that was appended last
         self._index: OffsetIndex | None = None if size else OffsetIndex(base_offset)
         self._times: TimeIndex | None = None if size else TimeIndex(base_offset)
         self._aborted: AbortedIndex | None = None
@@ -142,6 +143,7 @@ class Segment:
             self.rolling_timestamp = batches[-1].max_timestamp
         for batch in batches:
             self.note(batch, interval_bytes)
+        self._newest = batches[-1]
         self.size += len(data)
 
     def note(self, batch: BatchInfo, interval_bytes: int) -> None:
@@ -360,6 +362,16 @@ class Segment:
                 return batch
             position, passed = position + batch.size, passed + 1
         return None
+
+    def place(self, offset: int, end: int) -> BatchInfo | None:
+        """Like `find`, for whoever wants to know where the batch is, and how large: its other fields may be those that
+        the producer sent. Of the newest batch, which readers at the end of the log ask for, nothing is read.
+        """
+        newest = self._newest
+        if newest is not None and newest.base_offset <= offset <= newest.last_offset:
+            if newest.position + newest.size <= end:  # it was not truncated
+                return newest
+        return self.find(offset, end)
 
     def is_whole_from(self, offset: int, end: int) -> bool:
         """Whether the batches from the one that holds `offset` on lead to the position `end` without other bytes

@@ -319,6 +319,7 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 def main(arguments: list[str]) -> int:
     from . import (
         beside,
+        cores,
         groups,
         lab,
         nodes,
@@ -340,6 +341,7 @@ def main(arguments: list[str]) -> int:
         **streams.SECTIONS,
         **transactions.SECTIONS,
         **beside.SECTIONS,
+        **cores.SECTIONS,
         **nodes.SECTIONS,
         **partitions.SECTIONS,
         **sasl.SECTIONS,

@@ -12,7 +12,9 @@ from ottla.storage import segment
 from ottla.storage.batch_info import BatchInfo, info_at
 from ottla.storage.files import HandlePool
 from ottla.storage.segment import SCAN_BYTES, Segment
+from ottla.storage.truncation import truncate
 
+from ..support.logs import append, open_log
 from ..support.memory_files import MemFiles
 
 
@@ -69,3 +71,27 @@ def test_a_search_makes_no_objects_of_the_batches_before_an_offset(monkeypatch: 
     batches = [found.find(n) for n in (0, 40, 499)]
     assert [one and one.base_offset for one in batches] == [0, 40, 499]
     assert made[0] <= 2 * (2 + len(data) // (SCAN_BYTES - 100))
+
+
+def test_readers_at_the_end_of_the_log_read_no_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every record whose consumers wait for it is read so: one read of the file for its bytes, none to find them."""
+    log = open_log(MemFiles())
+    for _ in range(3):
+        append(log, b"a", b"b")
+    whole = log.read(4, 1000, None, True)
+    assert whole is not None
+    asked: list[int] = []
+    monkeypatch.setattr(Segment, "read", lambda self, position, length: asked.append(position))
+    pieces = [log.read(offset, 1000, None, True) for offset in (4, 5)]
+    assert [piece and (piece.position, piece.length) for piece in pieces] == [(whole.position, whole.length)] * 2
+    assert log.position_of(5) == (log.active, whole.position)
+    assert not asked
+
+
+def test_the_newest_batch_is_not_found_after_a_truncation() -> None:
+    log = open_log(MemFiles())
+    append(log, b"a")
+    append(log, b"b", b"c")
+    truncate(log, 2)
+    assert log.active.place(2, log.active.size) is None
+    assert log.read(1, 1000, None, True) is None
