@@ -22,8 +22,12 @@ class ClusterNode:
 
     @property
     def view(self) -> Reply:
-        """What the node does, leads and has in sync."""
-        return next(one for one in self.lab.get("nodes")["nodes"] if one["node"] == self.id)
+        """What the node does, leads and has in sync. Raises LookupError: there is no such node."""
+        for one in self.lab.get("nodes")["nodes"]:
+            if one["node"] == self.id:
+                found: Reply = one
+                return found
+        raise LookupError(f"there is no node {self.id}")
 
     @property
     def address(self) -> str:
@@ -88,6 +92,8 @@ class ClusterPartition:
 
     def __init__(self, lab: Lab, topic: str, index: int) -> None:
         self.lab = lab
+        self.topic = topic
+        self.index = index
         self._path = f"partitions/{segment(topic)}/{index}"
 
     @property
@@ -110,8 +116,14 @@ class ClusterPartition:
         return self.lab.post(f"{self._path}/elect", election="unclean" if unclean else "preferred")
 
     def shrink(self, node: int | None = None) -> Reply:
-        """Takes a replica, or all but the leader, out of those in sync."""
+        """Takes a replica, or all but the leader, out of those in sync, until `release`."""
         return self.lab.post(f"{self._path}/shrink", node=node)
+
+    def release(self, node: int | None = None) -> Reply:
+        """Lets a replica, or all, follow the leader again; it is in sync when it has caught up."""
+        for one in self.view["replicas"] if node is None else [{"node": node}]:
+            self.lab.post("release", topic=self.topic, partition=self.index, node=one["node"])
+        return self.view
 
 
 class Cluster(Broker):

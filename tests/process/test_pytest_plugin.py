@@ -55,6 +55,13 @@ def test_a_cluster(ottla_cluster):
     assert cluster.node(leader).view["drained"]
     cluster.node(leader).unfence()
     assert cluster.node(leader).address in cluster.bootstrap_servers
+    with pytest.raises(LookupError, match="there is no node 9"):
+        cluster.node(9).view
+    follower = next(one for one in (1, 2) if one != cluster.partition("orders").leader)
+    for node in (None, follower):
+        assert len(cluster.partition("orders").shrink()["isr"]) == 1
+        assert cluster.partition("orders").release(node)["replicas"][0]["policy"] is None
+        assert any(len(cluster.partition("orders").view["isr"]) == 2 for _ in range(1000)), "it comes into sync"
 
 
 def test_a_scenario(ottla_lab, tmp_path):
