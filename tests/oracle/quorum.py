@@ -84,5 +84,8 @@ class KafkaQuorum(KafkaCluster):
         return self._voters[node].bootstrap_servers
 
     def happens(self, what: str, node: int) -> None:
-        """`kill` or `start`."""
-        self._voters[node].start() if what == "start" else self._voters[node].stop(signal.SIGKILL)
+        """`stop`, `kill` or `start`."""
+        if what == "start":
+            self._voters[node].start()
+        else:
+            self._voters[node].stop(signal.SIGTERM if what == "stop" else signal.SIGKILL)

@@ -242,6 +242,7 @@ func (j *journal) saramaConsume() {
 		for ctx.Err() == nil {
 			if err := group.Consume(ctx, []string{j.name}, member); err != nil {
 				j.say("note", name, err)
+				time.Sleep(100 * time.Millisecond)
 			}
 		}
 	}()
