@@ -36,7 +36,8 @@ groups whose members came and went, and did transactions, as far as it has them.
 [the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
 occur by itself. In `truncation` it only read, on three nodes: a follower was held while it went on reading, and became
 the leader by an unclean election, so that records were cut off which the client had read; then the other node led
-again. `make verdicts` makes this page and its data (`clients.json`) again.
+again. `make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one
+run of it: the runs of a page can be of different days.
 
 In the table, 11/1/16 is: 11 rules passed, 1 failed, 16 not exercised. A failure with the sign ! is of a rule whose
 violation costs something and breaks nothing (a warning).
