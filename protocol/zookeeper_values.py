@@ -305,6 +305,12 @@ def partitions_named(data: bytes | None) -> dict[tuple[str, int], tuple[int, ...
         raise Malformed("the value does not name partitions") from None
 
 
+def reassignment(wanted: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+    """Returns the value of REASSIGN_PARTITIONS for the replicas that partitions get."""
+    named = [{"topic": name, "partition": index, "replicas": list(one)} for (name, index), one in wanted.items()]
+    return _encoded({"version": 1, "partitions": named})
+
+
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
 
 

@@ -15,13 +15,14 @@ from ...coordinator.metadata.state import TOPIC, MetadataState
 from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol import zookeeper_paths as paths
+from ...protocol import zookeeper_values as values
 from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError
 from ...protocol.zookeeper_values import TopicAssignment
 from ..controller.controller import MetadataController
 from .publishing import Publisher, entity_of, quota_text
 from .tree import Entity, Seen
-from .writing import Remove, Write
+from .writing import Put, Remove, Write
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 QUOTAS = {
@@ -42,6 +43,7 @@ class Adopter:
         self._image = image
         self._publisher = publisher
         self._may_delete = may_delete
+        self._moving: dict[tuple[str, int], tuple[int, ...]] = {}  # reassignments that have begun
 
     async def adopt(self, seen: Seen) -> list[Write]:
         """Makes the changes that are asked for; returns what is to be written to ZooKeeper as an answer."""
@@ -57,8 +59,7 @@ class Adopter:
             await self._elect(seen.elections)
             answers.append(Remove(paths.PREFERRED_ELECTION))
         if seen.reassignments is not None:
-            await self._reassign(seen.reassignments)
-            answers.append(Remove(paths.REASSIGN_PARTITIONS))
+            answers += await self._reassign(seen.reassignments)
         return answers
 
     def _is_new(self, name: str, seen: Seen) -> bool:
@@ -154,16 +155,32 @@ class Adopter:
         controller = self._metadata.controller
         await self._metadata.submit(lambda: brokers.elect(controller, Kind.PREFERRED, partitions))
 
-    async def _reassign(self, wanted: dict[tuple[str, int], tuple[int, ...]]) -> None:
+    async def _reassign(self, wanted: dict[tuple[str, int], tuple[int, ...]]) -> list[Write]:
+        """Begins what has not begun. The node keeps the partitions that still move, which tools look for there, and
+        goes with the last of them.
+        """
         r = messages.AlterPartitionReassignmentsRequest
         by_topic: dict[str, messages.AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
         for (name, index), replicas in wanted.items():
-            topic = by_topic.setdefault(name, r.ReassignableTopic(name=name))
-            topic.partitions.append(r.ReassignablePartition(partition_index=index, replicas=list(replicas)))
-        asked = partial(reassignments.alter, self._metadata.controller, list(by_topic.values()), True)
-        for name, errors in await self._metadata.submit(asked):
-            for index, error in errors:
-                _warn("the reassignment of", f"{name}-{index}", error)
+            if self._moving.get((name, index)) != replicas:
+                topic = by_topic.setdefault(name, r.ReassignableTopic(name=name))
+                topic.partitions.append(r.ReassignablePartition(partition_index=index, replicas=list(replicas)))
+        if by_topic:
+            asked = partial(reassignments.alter, self._metadata.controller, list(by_topic.values()), True)
+            for name, errors in await self._metadata.submit(asked):
+                for index, error in errors:
+                    _warn("the reassignment of", f"{name}-{index}", error)
+        self._moving = {place: replicas for place, replicas in wanted.items() if self._is_moving(*place)}
+        if not self._moving:
+            return [Remove(paths.REASSIGN_PARTITIONS)]
+        if self._moving == wanted:
+            return []
+        return [Put(paths.REASSIGN_PARTITIONS, values.reassignment(self._moving))]
+
+    def _is_moving(self, name: str, index: int) -> bool:
+        topic = self._image.topics.get(name)
+        partition = None if topic is None else self._image.partitions.get((topic.id, index))
+        return partition is not None and partition.is_reassigned
 
 
 def _is_valid(key: str, value: str) -> bool:

@@ -40,7 +40,7 @@ def zookeeper() -> Iterator[ZooKeeperServer]:
         yield running
 
 
-def registered(zookeeper: ZooKeeperServer, chroot: str, release: str, **more: object) -> Broker:
+def registered(zookeeper: ZooKeeperServer, chroot: str, release: str, *, lab: bool = False, **more: object) -> Broker:
     settings: dict[str, object] = {
         "ottla.emulate": release,
         "node.id": 7,
@@ -49,7 +49,7 @@ def registered(zookeeper: ZooKeeperServer, chroot: str, release: str, **more: ob
         "offsets.topic.num.partitions": 1,
         **{key.replace("_", "."): value for key, value in more.items()},
     }
-    return Broker(settings, lab=False)
+    return Broker(settings, lab=lab)
 
 
 def masked(text: str) -> str:
@@ -235,7 +235,7 @@ def test_the_broker_goes_on_while_zookeeper_is_down(zookeeper: ZooKeeperServer) 
 
 
 def test_every_node_registers(zookeeper: ZooKeeperServer) -> None:
-    with registered(zookeeper, "/nodes", "0.10.2", ottla_nodes=3, ottla_nodes_racks="a,b,c") as broker:
+    with registered(zookeeper, "/nodes", "0.10.2", lab=True, ottla_nodes=3, ottla_nodes_racks="a,b,c") as broker:
         found = {name: json.loads(zookeeper.value(f"/nodes/brokers/ids/{name}") or "") for name in ("7", "8", "9")}
         assert [one["rack"] for one in found.values()] == ["a", "b", "c"]
         ports = [int(address.rpartition(":")[2]) for address in broker.bootstrap_servers.split(",")]
@@ -245,18 +245,26 @@ def test_every_node_registers(zookeeper: ZooKeeperServer) -> None:
         zookeeper.client.create(topic, b'{"version":1,"partitions":{"0":[8,7]}}')
         until(lambda: zookeeper.value(state), "it is created", within=20)
         assert json.loads(zookeeper.value(state) or "")["leader"] == 8
-        moved = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[9,7]}]}'
-        zookeeper.client.create("/nodes/admin/reassign_partitions", moved)
+        other, moved = (b'{"topic":"%b","partition":0,"replicas":[9,7]}' % name for name in (b"none", b"t"))
+        broker.lab.post("hold", topic="t", node=9)
+        asked_for = "/nodes/admin/reassign_partitions"
+        zookeeper.client.create(asked_for, b'{"version":1,"partitions":[%b,%b]}' % (other, moved))
+        under_way = (b'{"version":1,"partitions":[%b]}' % moved).decode()
+        until(
+            lambda: zookeeper.value(asked_for) == under_way, "what moves is there, what cannot move is not", within=20
+        )
+        broker.lab.post("release", topic="t", node=9)
         until(lambda: '"0":[9,7]' in (zookeeper.value(topic) or ""), "it is moved", within=20)
         until(lambda: json.loads(zookeeper.value(state) or "")["leader"] == 9, "and led there", within=20)
         back = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[7,9]}]}'
-        zookeeper.client.create("/nodes/admin/reassign_partitions", back)
+        until(lambda: not zookeeper.client.exists(asked_for), "the request is removed", within=20)
+        zookeeper.client.create(asked_for, back)
         until(lambda: '"0":[7,9]' in (zookeeper.value(topic) or ""), "its order is changed", within=20)
         zookeeper.client.create(
             "/nodes/admin/preferred_replica_election", b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'
         )
         until(lambda: json.loads(zookeeper.value(state) or "")["leader"] == 7, "it is led by the first", within=20)
-        asked = [f"/nodes/admin/{one}" for one in ("reassign_partitions", "preferred_replica_election")]
+        asked = [asked_for, "/nodes/admin/preferred_replica_election"]
         until(lambda: not any(map(zookeeper.client.exists, asked)), "the requests are removed", within=20)
 
 

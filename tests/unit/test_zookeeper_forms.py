@@ -125,6 +125,8 @@ def test_a_consumer_registers_with_its_topics_or_a_filter() -> None:
 def test_partitions_that_an_election_or_a_reassignment_names() -> None:
     data = b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,3]},{"topic":"t","partition":0}]}'
     assert values.partitions_named(data) == {("t", 1): (2, 3), ("t", 0): ()}
+    again = values.reassignment({("t", 1): (2, 3)})
+    assert again == b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[2,3]}]}'
 
 
 READERS: dict[str, Callable[[bytes | None], object]] = {
