@@ -14,6 +14,7 @@ from .adoption.catalog import Catalog, CatalogInvalid, from_described
 from .adoption.plan import Given
 from .adoption.report import Report, report
 from .adoption.work import Adoption, Order, continued, prepared
+from .command_logs import logged_from
 from .handover import EXIT_USAGE, HandoverRefused
 from .handover_commands import refusals
 from .protocol.text import printable
@@ -61,9 +62,9 @@ def adopt(
     Exit codes: 0 done, 1 something is lost, 2 wrong usage or not agreed to, 4 a directory is in use, 5 a directory
     cannot be used.
     """
-    logging.getLogger("ottla").setLevel(logging.ERROR)  # indexes of old formats are made again, and cuts are reported
     writes = not dry_run and (in_place or target is not None)
-    with refusals():
+    # indexes of old formats are made again, and cuts are reported
+    with refusals(), logged_from(logging.ERROR, "ottla"):
         for is_wrong, words in (
             (target is not None and in_place, "--to and --in-place exclude each other"),
             (file is not None and connect is not None, "--configs and --zookeeper exclude each other"),

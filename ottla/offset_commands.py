@@ -21,6 +21,7 @@ from .classic.cluster import Cluster, addresses
 from .classic.connection import Connection
 from .classic.errors import BrokerUnreachable, check
 from .classic.offset_manager import OffsetManager
+from .command_logs import logged_from
 from .lab_output import table
 from .protocol import messages
 from .protocol import zookeeper_paths as paths
@@ -178,8 +179,6 @@ def _sides(zookeeper: str, servers: str, group: str) -> Iterator[tuple[ZooKeeper
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError:
         raise Refused("ZooKeeper needs kazoo: pip install 'ottla[zookeeper]'") from None
-    for name in ("kazoo", "ottla.classic"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # the command itself says what failed in the end
     if not paths.is_group(group):
         raise Refused(f"ZooKeeper cannot have a group of the name {group!r}")
     try:
@@ -187,15 +186,16 @@ def _sides(zookeeper: str, servers: str, group: str) -> Iterator[tuple[ZooKeeper
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     cluster = Cluster(lambda: discovered, "ottla-offsets", ANSWER_SECONDS)
-    try:
-        client.start(ANSWER_SECONDS)
-        yield ZooKeeperSide(client, group), BrokerSide(cluster, group)
-    except (KazooException, KazooTimeoutError) as error:
-        raise Refused(f"ZooKeeper at {zookeeper}: {str(error) or repr(error)}") from None
-    finally:
-        client.stop()
-        client.close()
-        cluster.close()
+    with logged_from(logging.CRITICAL, "kazoo", "ottla.classic"):
+        try:
+            client.start(ANSWER_SECONDS)
+            yield ZooKeeperSide(client, group), BrokerSide(cluster, group)
+        except (KazooException, KazooTimeoutError) as error:
+            raise Refused(f"ZooKeeper at {zookeeper}: {str(error) or repr(error)}") from None
+        finally:
+            client.stop()
+            client.close()
+            cluster.close()
 
 
 def _carry(
