@@ -43,7 +43,6 @@ class Adopter:
         self._image = image
         self._publisher = publisher
         self._may_delete = may_delete
-        self._moving: dict[tuple[str, int], tuple[int, ...]] = {}  # reassignments that have begun
 
     async def adopt(self, seen: Seen) -> list[Write]:
         """Makes the changes that are asked for; returns what is to be written to ZooKeeper as an answer."""
@@ -162,7 +161,7 @@ class Adopter:
         r = messages.AlterPartitionReassignmentsRequest
         by_topic: dict[str, messages.AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
         for (name, index), replicas in wanted.items():
-            if self._moving.get((name, index)) != replicas:
+            if not self._moves(name, index, replicas):
                 topic = by_topic.setdefault(name, r.ReassignableTopic(name=name))
                 topic.partitions.append(r.ReassignablePartition(partition_index=index, replicas=list(replicas)))
         if by_topic:
@@ -170,17 +169,18 @@ class Adopter:
             for name, errors in await self._metadata.submit(asked):
                 for index, error in errors:
                     _warn("the reassignment of", f"{name}-{index}", error)
-        self._moving = {place: replicas for place, replicas in wanted.items() if self._is_moving(*place)}
-        if not self._moving:
+        left = {place: replicas for place, replicas in wanted.items() if self._moves(*place, replicas)}
+        if not left:
             return [Remove(paths.REASSIGN_PARTITIONS)]
-        if self._moving == wanted:
-            return []
-        return [Put(paths.REASSIGN_PARTITIONS, values.reassignment(self._moving))]
+        return [] if left == wanted else [Put(paths.REASSIGN_PARTITIONS, values.reassignment(left))]
 
-    def _is_moving(self, name: str, index: int) -> bool:
+    def _moves(self, name: str, index: int, replicas: tuple[int, ...]) -> bool:
+        """Whether a partition is on its way to these replicas."""
         topic = self._image.topics.get(name)
         partition = None if topic is None else self._image.partitions.get((topic.id, index))
-        return partition is not None and partition.is_reassigned
+        if partition is None or not partition.is_reassigned:
+            return False
+        return tuple(one for one in partition.replicas if one not in partition.removing) == replicas
 
 
 def _is_valid(key: str, value: str) -> bool:
