@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, run
+from .program import READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, churn, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.2
@@ -110,18 +110,12 @@ def _group(at: str, enough: Enough) -> None:
     """Two members; the second one goes and comes again."""
     producer = KafkaProducer(bootstrap_servers=at)
     _send(producer, "shared")
-    members, number = [_Member(at)], 0
-    while not enough():
-        moves = number % CHURN == 0 and all(one.has_partitions for one in members)
-        if moves and len(members) == 1:
-            members.append(_Member(at))
-        elif moves:
-            members.pop().leave()
-        number += 1
+
+    def step(number: int) -> None:
         _send(producer, "shared", number % 2)
         time.sleep(STEP_SECONDS)
-    for one in members:
-        one.leave()
+
+    churn(lambda: _Member(at), step, enough)
     producer.close()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import CHURN, READ, SESSION_TIMEOUT_MS, Enough, run
+from .program import READ, SESSION_TIMEOUT_MS, Enough, churn, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
@@ -100,17 +100,7 @@ class _Member:
 def _group(at: str, enough: Enough) -> None:
     """Two members read and commit; the second one goes and comes again."""
     _produce(at, "shared")
-    members, number = [_Member(at)], 0
-    while not enough():
-        moves = number % CHURN == 0 and all(one.has_partitions for one in members)
-        if moves and len(members) == 1:
-            members.append(_Member(at))
-        elif moves:
-            members.pop().leave()
-        number += 1
-        _produce(at, "shared")
-    for one in members:
-        one.leave()
+    churn(lambda: _Member(at), lambda _: _produce(at, "shared"), enough)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 Enough = Callable[[], bool]
 Work = Callable[[str, Enough], None]
@@ -22,6 +23,31 @@ RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 CHURN = 8
 """The steps after which the second member of a group goes, and after which it comes again, if all have partitions."""
+
+
+class Member(Protocol):
+    """A member of a group that reads by itself."""
+
+    has_partitions: bool
+
+    def leave(self) -> None: ...
+
+
+def churn(join: Callable[[], Member], step: Callable[[int], None], enough: Enough) -> None:
+    """Keeps a group of two, of which the second goes and comes again. `step`: what is done each time, with the number
+    of the step.
+    """
+    members, number = [join()], 0
+    while not enough():
+        moves = number % CHURN == 0 and all(one.has_partitions for one in members)
+        if moves and len(members) == 1:
+            members.append(join())
+        elif moves:
+            members.pop().leave()
+        number += 1
+        step(number)
+    for one in members:
+        one.leave()
 
 
 def run(works: Mapping[str, Work]) -> None:
