@@ -15,7 +15,7 @@ verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to report errors in `error`
 verifyIndex          whether the view `index` compares its entries with the log, to report errors in `error`
 mode                 failfast, or dropmalformed: leave out what cannot be read
-minPartitions        the approximate number of tasks; default: the number of cores
+minPartitions        the approximate number of tasks; default: the number of cores; a task reads at most about 1 GiB
 pushdown             true: filters on topic, partition, offset and timestamp choose files and batches. Spark up to
                      4.3.0 keeps the filters of a query for the next query over the same DataFrame, whose rows are
                      then wrong: use it only for a DataFrame that is used once

@@ -38,6 +38,7 @@ from .views import ddl
 PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
 SLICES_PER_TASK = 8  # of sufficiently long segments
+TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; an eighth of it is in memory when it comes from a URL
 
 
 Item = Slice | Segment | tuple[str, int] | None  # what a task reads of each view; None: the whole directory
@@ -80,7 +81,8 @@ class Planner:
             )
             return _tasks(wanted_segments, max(1, each))
         total = sum(one.size for segments, _ in found for one in segments)
-        slice_bytes = max(SLICE_BYTES_MIN, total // (self.source.tasks * SLICES_PER_TASK))
+        count = max(self.source.tasks, -(-total // TASK_BYTES_MAX))
+        slice_bytes = max(SLICE_BYTES_MIN, total // (count * SLICES_PER_TASK))
         slices: list[Slice] = []
         for segments, bounds in found:
             aborted = self.directory.aborted(segments) if self.source.committed else None
@@ -88,7 +90,7 @@ class Planner:
             snapshot = self.snapshot(*segments[0].place[:2]) if segments else None
             if snapshot is not None and bounds.first_offset <= snapshot.base_offset <= bounds.last_offset:
                 slices.append(Slice(snapshot, 0, snapshot.size, FIRST, LAST, bounds, aborted))
-        return [Task(list(one)) for one in dealt(slices, self.source.tasks)] or [Task([])]
+        return [Task(list(one)) for one in dealt(slices, count)] or [Task([])]
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
         """Returns the snapshot that is read before the log, in the view `internal`."""

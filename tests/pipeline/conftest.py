@@ -21,7 +21,7 @@ from ottla import pipeline
 from ottla.testing import Broker
 
 from ..oracle import jars
-from . import apart, story
+from . import apart, cluster, story
 
 FAST = {
     **pipeline.SMALL,
@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long beside the tests is waited for at the end."""
     items.sort(
         key=lambda item: (
-            isinstance(item, pytest.Function) and bool({"killed_export", "declared"} & set(item.fixturenames))
+            isinstance(item, pytest.Function)
+            and bool({"killed_export", "declared", "on_a_cluster"} & set(item.fixturenames))
         )
     )
 
@@ -67,6 +68,9 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         "killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export"))
     )
     needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
+    if "on_a_cluster" in needed.wanted:
+        stored = request.getfixturevalue("in_s3")
+        needed.begin("on_a_cluster", lambda: cluster.run_job("lag", stored, tmp_path_factory.mktemp("cluster")))
     yield needed
     needed.pool.shutdown(cancel_futures=True)
 
@@ -132,6 +136,22 @@ def killed_export(beside: Beside) -> Path:
 def declared(beside: Beside) -> apart.Ran:
     """A declarative project that has run over Kafka's directory."""
     found: apart.Ran = beside.done["declared"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def in_s3(archive: Path) -> Iterator[cluster.Stored]:
+    """Kafka's directory in object storage, to which the environment leads."""
+    with cluster.object_storage(archive / "story") as stored, pytest.MonkeyPatch.context() as patch:
+        for name, value in stored.environment.items():
+            patch.setenv(name, value)
+        yield stored
+
+
+@pytest.fixture(scope="session")
+def on_a_cluster(beside: Beside) -> cluster.Job:
+    """The lag of groups in Kafka's directory, as a job on a cluster."""
+    found: cluster.Job = beside.done["on_a_cluster"].result()
     return found
 
 
