@@ -19,7 +19,7 @@ does so). A connection has one request in hand at a time: while that waits, thos
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ...protocol import codec, headers
 from ...protocol.buffers import Data
@@ -30,7 +30,7 @@ from ..broker import Broker
 from ..error_places import Places
 from ..later import Later
 from ..peer import Peer
-from ..replies import CLOSE, NO_REPLY, Reply, Silence
+from ..replies import CLOSE, NO_REPLY, Reply, Send, Silence
 
 __all__ = (
     "CLOSE",
@@ -47,7 +47,6 @@ __all__ = (
 )
 
 M = TypeVar("M", bound=Struct)
-S = TypeVar("S")
 Outcome = Struct | Silence | ApiError
 """A reply, the mark that there is none or that the connection ends, or the error of the whole request."""
 
@@ -215,20 +214,15 @@ class Attached:
     def closed(self, line: Line) -> None: ...
 
 
-class Watcher(Attached, Generic[S]):
-    """Sees requests as they come and replies as they are sent, and changes nothing. S: what it keeps of a request until
-    then.
-    """
+class Watcher(Attached):
+    """Sees requests as they come and replies as they are sent, and changes nothing."""
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> S | None:
+    def watch(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
         """A request was decoded. `number`: counts the exchanges of a server, from 1. `request` and `frame`, the bytes
-        with the header, may only be used here. Returns what `sent` is given; None if the reply is of no interest.
+        with the header, may only be used here. Returns what is called with the reply as it is sent, after all that
+        others have changed: `send`, or what notes the reply and calls `send`, whatever else happens.
         """
-
-    def sent(self, seen: S, reply: Reply | None, end: bool) -> None:
-        """A reply is about to be sent, after all that others have changed; None if there is none. `end`: whether the
-        connection is closed after it.
-        """
+        return send
 
 
 class Interceptor(Attached, Follower):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
 from typing import Final, Protocol, TypeVar, cast
 
 from ...protocol.errors import ApiError
@@ -29,7 +28,6 @@ from .pacing import pace
 
 WAITING_MAX: Final = 10_000  # requests and replies that interceptors keep waiting
 WAITING_BYTES_MAX: Final = 256 << 20
-S = TypeVar("S")
 T = TypeVar("T")
 Instead = Outcome | Later[Outcome | None] | Later[None] | None
 
@@ -54,7 +52,7 @@ class Seam:
         self._server = server
         self.broker = server.broker
         self._attached: list[Attached] = []
-        self._watchers: list[Watcher[object]] = []
+        self._watchers: list[Watcher] = []
         self._interceptors: list[Interceptor] = []
         self._lines: dict[Peer, Line] = {}
         self._opened = self._exchanges = 0
@@ -132,12 +130,9 @@ class Seam:
         for watcher in self._watchers:
             peer = context.peer
             try:
-                seen = watcher.asked(number, self._lines.get(peer) or self._line(peer), context, request, frame)
+                send = watcher.watch(number, self._lines.get(peer) or self._line(peer), context, request, frame, send)
             except Exception as error:
                 bugs.report("a watcher", error)
-                continue
-            if seen is not None:
-                send = partial(_watched, watcher, seen, send)
         for one in self._interceptors:
             try:
                 is_concerned = one.concerns(context, request)
@@ -185,15 +180,6 @@ def asked(interceptor: Interceptor, exchange: Exchange) -> Instead:
     except Exception as error:
         bugs.report("an interceptor", error)
         return None
-
-
-def _watched(watcher: Watcher[S], seen: S, send: Send, reply: Reply | None, end: bool) -> None:
-    """Shows what is sent to a watcher, and sends it."""
-    try:
-        watcher.sent(seen, reply, end)
-    except Exception as error:
-        bugs.report("a watcher", error)
-    send(reply, end)
 
 
 class _Intercepted:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.broker import bugs
 from ottla.broker.lab.traces import recorder as tracing
 from ottla.broker.lab.traces import ring as rings
 from ottla.broker.lab.traces import stream as streams
@@ -74,6 +75,25 @@ def test_a_trace_has_an_event_for_each_thing_that_happens(tmp_path: Path) -> Non
     assert (silent["size"], silent["message"]) == (0, None)
     assert (refused["key"], refused["correlation_id"], refused["size"]) == (32767, 9, 10)
     assert refused["reason"] == "API key 32767 is not served"
+
+
+def test_a_reply_that_cannot_be_noted_is_a_bug_and_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = Traced(tmp_path)
+    monkeypatch.setattr(tracing, "LENGTH", None)
+    before = bugs.count()
+    traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
+    assert bugs.count() == before + 1
+    assert names(traced.events) == ["opened 1", "request Metadata"]
+
+
+def test_many_events_become_a_block_before_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often the program works does not depend on the time alone, so that what waits in the broker is bounded."""
+    monkeypatch.setattr(tracing, "BLOCK_BYTES", 20 * tracing.EVENT_BYTES)
+    traced = Traced(tmp_path, file="t.jsonl")
+    for _ in range(20):
+        traced.client.ask("Heartbeat", 4, m.HeartbeatRequest(group_id="g", member_id="m"))
+    assert traced.lab.ask("GET /v1/traces")["traces"][0]["bytes"] > 0
+    assert len(traced.events) == 41
 
 
 def test_a_file_begins_with_a_line_that_says_what_it_is_and_is_rotated(tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ request with records it makes the text at once, because that takes less time tha
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from ....protocol.structs import Struct
+from ... import bugs
 from ...broker import Broker
 from ...machine import MachineTime
-from ...replies import Reply
+from ...replies import Reply, Send
 from ..faults.matching import Matcher
 from ..seam import Asked, Line, Watcher
-from ..sent_replies import LENGTH, holes_of
+from ..sent_replies import LENGTH, Holes, holes_of
 from . import events
 from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Body, Ids, Record, Times
 from .ring import EVENT_BYTES_MAX
@@ -24,7 +26,7 @@ SMALL_BYTES: Final = 16 << 10  # of a request that is copied, whatever it has
 SMALL_ELEMENTS: Final = 500  # of a larger request with records whose text is made at once
 DELAY_MS: Final = 20  # for which records wait for others
 BLOCK_BYTES: Final = 256 << 10  # of records that do not wait
-BLOCK_EVENTS: Final = 1000
+EVENT_BYTES: Final = 256  # that an event counts for, beside its message
 SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
 
@@ -53,11 +55,7 @@ class _Client:
         return self.text(self._client_id)
 
 
-Seen = tuple[_Client, str, Ids, int]
-"""Of a request: its connection with its text then, its ids, and when it came, in nanoseconds."""
-
-
-class Recorder(Watcher[Seen]):
+class Recorder(Watcher):
     """Makes blocks of records. `dropped`: records for which there was no room.
 
     A subclass says what becomes of a block (`_made`), and by its attributes what is recorded: `_keys`, of the APIs,
@@ -77,7 +75,7 @@ class Recorder(Watcher[Seen]):
         self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
         self._clients: dict[int, _Client] = {}
         self._records: list[Record] = []
-        self._record_bytes = 0
+        self._left = 0  # bytes until `_due` is called
         self._is_waiting = False
         self._zero_ms = machine.wall_ms() - machine.work_ns() // 1_000_000
         self._dropped_noted = 0
@@ -125,14 +123,15 @@ class Recorder(Watcher[Seen]):
 
     # exchanges
 
-    def asked(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview) -> Seen | None:
+    def watch(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
         api = context.api
         if self._keys is not None and api.key not in self._keys:
-            return None
+            return send
         if self._matcher is not None and not self._matcher.takes(context, request):
-            return None
+            return send
         ns = self._work_ns()
         client = self._clients.get(line.number) or self._client(line)
+        text = client.text(context.client_id)
         ids = (number, api.key, context.version, context.correlation_id)
         size = kept = len(frame)
         body: Body
@@ -141,30 +140,40 @@ class Recorder(Watcher[Seen]):
             kept = len(body)
         else:
             body = bytes(frame)
-        text = client.text(context.client_id)
         at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        self._put((REQUEST, at_ms, ns, text, ids, size, ns, body, None), kept)
-        return client, text, ids, ns
+        self._records.append((REQUEST, at_ms, ns, text, ids, size, ns, body, None))
+        self._left -= EVENT_BYTES + kept
+        if self._left < 0:
+            self._due(kept)
+        return partial(self._sent, send, client, text, ids, ns)
 
-    def sent(self, seen: Seen, reply: Reply | None, end: bool) -> None:
-        client, text, ids, began_ns = seen
-        ns = self._work_ns()
-        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        if ids[1] in IDENTIFYING:
-            text = client.text_now()
-        if reply is None:
-            if not end:
+    def _sent(
+        self, send: Send, client: _Client, text: str, ids: Ids, began_ns: int, reply: Reply | None, end: bool
+    ) -> None:
+        """Notes a reply, and sends it. The arguments before it are of its request."""
+        try:
+            ns = self._work_ns()
+            at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
+            if ids[1] in IDENTIFYING:
+                text = client.text_now()
+            if reply is not None:
+                body, holes = (reply.head, None) if not reply.parts else self._with_records(reply)
+                kept = len(body)
+                self._records.append((REPLY, at_ms, ns, text, ids, reply.size - LENGTH, began_ns, body, holes))
+                self._left -= EVENT_BYTES + kept
+                if self._left < 0:
+                    self._due(kept)
+            elif not end:
                 self._put((REPLY, at_ms, ns, text, ids, 0, began_ns, None, None), 0)
-            return
-        size = reply.size - LENGTH
-        body = reply.head
-        holes = None
-        if reply.parts:
-            if self._copies(size):
-                body = _whole(reply)
-            else:
-                holes = holes_of(reply)
-        self._put((REPLY, at_ms, ns, text, ids, size, began_ns, body, holes), len(body))
+        except Exception as error:
+            bugs.report("a watcher", error)
+        send(reply, end)
+
+    def _with_records(self, reply: Reply) -> tuple[bytearray, Holes | None]:
+        """What is kept of a reply with records: all of it if the bytes are asked for, else its head."""
+        if self._copies(reply.size - LENGTH):
+            return _whole(reply), None
+        return reply.head, holes_of(reply)
 
     def _copies(self, size: int) -> bool:
         """Whether the bytes of a frame are asked for."""
@@ -173,14 +182,21 @@ class Recorder(Watcher[Seen]):
     # records
 
     def _put(self, record: Record, size: int) -> None:
-        records = self._records
-        records.append(record)
-        self._record_bytes += size
-        if self._record_bytes > BLOCK_BYTES or len(records) >= BLOCK_EVENTS:
-            self.flush(is_large=size > EVENT_BYTES_MAX)
-        elif not self._is_waiting:
+        self._records.append(record)
+        self._left -= EVENT_BYTES + size
+        if self._left < 0:
+            self._due(size)
+
+    def _due(self, size: int) -> None:
+        """Makes a block of the records soon, if the last one is the first of them, or now, if there are enough.
+        `size`: of the last one.
+        """
+        if not self._is_waiting:
             self._is_waiting = True
             self._machine.after(DELAY_MS, self._flush_later)
+            self._left += BLOCK_BYTES
+        if self._left < 0:
+            self.flush(is_large=size > EVENT_BYTES_MAX)
 
     def _flush_later(self) -> None:
         self._is_waiting = False
@@ -189,8 +205,9 @@ class Recorder(Watcher[Seen]):
     def flush(self, is_large: bool = False) -> None:
         """Makes a block of the records. `is_large`: whether the last one has more bytes than the ring keeps of one."""
         records = self._records
+        self._left = BLOCK_BYTES if self._is_waiting else 0
         if records:
-            self._records, self._record_bytes = [], 0
+            self._records = []
             self._made(self._times(), records, is_large)
 
     def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
