@@ -188,6 +188,11 @@ class Turn:
         self._step_soon()
         return later
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether a long request waits for its next step."""
+        return bool(self._steps)
+
     def _step_soon(self) -> None:
         if self._steps and not self._steps_soon:
             self._steps_soon = True

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...coordinator.metadata import topics
 from ...coordinator.metadata.format import CLUSTER_METADATA
@@ -23,6 +24,9 @@ from ..net.answers import answer_each
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from .k32_describe_configs import TOPIC_SOURCE, describe_topic
+
+if TYPE_CHECKING:
+    Configs = list[messages.CreateTopicsResponse.CreatableTopicConfigs]
 
 EVERY_TOPIC = Check(Operation.CREATE, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
 TOPICS = Check(Operation.CREATE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
@@ -86,6 +90,14 @@ async def handle(context: Context, request: messages.CreateTopicsRequest) -> mes
         validate_only=request.validate_only,
     )
 
+    last: list[tuple[dict[str, str | None], Configs]] = []
+
+    def configs(topic: messages.CreateTopicsRequest.CreatableTopic) -> Configs:
+        given = {c.name: c.value for c in topic.configs}
+        if not last or last[0][0] != given:  # the topics of a request mostly have the same
+            last[:] = [(given, _configs(context, given))]
+        return last[0][1]
+
     def answer(created: topics.Created) -> messages.CreateTopicsResponse.CreatableTopicResult:
         topic, error, topic_id, partitions, factor = created
         out = r.CreatableTopicResult(name=topic.name)
@@ -96,7 +108,7 @@ async def handle(context: Context, request: messages.CreateTopicsRequest) -> mes
             out.topic_id = topic_id
             if CONFIGS.allows(context, topic.name):
                 out.num_partitions, out.replication_factor = partitions, factor
-                out.configs = _configs(context, topic) if context.version >= REPLY_CONFIGS_SINCE else []
+                out.configs = configs(topic) if context.version >= REPLY_CONFIGS_SINCE else []
             else:
                 out.topic_config_error_code, out.configs = CONFIGS.code, []
         return out
@@ -104,11 +116,7 @@ async def handle(context: Context, request: messages.CreateTopicsRequest) -> mes
     return r(topics=await answer_each(context, "topics", outcome, answer, ANSWERS_STEP))
 
 
-def _configs(
-    context: Context,
-    topic: messages.CreateTopicsRequest.CreatableTopic,
-) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
-    given = {c.name: c.value for c in topic.configs}
+def _configs(context: Context, given: dict[str, str | None]) -> Configs:
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=found.key.name,

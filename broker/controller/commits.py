@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.metadata.format import MetadataFormat
+from ...coordinator.metadata.new_partitions import NewPartitions, decoded
 from ...coordinator.metadata.state import MetadataState
-from ...protocol import messages
 from .. import bugs
 from ..replica.partition import Partition
 from ..steps import STEP_ELEMENTS, Pace
@@ -65,15 +64,14 @@ class Commits:
 
     async def _apply_some(self) -> None:
         """Applies committed batches; no more after one with which the records are many."""
-        pace, delta, decode = Pace(self.turn), MetadataDelta(self.image), MetadataFormat().decode
+        pace, delta = Pace(self.turn), MetadataDelta(self.image)
         end, count = self.applied_offset, 0
         for end, batch in metadata_log.metadata_batches(self.partition.open_log(), self.applied_offset):
-            for record in batch:
-                found = decode(record)
-                if found is not None:
-                    self._replay(delta, record.offset, found[1])
-                count += 1
-                if pace.is_over():
+            for offset, record in decoded(batch):
+                self._replay(delta, offset, record)
+                records = len(record) if isinstance(record, NewPartitions) else 1
+                count += records
+                if pace.is_over(records):
                     await pace.rest()
             if count >= STEP_ELEMENTS or end >= self._committed:
                 break
@@ -82,7 +80,7 @@ class Commits:
         self.applied_offset = end
         await self.watchers.tell(delta)
 
-    def _replay(self, delta: MetadataDelta, offset: int, record: messages.Struct) -> None:
+    def _replay(self, delta: MetadataDelta, offset: int, record: object) -> None:
         try:
             delta.replay(record)
         # like Kafka, the broker does not continue with metadata that contradicts its log

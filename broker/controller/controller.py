@@ -17,6 +17,7 @@ from ...coordinator.metadata import brokers
 from ...coordinator.metadata import directories as metadata_directories
 from ...coordinator.metadata.controller import Controller, Defaults
 from ...coordinator.metadata.format import CLUSTER_METADATA, MetadataFormat
+from ...coordinator.metadata.new_partitions import decoded
 from ...coordinator.metadata.registration import Broker as BrokerState
 from ...coordinator.metadata.registration import Endpoint
 from ...coordinator.metadata.staged import Staged
@@ -207,12 +208,10 @@ class MetadataController:
     def _replay(self, opened: Opened) -> None:
         """Puts the committed records into the image and into the controller's state."""
         loaded = Staged(self.image)
-        for record in opened.contents:
+        for kept in opened.contents:
+            loaded.apply(kept)
+        for _, record in decoded(metadata_log.metadata_records(opened.log, opened.first)):
             loaded.apply(record)
-        for encoded in metadata_log.metadata_records(opened.log, opened.first):
-            decoded = self.runtime.format.decode(encoded)
-            if decoded is not None:
-                loaded.apply(decoded[1])
         loaded.show()
         for own, table in zip(self.controller.state.tables(), self.image.tables(), strict=True):
             own.update(dict(table.items()))

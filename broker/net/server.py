@@ -45,6 +45,7 @@ logger = logging.getLogger("ottla.kafka.network.SocketServer")
 SWEEP_MS = 1000
 WARM_AFTER_SECONDS = 0.1
 WARM_STEP_SECONDS = 0.01
+WARM_DEFERRALS_MAX = 200
 
 EXIT_OK = 0
 EXIT_BAD_CONFIG = 2
@@ -317,13 +318,16 @@ class Server:
         metrics.loop_lag_ms_max = max(metrics.loop_lag_ms_max * 0.99, late_ms)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
 
-    def _warm(self, steps: Iterator[None]) -> None:
-        """Imports modules that the start did not need, between other events."""
+    def _warm(self, steps: Iterator[None], deferrals: int = 0) -> None:
+        """Imports modules that the start did not need, between other events, and between long requests."""
+        if self.broker.turn.has_steps and deferrals < WARM_DEFERRALS_MAX:
+            self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps, deferrals + 1)
+            return
         try:
             next(steps)
         except StopIteration:
             return warming.freeze()
-        self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps)
+        self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps, deferrals)
 
 
 def _unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

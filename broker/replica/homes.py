@@ -92,6 +92,10 @@ class Homes:
         A partition that no usable directory contains may be in a directory that failed.
         """
         key = topic, state.index
+        if len(self.log_directories.all) == 1:
+            home = self.log_directories.all[0]
+            self._correct(state, home, key)
+            return home
         usable = self.log_directories.online or self.log_directories.all
         named = [d for d in usable if not d.ids.isdisjoint(state.directories)]
         for directory in (*named, *usable):

@@ -49,6 +49,8 @@ CHECKPOINT_DELAY_MS = 1000
 ROUND_STEP = 1024  # logs that are checked per turn of the loop
 # logs that are opened per turn of the loop, if that takes less than `STEP_NS`; the next turn continues at once
 OPEN_STEP = 128
+# so many new logs are opened when the metadata has not changed for a while: who creates them asks for more
+MANY_LOGS, QUIET_MS, DEFERRALS_MAX = 256, 25, 20
 STEPS_AT_ONCE = 32  # of the opening of a log that a request waits for
 FILES_STEP = 32  # directories that are renamed or removed per turn
 
@@ -96,6 +98,7 @@ class ReplicaManager:
         self.ready = False
         self._opening: deque[Generator[None, None, None]] = deque()
         self._opens_later = False
+        self._deferrals = self._changed_ms = 0
         self.may_open: Callable[[], bool] = lambda: True  # False while requests wait for changes of the metadata
         # by path: logs of removed partitions that still have their directories
         self._leaving: dict[str, tuple[Log, LogDirectory]] = {}
@@ -245,6 +248,7 @@ class ReplicaManager:
             if self._opening and (not left or schedule.work_ns() >= until_ns):
                 self._open_later()
                 return
+        self._deferrals = 0
         if not self.ready:
             self.ready = True
             for directory in self.log_directories.all:
@@ -262,8 +266,21 @@ class ReplicaManager:
             self._open_some()
 
     def go_on_opening(self) -> None:
-        """Opens logs of new partitions: the metadata has changed, and nothing more is to change at once."""
+        """Opens logs of new partitions: the metadata has changed, and nothing more is to change at once. Many are
+        opened when it has not changed for `QUIET_MS`, or has changed very often meanwhile.
+        """
+        self._changed_ms = self.schedule.monotonic_ms()
         if self._opening and not self._opens_later:
+            self._open_when_quiet()
+
+    def _open_when_quiet(self) -> None:
+        self._opens_later = False
+        wait_ms = self._changed_ms + QUIET_MS - self.schedule.monotonic_ms()
+        if self.ready and len(self._opening) > MANY_LOGS and wait_ms > 0 and self._deferrals < DEFERRALS_MAX:
+            self._deferrals += 1
+            self._opens_later = True
+            self.turn.later(wait_ms, self._open_when_quiet)
+        elif self.may_open():
             self._open_some()
 
     def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...protocol import messages
 from .staged import Staged
-from .state import BROKER, MetadataState, Quota, quota_of
+from .state import BROKER, MetadataState, NewPartitions, Quota, quota_of
 
 
 class RemovedTopic(NamedTuple):
@@ -83,6 +83,9 @@ class MetadataDelta:
     def _partition(self, r: messages.PartitionRecord) -> None:
         self.new_partitions[r.topic_id, r.partition_id] = None
 
+    def _new_partitions(self, new: NewPartitions) -> None:
+        self.new_partitions.update(dict.fromkeys((one.topic_id, one.index) for one in new.partitions))
+
     def _partition_change(self, r: messages.PartitionChangeRecord) -> None:
         if (r.topic_id, r.partition_id) in self._staged.partitions:
             self.changed_partitions[r.topic_id, r.partition_id] = None
@@ -116,6 +119,7 @@ _NOTES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "TopicRecord": MetadataDelta._topic,
     "RemoveTopicRecord": MetadataDelta._removed_topic,
     "PartitionRecord": MetadataDelta._partition,
+    "NewPartitions": MetadataDelta._new_partitions,
     "PartitionChangeRecord": MetadataDelta._partition_change,
     "RegisterBrokerRecord": MetadataDelta._broker,
     "BrokerRegistrationChangeRecord": MetadataDelta._broker,

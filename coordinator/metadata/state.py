@@ -161,20 +161,7 @@ class MetadataState:
         key = (r.topic_id, r.partition_id)
         if key not in self.partitions:
             self.partition_counts[r.topic_id] = max(self.partition_counts.get(r.topic_id, 0), r.partition_id + 1)
-        made = self.partitions[key] = Partition(
-            r.topic_id,
-            r.partition_id,
-            tuple(r.replicas),
-            tuple(r.isr),
-            r.leader,
-            r.leader_epoch,
-            r.partition_epoch,
-            tuple(r.directories),
-            tuple(r.eligible_leader_replicas or ()),
-            tuple(r.last_known_elr or ()),
-            tuple(r.adding_replicas),
-            tuple(r.removing_replicas),
-        )
+        made = self.partitions[key] = partition_of(r)
         if made.is_reassigned:
             self.reassigned[key] = None
 
@@ -347,6 +334,23 @@ def folded_name(topic: str) -> str | None:
     None for a name without either.
     """
     return topic.replace(".", "_") if "." in topic or "_" in topic else None
+
+
+def partition_of(r: messages.PartitionRecord) -> Partition:
+    return Partition(
+        r.topic_id,
+        r.partition_id,
+        tuple(r.replicas),
+        tuple(r.isr),
+        r.leader,
+        r.leader_epoch,
+        r.partition_epoch,
+        tuple(r.directories),
+        tuple(r.eligible_leader_replicas or ()),
+        tuple(r.last_known_elr or ()),
+        tuple(r.adding_replicas),
+        tuple(r.removing_replicas),
+    )
 
 
 def partition_record(p: Partition) -> messages.PartitionRecord:

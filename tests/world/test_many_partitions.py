@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 from ottla.broker.controller import metadata_log
-from ottla.broker.replica.replica_manager import OPEN_STEP
+from ottla.broker.replica.replica_manager import DEFERRALS_MAX, MANY_LOGS, OPEN_STEP, QUIET_MS
 from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.batch import size_of
+from ottla.coordinator.metadata.delta import MetadataDelta
 from ottla.coordinator.metadata.format import MetadataFormat
+from ottla.coordinator.metadata.new_partitions import NewPartitions, decoded
 from ottla.coordinator.metadata.state import MetadataState, partition_record
 from ottla.coordinator.shard import encode_batch
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
-from ottla.protocol.records import HEADER_SIZE, Template
+from ottla.protocol.records import HEADER_SIZE, Record, Template
 
 from ..support.ask import batch, produce_message
 from ..support.memory_files import MemFiles, MemHandle
@@ -194,6 +196,57 @@ def test_new_partitions_are_written_as_one_by_one(directories: str, first: int) 
     assert (state.partitions, state.partition_counts) == (again.partitions, again.partition_counts)
 
 
+FIRST, SECOND = bytes(range(16)), bytes(range(16, 32))
+
+
+def partition(topic_id: bytes, index: int, *replicas: int, **others: Any) -> Any:
+    nodes = list(replicas) or [1]
+    return m.PartitionRecord(
+        partition_id=index, topic_id=topic_id, replicas=nodes, isr=nodes, leader=nodes[0], **others
+    )
+
+
+READ = [
+    m.TopicRecord(name="a", topic_id=FIRST),
+    *(partition(FIRST, index, 1 + index % 3) for index in range(300)),
+    m.TopicRecord(name="b", topic_id=SECOND),
+    partition(SECOND, 0),
+    partition(FIRST, 300),
+    partition(SECOND, 2),
+    partition(SECOND, 1, leader_epoch=5, partition_epoch=7),
+    partition(SECOND, 3, adding_replicas=[2]),
+    partition(SECOND, 4, eligible_leader_replicas=[2], last_known_elr=[3]),
+    m.PartitionChangeRecord(partition_id=0, topic_id=SECOND, leader=2),
+    partition(SECOND, 5),
+    partition(SECOND, 5, 2, 3),
+]
+
+
+def test_new_partitions_are_read_as_one_by_one() -> None:
+    """Those of a topic in a row are one for the state, however their replicas differ; it has what it would have of
+    each record.
+    """
+    encoded = [MetadataFormat().encode(record) for record in READ]
+    for offset, record in enumerate(encoded):
+        record.offset = offset
+    unknown = Record(None, bytes((1, 120, 0)), offset=len(encoded))
+    found = list(decoded([*encoded, unknown]))
+    assert [(offset, len(new.partitions)) for offset, new in found if isinstance(new, NewPartitions)] == [
+        *((1, 128), (129, 128), (257, 44)),
+        *((302, 1), (303, 1), (304, 1), (305, 1), (307, 1), (309, 1), (310, 1)),
+    ]
+    assert found[-1] == (len(encoded), None)
+    once, again = MetadataDelta(MetadataState()), MetadataDelta(MetadataState())
+    for _, some in found:
+        once.replay(some)
+    for record in READ:
+        again.replay(record)
+    once.show()
+    again.show()
+    assert vars(once.image) == vars(again.image)
+    assert list(once.new_partitions) == list(again.new_partitions)
+
+
 def test_nothing_waits_between_the_steps_in_which_logs_are_opened() -> None:
     world = World()
     create(world, "many", MANY)
@@ -352,3 +405,16 @@ def test_new_partitions_get_their_logs_when_those_who_asked_are_answered() -> No
     assert set(opened[:-1]) == {0}
     world.pass_ms(100)
     assert sum(1 for _ in world.broker.partitions.open_logs()) == 4 * STEP_ELEMENTS
+
+
+def test_many_logs_are_opened_when_the_metadata_has_not_changed_for_a_while() -> None:
+    """Who creates partitions in one request after another does not wait for their logs, which do not wait for ever."""
+    world, opened = World(), []
+    for number in range(DEFERRALS_MAX + 5):
+        assert create(world, f"t{number}", MANY_LOGS + 1) == 0
+        world.pass_ms(QUIET_MS - 10)
+        opened.append(sum(1 for _ in world.broker.partitions.open_logs()))
+    assert set(opened[: DEFERRALS_MAX // 2]) == {0}
+    assert opened[-1] > 0
+    world.pass_ms(QUIET_MS)
+    assert sum(1 for _ in world.broker.partitions.open_logs()) == len(opened) * (MANY_LOGS + 1)
