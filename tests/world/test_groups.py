@@ -17,6 +17,7 @@ import random
 
 import pytest
 from ottla.broker.shards.loader import live_entries, log_entries
+from ottla.coordinator.group.classic.settling import GATHER_MAX_MS, GATHER_QUIET_MS
 from ottla.coordinator.group.format import Commit, Commits, GroupFormat
 from ottla.coordinator.hashing import java_order, partition_for
 from ottla.coordinator.shard import encode_batch
@@ -229,6 +230,29 @@ def test_members_are_gathered_unless_their_only_protocol_is_that_of_streams(name
     join(w, version=3, protocols=protocols)
     w.pass_ms(300)
     assert len(first.reply.members) == members
+
+
+@pytest.mark.parametrize(("apart_ms", "generations"), [(50, [1, 1]), (GATHER_QUIET_MS, [1, 2])])
+def test_members_are_gathered_until_none_has_come_for_a_while(apart_ms: int, generations: list[int]) -> None:
+    """Clients of librdkafka that start together join up to 50 ms apart."""
+    w = world()
+    first = join(w, version=3)
+    w.pass_ms(apart_ms)
+    second = join(w, version=3)
+    if generations[1] == 2:
+        join(w, first.reply.member_id, version=3)
+    w.pass_ms(GATHER_QUIET_MS)
+    assert [first.reply.generation_id, second.reply.generation_id] == generations
+
+
+def test_members_that_keep_coming_are_gathered_for_a_bounded_time() -> None:
+    w = world()
+    answers = [join(w, version=3)]
+    for _ in range(GATHER_MAX_MS // 40):
+        assert not answers[0].done
+        answers.append(join(w, version=3))
+        w.pass_ms(40)
+    assert len(answers[0].reply.members) == len(answers)
 
 
 def test_a_full_group_takes_no_member() -> None:

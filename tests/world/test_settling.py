@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ottla.coordinator.group.classic.settling import GATHER_QUIET_MS
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -37,7 +38,7 @@ def joined(w: World, member: str = "", metadata: bytes | None = None) -> Answer:
 def two(w: World) -> tuple[str, str]:
     """A leader and another member in the first generation."""
     answers = [joined(w), joined(w)]
-    w.pass_ms(20)
+    w.pass_ms(GATHER_QUIET_MS)
     leader, other = (answer.reply.member_id for answer in answers)
     assert answers[0].reply.leader == leader
     return leader, other
@@ -107,6 +108,6 @@ def test_a_member_that_joins_meanwhile_ends_the_wait() -> None:
 def test_other_assignments_are_taken_at_once(metadata: bytes, given: bytes, settings: dict[str, str]) -> None:
     w = world(4, **settings)
     first = joined(w, metadata=metadata)
-    w.pass_ms(20)
+    w.pass_ms(GATHER_QUIET_MS)
     leader = first.reply.member_id
     assert sync(w, leader, 1, **{leader: given}).reply.assignment == given

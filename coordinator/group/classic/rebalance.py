@@ -77,14 +77,15 @@ def _complete_first(shard: ShardState, group: ClassicGroup, first: First) -> Res
     now = shard.env.monotonic_ms()
     if since is None:
         since = now
-    if delay_ms == 0 and left_ms > 0 and settling.is_gathering(shard.env, group, now - since):
-        shard.schedule(("join", group.id), settling.GATHER_STEP_MS, First(0, left_ms, since))
+    gather_ms = settling.gather_ms(shard.env, group, now - since) if delay_ms == 0 else 0
+    if gather_ms and left_ms > 0:
+        shard.schedule(("join", group.id), gather_ms, First(0, left_ms, since))
         return Result()
     if not group.new_member_added or left_ms == 0:
         return complete_join(shard, group)
     group.new_member_added = False
     following = min(shard.env.config("group.initial.rebalance.delay.ms"), left_ms)
-    shard.schedule(("join", group.id), following, First(following, max(left_ms - delay_ms, 0)))
+    shard.schedule(("join", group.id), following, First(following, max(left_ms - delay_ms, 0), since))
     return Result()
 
 

@@ -3,7 +3,9 @@
 Kafka's default of three seconds gives each member time to fetch the metadata of its topics. Without the delay two
 things differ for a group that has just started.
 
-Members that join one after the other would each cause a rebalance. So they are gathered for a few milliseconds.
+Members that join one after the other would each cause a rebalance. So they are gathered until none has come for a
+while: two clients of librdkafka that start at the same time join up to 50 ms apart, which is how often one tries to
+connect, and the second rebalance would reach the first one with its next heartbeat, three seconds later.
 
 A leader may have to assign before it knows of any partition: kafka-python asks for metadata at most every 100 ms, and
 does not wait for the reply before it joins. Its assignment then gives nothing to anyone. Kafka takes such an
@@ -21,25 +23,26 @@ from ..consumer_protocol import assignment, subscription
 from ..environment import Environment
 from .group import ClassicGroup
 
-GATHER_STEP_MS = 2
-GATHER_QUIET_MS = 15
+GATHER_QUIET_MS = 60
 GATHER_MAX_MS = 200
 ATTEMPT_MS = (150, 600, 2400)  # how long each empty assignment in a row waits; all together as long as Kafka's delay
 STREAMS_PROTOCOL = "stream"
 NO_TOPICS = bytes(4)  # the length of an assignment's first array, which follows the version
 
 
-def is_gathering(env: Environment, group: ClassicGroup, waited_ms: int) -> bool:
-    """Without a delay, members that come within a few milliseconds are one rebalance.
+def gather_ms(env: Environment, group: ClassicGroup, waited_ms: int) -> int:
+    """Returns how long a group without a delay still waits for members that come soon after each other; 0 if it does
+    not wait.
 
     Kafka Streams is better off without: its leader joins again with other metadata after the first generation, and a
     thread that is in that generation learns of it with its next heartbeat, three seconds later.
     """
-    if waited_ms >= GATHER_MAX_MS or not env.config("ottla.group.settle"):
-        return False
+    if not env.config("ottla.group.settle"):
+        return 0
     if {name for name, count in group.protocol_counts.items() if count} == {STREAMS_PROTOCOL}:
-        return False
-    return env.monotonic_ms() - group.last_join_ms < GATHER_QUIET_MS
+        return 0
+    quiet_ms = group.last_join_ms + GATHER_QUIET_MS - env.monotonic_ms()
+    return max(min(quiet_ms, GATHER_MAX_MS - waited_ms), 0)
 
 
 def attempt_ms(env: Environment, group: ClassicGroup, assignments: dict[str, bytes]) -> int | None:
