@@ -86,6 +86,12 @@ class OneNode:
     node: Annotated[int, "Its id."]
 
 
+@route("GET /v1/nodes/{node}", example=OneNode(1), errors={404: "the node does not exist"})
+def node(lab: Lab, asked: OneNode) -> NodeView:
+    """Returns a node by its id: scenarios wait for its state."""
+    return _view(lab, lab.broker.node_lives.find(asked.node), *_counts(lab))
+
+
 @route("POST /v1/nodes", example=Nothing(), errors={409: "no node can be added"})
 def add_node(lab: Lab, asked: Nothing) -> Later[NodesView]:
     """Adds a node to a broker that was started with several, and starts it; clients learn of it by metadata."""
@@ -117,17 +123,23 @@ async def _refusing(lab: Lab, changing: Steps[object]) -> NodesView:
     return _views(lab)
 
 
-def _views(lab: Lab) -> NodesView:
+def _counts(lab: Lab) -> tuple[Counter[int], Counter[int], Counter[int]]:
+    """Returns by node how many partitions it leads, has replicas of, and has in sync."""
     leads, replicas, in_sync = Counter[int](), Counter[int](), Counter[int]()
     for one in lab.broker.image.partitions.values():
         leads[one.leader] += 1
         replicas.update(one.replicas)
         in_sync.update(one.isr)
+    return leads, replicas, in_sync
+
+
+def _views(lab: Lab) -> NodesView:
+    counts = _counts(lab)
     quorum = lab.broker.metadata.quorum
     return {
         "controller": quorum.leader,
         "controller_at_node": quorum.active is not None,
-        "nodes": [_view(lab, one, leads, replicas, in_sync) for one in lab.broker.nodes],
+        "nodes": [_view(lab, one, *counts) for one in lab.broker.nodes],
     }
 
 

@@ -189,9 +189,9 @@ def lead(controller: Controller, name: str, index: int, node: int | None) -> Dec
     else:
         fit = [one for one in fit if one == node]
     if not fit:
-        whom = "no other replica" if node is None else f"node {node}"
+        whom = "no other replica is" if node is None else f"node {node} is not"
         in_sync = ", ".join(map(str, partition.isr)) or "none"
-        words = f"{whom} of {name}-{index} is alive and in sync (in sync: {in_sync})"
+        words = f"{name}-{index}: {whom} alive and in sync (in sync: {in_sync})"
         raise ApiError(Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, words)
     yield
     return Result([messages.PartitionChangeRecord(partition_id=index, topic_id=partition.topic_id, leader=fit[0])])

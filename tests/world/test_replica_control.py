@@ -120,7 +120,17 @@ def test_a_leader_moves_to_any_replica_in_sync(w: World, lab: LabWorld) -> None:
     assert (status, "t-0 is led by node 1" in words) == (409, True)
     happens(w, "stop", 2)
     status, words = lab.refused("POST /v1/partitions/t/0/move", {"node": 2})
-    assert (status, "node 2 of t-0 is alive and in sync (in sync: 1, 3)" in words) == (409, True)
+    assert (status, words) == (409, "t-0: node 2 is not alive and in sync (in sync: 1, 3)")
+    happens(w, "stop", 3)
+    status, words = lab.refused("POST /v1/partitions/t/0/move")
+    assert (status, words) == (409, "t-0: no other replica is alive and in sync (in sync: 1)")
+
+
+def test_a_node_is_shown_by_its_id(w: World, lab: LabWorld) -> None:
+    happens(w, "stop", 2)
+    assert lab.ask("GET /v1/nodes/2") == lab.ask("GET /v1/nodes")["nodes"][1]
+    assert (lab.ask("GET /v1/nodes/2")["state"], lab.ask("GET /v1/nodes/3")["state"]) == ("stopped", "running")
+    assert lab.refused("GET /v1/nodes/4") == (404, "there is no node 4")
 
 
 def test_elections_are_those_of_kafka(w: World, lab: LabWorld) -> None:
