@@ -151,7 +151,9 @@ def _directory(path: str) -> SourceDirectory:
         named = values.get("directory.id")
         directory_id = checkpoints.uuid_from_text(named) if named is not None else uuid4().bytes  # none before 3.7
     except FileNotFoundError:
-        raise HandoverRefused(f"{path} is no data directory: {meta} is missing", EXIT_UNUSABLE) from None
+        below = f"{path}/data"
+        hint = f"; name {below}" if files.exists(f"{below}/{layout.META_PROPERTIES}") else ""
+        raise HandoverRefused(f"{path} is no data directory: {meta} is missing{hint}", EXIT_UNUSABLE) from None
     except KeyError as error:
         raise HandoverRefused(f"{meta}: the property {error.args[0]} is missing", EXIT_UNUSABLE) from None
     except ValueError as error:

@@ -229,6 +229,10 @@ def test_refusals_name_what_is_wrong(filled: Path, tmp_path: Path) -> None:
     inside = filled / "out"
     assert refused("handover", filled, "--to", inside) == (2, f"ottla: {inside} is in {filled}\n")
     assert refused("handover", full, "--to", out)[0] == 5
+    node = tmp_path / "node-1"
+    shutil.copytree(filled, node / "data")  # as in the directories that a handover makes
+    code, words = refused("takeover", node, "--to", out)
+    assert (code, words.strip().endswith(f"is missing; name {node / 'data'}")) == (5, True)
     code, words = refused("handover", filled, copy, "--to", out)
     assert (code, "the same directory.id" in words) == (2, True)
     code, words = refused("handover", filled, "--to", out, "--nodes", 2, "--replication-factor", 3)
