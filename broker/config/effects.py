@@ -42,7 +42,7 @@ _REASONS: dict[str, str] = {
         group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
         queued.max.requests queued.max.request.bytes *.purgatory.purge.interval.requests *.append.linger.ms
         *.load.buffer.size *.cached.buffer.max.bytes group.*.assignor.offload.enable log.cleaner.threads
-        log.cleaner.io.* log.cleaner.dedupe.buffer.size""",
+        log.cleaner.io.buffer.* log.cleaner.dedupe.buffer.size""",
     "ottla exports its metrics at the lab's port": """
         metric.reporters kafka.metrics.* metrics.num.samples metrics.recording.level metrics.sample.window.ms""",
     "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",

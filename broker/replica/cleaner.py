@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogCleaner")
 IN_PROCESS_BYTES = 1 << 20
+RATE = "log.cleaner.io.max.bytes.per.second"
 
 
 @dataclass
@@ -50,6 +51,8 @@ class Cleaner:
         self.paused: set[Partition] = set()  # those whose logs are being copied
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
         self._workers: ProcessPoolExecutor | None = None
+        self._began_ms = 0  # the last compaction
+        self._io_bytes = 0  # what that read and wrote
         self._stopped = False
 
     def start(self) -> None:
@@ -62,8 +65,15 @@ class Cleaner:
             self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _round(self) -> None:
-        if self.busy is None:
+        if self.busy is None and not self._is_paced():
             self.clean_one()
+
+    def _is_paced(self) -> bool:
+        """Whether the last compaction would still go on at the rate of `log.cleaner.io.max.bytes.per.second`: one
+        reads and writes at full speed, and the next one waits, where Kafka's go on slowly.
+        """
+        elapsed_ms = self.turn.schedule.monotonic_ms() - self._began_ms
+        return bool(elapsed_ms * self.settings.value(RATE) < self._io_bytes * 1000)
 
     def clean_one(self) -> bool:
         """Starts to clean the dirtiest log that is due; returns False if none is due."""
@@ -105,6 +115,7 @@ class Cleaner:
             return self._failed(partition, log, error)
         workers = None if small or not hasattr(files, "lock") else self._pool()
         self.busy = partition
+        self._began_ms, self._io_bytes = self.turn.schedule.monotonic_ms(), plan.bytes
 
         def done(outcome: cleaning.Outcome | None, error: BaseException | None) -> None:
             self.busy = None
@@ -149,7 +160,9 @@ class Cleaner:
         except Exception as failure:
             return self._failed(partition, log, failure)
         self.metrics.cleanings += 1
-        self.figures.recopy_ratio = sum(size for _, _, size in outcome.groups) / plan.bytes
+        written = sum(size for _, _, size in outcome.groups)
+        self._io_bytes += written
+        self.figures.recopy_ratio = written / plan.bytes
         partition.forget_positions()
 
     def _failed(self, partition: Partition, log: Log, error: BaseException) -> None:

@@ -12,6 +12,7 @@ from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.effects import without_effect
 from ottla.broker.net.connection_counts import ConnectionCounts
 from ottla.protocol import messages as m
+from ottla.protocol import records
 from ottla.protocol.config_def import dynamic_broker_keys, keys, topic_synonyms
 from ottla.protocol.errors import Errors
 
@@ -135,6 +136,21 @@ def _cleanings(world: World) -> object:
     return len(found) > 5
 
 
+def _compacted_topics(world: World) -> object:
+    """How many of two topics are compacted within some rounds."""
+    before = world.broker.metrics.cleanings
+    for name in ("first", "second"):
+        create(world, name, cleanup_policy="compact", segment_ms="1", min_cleanable_dirty_ratio="0.01")
+        for number in range(3):
+            data = bytes(records.encode([records.Record(b"k", b"%d" % number, world.schedule.now_ms())]))
+            assert produced(world.ask("Produce", 9, produce_message(name, data))).error_code == 0
+            world.pass_ms(10)
+    world.pass_ms(60_000)
+    made = world.broker.metrics.cleanings - before
+    world.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["first", "second"], timeout_ms=1000))
+    return made
+
+
 def _new_topic(world: World) -> object:
     request = m.CreateTopicsRequest(timeout_ms=1000, validate_only=True)
     request.topics = [m.CreateTopicsRequest.CreatableTopic(name="new", num_partitions=1, replication_factor=1)]
@@ -159,6 +175,7 @@ EFFECTS: dict[str, tuple[str, Callable[[World], object]]] = {
         for kind in ("consumer", "share", "streams")
     },
     "log.cleaner.backoff.ms": ("100", _cleanings),
+    "log.cleaner.io.max.bytes.per.second": ("1", _compacted_topics),
     "max.connection.creation.rate": ("7", lambda world: world.broker._connection_rate(None)),
     "max.connections": ("2", _refused_connections),
     "max.connections.per.ip": ("1", _refused_connections),
