@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+from ..coordinator.metadata.configs import INTERNAL_TOPICS
 
 
 def is_internal(topic: str) -> bool:

@@ -6,18 +6,20 @@ Values are parsed on first use, and dropped when a metadata commit changes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 
 from ..coordinator.metadata.configs import group_bounds
 from ..coordinator.metadata.delta import MetadataDelta
 from ..coordinator.metadata.state import BROKER, GROUP, TOPIC, MetadataState
-from ..protocol.config_def import ConfigInvalid, keys, message_format, release_number, topic_synonyms
+from ..protocol.config_def import ConfigInvalid, keys, keys_in_force, message_format, release_number, topic_synonyms
 from ..storage.settings import LogSettings
 from .config.config import Config
 from .config.listener_values import ListenerValues
 from .internal_topics import is_internal
+
+LONG_MAX = 2**63 - 1
 
 
 class Settings:
@@ -92,11 +94,13 @@ class Settings:
             return made
         values = {}
         dynamic = self.dynamic_topic_defaults()
-        for key in keys("topic", release).values():
+        for key in (keys("topic") if release is None else keys_in_force("topic", release)).values():
             text = own.get(key.name, dynamic.get(key.name, self._topic_defaults.get(key.name, key.default)))
             values[key.name] = key.parse(text)
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
+        if release is not None:
+            _settle_timestamps(values)
         values["cleanup.policy"] = tuple(values["cleanup.policy"])
         settings = LogSettings.of(values)
         if release is not None and not is_internal(name):
@@ -132,7 +136,8 @@ class Settings:
         return found
 
     def _group_value(self, group_id: str, name: str) -> Any:
-        own, broker_key = keys("group")[name], f"group.{name}"
+        release, broker_key = self.config.emulates, f"group.{name}"
+        own = (keys("group") if release is None else keys_in_force("group", release))[name]
         general = self.value(broker_key) if broker_key in keys("broker") else own.parse(own.default)
         text = self.image.config_of(GROUP, group_id).get(name)
         if text is None:
@@ -163,3 +168,13 @@ class Settings:
                 self._of_topics.pop(name, None)
         for topic in delta.removed:
             self._of_topics.pop(topic.name, None)
+
+
+def _settle_timestamps(values: MutableMapping[str, object]) -> None:
+    """Applies `message.timestamp.difference.max.ms`, which releases before 4.0 had, where the two keys that are there
+    instead since 3.6 have no value of their own (KIP-937).
+    """
+    difference = values.get("message.timestamp.difference.max.ms")
+    for name in ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"):
+        if difference is not None and values[name] == LONG_MAX:
+            values[name] = difference

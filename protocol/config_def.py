@@ -16,6 +16,16 @@ from typing import Any
 
 FACTS = Path(__file__).resolve().parent.parent / "schemas" / "configs.json"
 EARLIER_FACTS = FACTS.with_name("earlier_configs.json")
+EARLIER_SYNONYMS = {
+    "message.downconversion.enable": ["log.message.downconversion.enable"],
+    "message.format.version": ["log.message.format.version"],
+    "message.timestamp.difference.max.ms": ["log.message.timestamp.difference.max.ms"],
+}
+"""Those of the topic keys that only earlier releases had."""
+DEFAULT_OF_TODAY = ("listener.security.protocol.map",)  # that of before 1.0 names a protocol of Kafka's own tests
+Facts = dict[str, Any]  # of one key
+Ranges = list[tuple[str, Facts | None]]
+"""Of a key, the last release of a range, and what was different until then; None where there was no such key."""
 Value = bool | int | float | str | list[str]
 INTEGERS = {"INT": 2**31, "LONG": 2**63, "SHORT": 2**15}
 _RANGE = re.compile(r"\[(-?[\d.]+)?,?\.\.\.,?(-?[\d.]+)?\](?: or (-?\d+))?")
@@ -182,8 +192,8 @@ _PARSERS: dict[str, Callable[[ConfigKey, str], Value]] = {
 
 
 @cache
-def _facts(path: Path = FACTS) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(path.read_text())
+def _facts(path: Path = FACTS) -> Facts:
+    loaded: Facts = json.loads(path.read_text())
     return loaded
 
 
@@ -206,45 +216,79 @@ def message_format(text: str) -> int:
 
 @cache
 def keys(kind: str, release: str | None = None) -> dict[str, ConfigKey]:
-    """Returns the keys of `topic`, `broker` or `group`, by name. `release`: an earlier one, which has some more."""
-    found = {
-        name: ConfigKey(
-            name,
-            f["type"],
-            f.get("default"),
-            f.get("valid"),
-            "default" in f,
-            f.get("internal", False),
-            f.get("empty", True),
-        )
-        for name, f in _facts()[kind].items()
-    }
-    return found if release is None else dict(sorted({**found, **_of_release(kind, release)}.items()))
+    """Returns the keys of `topic`, `broker` or `group`, by name. `release`: an earlier one, which had others, and other
+    defaults.
+    """
+    today = _facts()[kind]
+    if release is None:
+        return {name: _key(name, facts) for name, facts in today.items()}
+    earlier = _facts(EARLIER_FACTS)[kind]
+    found = {name: _key(name, facts) for name, facts in today.items() if name not in earlier}
+    for name, ranges in earlier.items():
+        facts = _facts_of(ranges, release, today.get(name))
+        if facts is not None:
+            found[name] = _key(name, facts)
+    return dict(sorted(found.items()))
 
 
-def _of_release(kind: str, release: str) -> dict[str, ConfigKey]:
-    """Returns the keys that an earlier release had, and Kafka has no longer."""
-    facts, found = _facts(EARLIER_FACTS), {}
-    for name, f in facts.get(kind, {}).items():
-        if numbers_of(f["since"]) <= numbers_of(release) <= numbers_of(f["until"]):
-            default, valid = f.get("default"), f.get("valid")
-            if valid is not None:  # that of the release itself; formats of messages are the same since 3.0
-                newest: str = facts["latest"][release]
-                default = (
-                    facts["latest_message_format"] if "format" in name and numbers_of(release) >= (3, 0) else newest
-                )
-                valid = f"{valid} {release}"
-            found[name] = ConfigKey(name, f["type"], default, valid, True, False)
-    return found
+@cache
+def keys_in_force(kind: str, release: str) -> dict[str, ConfigKey]:
+    """Returns the keys that have an effect while an earlier release is emulated: those that it had, and later ones with
+    the defaults that they had at first. The types are those of today, and so are defaults that were no value then, or a
+    class of Java.
+    """
+    today, found = _facts()[kind], dict(keys(kind))
+    for name, ranges in _facts(EARLIER_FACTS)[kind].items():
+        now = today.get(name)
+        facts = _facts_of(ranges, release, now)
+        if facts is None and now is not None:
+            facts = next(({**now, **one} for _, one in _from(ranges, release) if one is not None), now)
+        if facts is not None and now is not None:
+            facts = {**facts, "type": now["type"]}
+            if not facts.get("default") or now["type"] == "CLASS" or name in DEFAULT_OF_TODAY:
+                facts = now
+        if facts is not None:
+            found[name] = _key(name, facts)
+    return dict(sorted(found.items()))
+
+
+def _key(name: str, facts: Facts) -> ConfigKey:
+    return ConfigKey(
+        name,
+        facts["type"],
+        facts.get("default"),
+        facts.get("valid"),
+        "default" in facts,
+        facts.get("internal", False),
+        facts.get("empty", True),
+    )
+
+
+def _from(ranges: Ranges, release: str) -> Ranges:
+    """Returns the ranges of releases that do not end before a release."""
+    return [one for one in ranges if numbers_of(release) <= numbers_of(one[0])]
+
+
+def _facts_of(ranges: Ranges, release: str, today: Facts | None) -> Facts | None:
+    """Returns the facts of a key in a release; None if it had no such key."""
+    left = _from(ranges, release)
+    if not left:
+        return today
+    return None if left[0][1] is None else {**(today or {}), **left[0][1]}
 
 
 @cache
 def topic_synonyms() -> dict[str, list[str]]:
     """Returns, for each topic key, the broker keys that give its default; the first one that is set counts."""
-    return {**_facts()["synonyms"], **_facts(EARLIER_FACTS)["synonyms"]}
+    return {**_facts()["synonyms"], **EARLIER_SYNONYMS}
 
 
 @cache
-def dynamic_broker_keys() -> frozenset[str]:
-    """Returns the broker keys that can be changed while the broker runs."""
-    return frozenset(_facts()["dynamic"])
+def dynamic_broker_keys(release: str | None = None) -> frozenset[str]:
+    """Returns the broker keys that can be changed while the broker runs. `release`: an earlier one."""
+    found = frozenset(_facts()["dynamic"])
+    if release is None:
+        return found
+    earlier = {name: _from(ranges, release) for name, ranges in _facts(EARLIER_FACTS)["dynamic"].items()}
+    changed = {name: left[0][1] for name, left in earlier.items() if left}
+    return (found - changed.keys()) | {name for name, was in changed.items() if was}

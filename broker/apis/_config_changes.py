@@ -148,7 +148,8 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     """Raises ApiError for keys of a broker, or of all where `name` is empty, that cannot be altered, or not to these
     values.
     """
-    fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic_broker_keys())
+    dynamic = dynamic_broker_keys(context.broker.config.emulates)
+    fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic)
     if fixed:
         raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     only_by_listener = sorted(n for n in names if n in keys("broker") and n.startswith("ssl."))

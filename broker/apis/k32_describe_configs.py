@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ...coordinator.metadata import topics as topic_rules
 from ...coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
+from ...coordinator.metadata.configs import MIN_ISR
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import CLUSTER_NAME, Operation, ResourceType
 from ...protocol import messages
@@ -93,7 +94,7 @@ def _result(
 
 
 def _describe(context: Context, resource: messages.DescribeConfigsRequest.DescribeConfigsResource) -> list[Described]:
-    broker, name = context.broker, resource.resource_name
+    broker, name, release = context.broker, resource.resource_name, context.broker.config.emulates
     check = CHECKS.get(resource.resource_type)
     if check is not None:
         check.require(context, CLUSTER_NAME if check is BROKERS else name)
@@ -101,9 +102,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         topic_rules.check_name(name)
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(
-            broker, _canonical(keys("topic", broker.config.emulates), broker.image.config_of(TOPIC, name))
-        )
+        return describe_topic(broker, _canonical(keys("topic", release), broker.image.config_of(TOPIC, name)))
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -122,7 +121,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(broker, _canonical(keys("group"), broker.image.config_of(GROUP, name)))
+        return describe_group(broker, _canonical(keys("group", release), broker.image.config_of(GROUP, name)))
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
@@ -174,8 +173,8 @@ def _canonical(known: Mapping[str, ConfigKey], own: Mapping[str, str]) -> dict[s
 
 def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:
     """Returns every group key, for a group whose own configuration is `own` (KIP-1240)."""
-    found = []
-    for key in keys("group").values():
+    found, of_broker = [], keys("broker", broker.config.emulates)
+    for key in keys("group", broker.config.emulates).values():
         if key.internal and key.name not in own:
             continue
         general = "group.streams.assignors" if key.name == "streams.assignor.name" else f"group.{key.name}"
@@ -183,7 +182,7 @@ def describe_group(broker: Broker, own: dict[str, str]) -> list[Described]:
             [(key.name, own[key.name], GROUP_SOURCE)] if key.name in own else []
         )
         synonyms += (
-            _broker_values(broker, general) if general in keys("broker") else [(key.name, key.default, DEFAULT_SOURCE)]
+            _broker_values(broker, general) if general in of_broker else [(key.name, key.default, DEFAULT_SOURCE)]
         )
         found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
     return found
@@ -236,7 +235,7 @@ def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int
     general = broker.image.config_of(BROKER, "")
     if name in own:
         found.append((name, own[name], DYNAMIC_BROKER_SOURCE))
-    if name in general:
+    if name in general and not _is_hidden(broker, name, general[name]):
         found.append((name, general[name], DYNAMIC_DEFAULT_SOURCE))
     stated = broker.config.stated(name)
     if stated is not None:
@@ -244,6 +243,14 @@ def _broker_values(broker: Broker, name: str) -> list[tuple[str, str | None, int
     if key is not None and key.default is not None:
         found.append((name, key.default, DEFAULT_SOURCE))
     return found
+
+
+def _is_hidden(broker: Broker, name: str, value: str) -> bool:
+    """Whether a value of all brokers is the one that eligible leader replicas need (KIP-966), which an emulated release
+    before 4.0 does not have.
+    """
+    release = broker.config.emulates
+    return name == MIN_ISR and release is not None and release < "4" and value == str(broker.config[MIN_ISR])
 
 
 def _of_listeners(broker: Broker) -> list[Described]:
@@ -297,10 +304,11 @@ def _entry(
     r = messages.DescribeConfigsResponse
     key = found.key
     sensitive = key.type == "PASSWORD"
+    dynamic = dynamic_broker_keys(context.broker.config.emulates)
     entry = r.DescribeConfigsResourceResult(
         name=key.name,
         value=None if sensitive else found.value,
-        read_only=resource.resource_type == BROKER and key.name not in dynamic_broker_keys(),
+        read_only=resource.resource_type == BROKER and key.name not in dynamic,
         config_source=found.source,
         is_sensitive=sensitive,
         config_type=TYPES.get(key.type, 0) if context.version >= 3 else 0,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...protocol.config_def import ConfigKey, topic_synonyms
+from ...protocol.config_def import ConfigKey, keys, topic_synonyms
 from ..peer import SecurityProtocol
 from .lab_clock import SEEDED_START_MS, ClockStart, parse_clock
 from .listener_values import Listener, ListenerValues, parse_listener, security_protocols
@@ -114,6 +114,16 @@ ZOOKEEPER_KEYS = {
     )
 }
 """Keys that Kafka had until 3.9: they have an effect while such a release is emulated."""
+
+
+def zookeeper_keys(release: str | None) -> dict[str, ConfigKey]:
+    """Returns the keys with the defaults of an earlier release, if there were any."""
+    if release is None:
+        return ZOOKEEPER_KEYS
+    defaults = {name: found.default for name, found in keys("broker", release).items() if found.default is not None}
+    return {name: replace(key, default=defaults.get(name, key.default)) for name, key in ZOOKEEPER_KEYS.items()}
+
+
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 LOGIN_CONFIG = "java.security.auth.login.config"
 SYSTEM_PROPERTIES = {name: ConfigKey(name, "STRING", "", None, True, False) for name in (ALLOWED_URLS, LOGIN_CONFIG)}

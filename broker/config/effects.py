@@ -58,6 +58,28 @@ WITHOUT_EFFECT: dict[str, str] = {
 matches counts.
 """
 
+_EARLIER_REASONS: dict[str, str] = {
+    "ottla's ZooKeeper needs no more than these keys: zookeeper.connect and its two time-outs": """
+        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.* zookeeper.set.acl
+        zookeeper.ssl.* zookeeper.sync.time.ms""",
+    "ottla encrypts no passwords for ZooKeeper": "password.encoder.*",
+    "ottla has the quotas of its metadata only": "quota.consumer.default quota.producer.default",
+    "all replicas of a partition share one log": "replica.lag.max.messages controlled.shutdown.*",
+    "the broker is its own controller": """
+        alter.config.policy.kraft.compatibility.enable broker.id.generation.enable control.plane.listener.name
+        controller.message.queue.size eligible.leader.replicas.enable internal.metadata.max.fetch.size.in.bytes
+        leader.imbalance.per.broker.percentage metadata.log.segment.min.bytes reserved.broker.max.id
+        unstable.metadata.versions.enable""",
+    "ottla has one coordinator of groups, which takes what the release takes": """
+        group.coordinator.new.enable group.share.enable group.share.max.groups offsets.commit.required.acks
+        share.fetch.max.fetch.records""",
+    "ottla exports its metrics at the lab's port": "auto.include.jmx.reporter",
+}
+EARLIER_WITHOUT_EFFECT: dict[str, str] = {
+    pattern: reason for reason, patterns in _EARLIER_REASONS.items() for pattern in patterns.split()
+}
+"""The same for keys that only earlier releases had."""
+
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]+\.(?P<key>.+)")
 # the rest of the key belongs to a plug-in, or to one node, and is checked by `node_values.py`
 PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.", NODE_PREFIX)
@@ -69,7 +91,11 @@ REQUIRED = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
 
 def without_effect(name: str) -> str | None:
     """Returns the reason why a broker key has no effect; None if the key has an effect."""
-    return next((reason for pattern, reason in WITHOUT_EFFECT.items() if _matches(name, pattern)), None)
+    for known in (WITHOUT_EFFECT, EARLIER_WITHOUT_EFFECT):
+        for pattern, reason in known.items():
+            if _matches(name, pattern):
+                return reason
+    return None
 
 
 def _matches(name: str, pattern: str) -> bool:

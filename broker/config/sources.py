@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ...protocol.config_def import ConfigInvalid, keys
+from ...protocol.config_def import ConfigInvalid, keys, keys_in_force
 from . import checks as config_checks
 from . import effects as config_effects
 from . import listener_checks as config_listener_checks
@@ -20,10 +20,10 @@ from .config import (
     OWN_KEYS,
     RELEASES,
     SYSTEM_PROPERTIES,
-    ZOOKEEPER_KEYS,
     Config,
     ConfigError,
     as_text,
+    zookeeper_keys,
 )
 from .secrets import HIDDEN, is_secret
 from .users import parse_users
@@ -102,7 +102,9 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
             config.given[name], config.where[name] = value, where
     release = config.given.get("ottla.emulate")
     earlier = release if release in RELEASES[:-1] else None
-    known = {**keys("broker", earlier), **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **ZOOKEEPER_KEYS}
+    _read_oldest_listeners(config, earlier)
+    of_kafka = keys("broker") if earlier is None else keys_in_force("broker", earlier)
+    known = {**of_kafka, **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **zookeeper_keys(earlier)}
     for name, key in known.items():
         text = config.given.get(name, LOCAL_DEFAULTS.get(name, key.default))
         try:
@@ -110,6 +112,7 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
         except ConfigInvalid as error:
             raise ConfigError(config.where.get(name, name), str(error)) from None
     _settle_defaults(config)
+    _settle_earlier(config)
     _check(config)
     _read_users(config)
     if config["zookeeper.connect"] and not config.uses_zookeeper:
@@ -138,6 +141,33 @@ def _settle_defaults(config: Config) -> None:
             _default(config, f"{topic}.min.isr", 2 if nodes > 2 else 1)
     if "node.id" not in config.given and "broker.id" in config.given:
         config.values["node.id"] = config.values["broker.id"]
+
+
+def _read_oldest_listeners(config: Config, release: str | None) -> None:
+    """Makes listeners of the keys that were there for them until 2.8, unless listeners are given."""
+    if release is None or "host.name" not in keys("broker", release):
+        return
+    given, local = config.given, LOCAL_DEFAULTS["listeners"].rpartition("//")[2].partition(":")
+    for listeners, names, host, port in (
+        ("listeners", ("host.name", "port"), local[0], local[2]),
+        (
+            "advertised.listeners",
+            ("advertised.host.name", "advertised.port"),
+            given.get("host.name", local[0]),
+            given.get("port", local[2]),
+        ),
+    ):
+        named = [name for name in names if name in given]
+        if named and listeners not in given:
+            address = f"{given.get(names[0], host)}:{given.get(names[1], port)}"
+            given[listeners], config.where[listeners] = f"PLAINTEXT://{address}", config.where[named[0]]
+
+
+def _settle_earlier(config: Config) -> None:
+    """Gives keys of today what earlier names of theirs say."""
+    values = config.values
+    if "delegation.token.secret.key" not in config.given:
+        values["delegation.token.secret.key"] = values.get("delegation.token.master.key")
 
 
 def _default(config: Config, name: str, value: int) -> None:

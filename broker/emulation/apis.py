@@ -19,6 +19,7 @@ ADAPTED = {
     8: "offset_commit",
     9: "offset_fetch",
     18: "api_versions",
+    20: "delete_topics",
     32: "describe_configs",
 }
 """The modules of the APIs that behave otherwise than today, by key."""

@@ -1,4 +1,5 @@
-"""Metadata of an emulated release: before 2.8 a topic that is being created has LEADER_NOT_AVAILABLE."""
+"""Metadata of an emulated release: with ZooKeeper, before 3.3, a topic that is being created has
+LEADER_NOT_AVAILABLE."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..net.context import Context
 from .outcomes import elements_of, outcome_of
 from .releases import Release
 
-CREATION_TOLD_SINCE = (2, 8)
+CREATION_TOLD_SINCE = (3, 3)
 NAMED_MAX = 1000  # topics; clients name those that they use
 
 

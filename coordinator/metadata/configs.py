@@ -5,11 +5,11 @@ and their checks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...protocol import messages
-from ...protocol.config_def import ConfigInvalid, ConfigKey, keys
+from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import ELR_VERSION
 from ...protocol.structs import Struct
@@ -19,6 +19,7 @@ from .client_metrics import check_client_metrics
 from .controller import Controller, bounded
 from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 SET, DELETE, APPEND, SUBTRACT = range(4)
 MIN_ISR = "min.insync.replicas"
@@ -27,11 +28,18 @@ TAGS = "streams.rack.aware.assignment.tags"
 Values = dict[str, Any]  # parsed, by key: the key decides the type
 
 
-def check_topic_config(values: dict[str, str | None], release: str | None = None) -> dict[str, str]:
-    """Validates the configuration of a topic and returns it. `release`: the earlier one that is emulated. Raises
-    ConfigInvalid, or ApiError with Kafka's message.
+def known_to(release: str | None, topic: str) -> dict[str, ConfigKey]:
+    """Returns the keys that a topic may have. `release`: the earlier one that is emulated, whose coordinators' topics
+    have those of today too.
     """
-    known = keys("topic", release)
+    return keys_in_force("topic", release) if release and topic in INTERNAL_TOPICS else keys("topic", release)
+
+
+def check_topic_config(values: dict[str, str | None], known: Mapping[str, ConfigKey] | None = None) -> dict[str, str]:
+    """Validates the configuration of a topic and returns it. `known`: the keys that it may have; those of today unless
+    they are named. Raises ConfigInvalid, or ApiError with Kafka's message.
+    """
+    known = keys("topic") if known is None else known
     parsed: Values = {}
     for name, value in values.items():
         if value is None:
@@ -324,7 +332,7 @@ def _alter(
         if kind == TOPIC:
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
-            check_topic_config(dict(after), controller.defaults.release)
+            check_topic_config(dict(after), known_to(controller.defaults.release, name))
         elif kind == GROUP:
             check_group_config(controller, after)
         elif kind == CLIENT_METRICS:

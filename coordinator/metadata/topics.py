@@ -13,7 +13,7 @@ from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid
 from ...protocol.errors import ApiError, Errors
 from ..shard import Decision, Result
-from .configs import check_topic_config
+from .configs import check_topic_config, known_to
 from .controller import Controller, bounded
 from .directories import takes_replicas
 from .format import CLUSTER_METADATA
@@ -120,7 +120,8 @@ def _create(
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     _check_collision(state, name)
     try:
-        configs = check_topic_config({c.name: c.value for c in topic.configs}, controller.defaults.release)
+        known = known_to(controller.defaults.release, name)
+        configs = check_topic_config({c.name: c.value for c in topic.configs}, known)
     except ConfigInvalid as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from None
     placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic)

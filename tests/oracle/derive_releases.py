@@ -1,5 +1,6 @@
 """Derives what earlier releases of Kafka have from their jars: `schemas/releases.json` (the versions of APIs, error
-codes and features of each release) and `schemas/old` (the schemas of the versions that Kafka 4 removed).
+codes and features of each release), `schemas/earlier_configs.json` (their configuration keys) and `schemas/old` (the
+schemas of the versions that Kafka 4 removed).
 
     python -m tests.oracle.derive_releases [--check]
 
@@ -18,9 +19,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from . import derive_earlier_configs
 from .derive_schemas import ROOT, SCHEMA_KEYS, facts, rendered, without_comments
 from .jars import HERE, RELEASES, jar_folder, jar_paths
 
+NOT_SCHEMAS = ("releases.json", "earlier_configs.json")
 NEWEST_WITH_OLD_VERSIONS = "3.9"
 KRAFT_SINCE = (3, 3)  # before, brokers for production had ZooKeeper
 # What the classes of clients had and a broker of that release did not serve: asked with the broker itself.
@@ -100,9 +103,15 @@ def rendered_releases(found: dict[str, Any]) -> str:
 def main(arguments: list[str]) -> int:
     found = releases()
     wanted = {"releases.json": rendered_releases(found)}
-    newest = list(found.values())[-1]
+    *earlier, newest_name = found
+    newest = found[newest_name]
+    table = derive_earlier_configs.derive({name: found[name]["version"] for name in earlier})
+    wanted["earlier_configs.json"] = derive_earlier_configs.rendered(table)
     wanted |= {path: rendered(schema) for path, schema in old_schemas(newest).items()}
-    present = {str(p.relative_to(ROOT)): p.read_text() for p in (*ROOT.glob("old/*.json"), *ROOT.glob("releases.json"))}
+    present = {
+        str(p.relative_to(ROOT)): p.read_text()
+        for p in (*ROOT.glob("old/*.json"), *(ROOT / name for name in NOT_SCHEMAS))
+    }
     if "--check" in arguments:
         wrong = sorted(p for p in wanted.keys() | present.keys() if wanted.get(p) != present.get(p))
         print(f"{len(wanted)} files of releases, {len(wrong)} differ", *wrong[:10])

@@ -135,9 +135,9 @@ def test_features_have_the_levels_of_the_release() -> None:
         assert (answer.finalized_features_epoch < 0) == (not levels)
 
 
-def test_a_topic_that_is_being_created_has_no_leader_before_2_8() -> None:
+def test_a_topic_that_is_being_created_has_no_leader_with_zookeeper() -> None:
     r = m.MetadataRequest
-    for name, code in (("0.8.2", Errors.LEADER_NOT_AVAILABLE), ("2.8", Errors.UNKNOWN_TOPIC_OR_PARTITION)):
+    for name, code in (("0.8.2", Errors.LEADER_NOT_AVAILABLE), ("3.3", Errors.UNKNOWN_TOPIC_OR_PARTITION)):
         world = world_of(name)
         asked = r(topics=[r.MetadataRequestTopic(name="new")])
         assert world.ask("Metadata", 0, asked).topics[0].error_code == code

@@ -20,7 +20,16 @@ from ..differential import Pair
 from ..poll import until
 from ..wire import Wire
 
-VERSIONS = {"0.8.2": "0.8.2.2", "0.9": "0.9.0.1", "0.10.2": "0.10.2.2", "1.1": "1.1.1"}
+VERSIONS = {
+    "0.8.2": "0.8.2.2",
+    "0.9": "0.9.0.1",
+    "0.10.2": "0.10.2.2",
+    "0.11": "0.11.0.3",
+    "1.1": "1.1.1",
+    "2.4": "2.4.1",
+    "2.8": "2.8.2",
+    "3.9": "3.9.1",
+}
 SETTINGS: dict[str, object] = {"num.partitions": 2, "message.max.bytes": 10_000}
 T = 1_700_000_000_000
 

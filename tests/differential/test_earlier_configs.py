@@ -1,0 +1,56 @@
+"""The configurations that earlier releases describe: their keys, with their defaults, types, sources and synonyms.
+Kafka's answers were written down once, as in `test_earlier_releases`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.config.config import LOCAL_DEFAULTS, OWN_KEYS
+from ottla.protocol import messages as m
+
+from ..support.differential import Pair
+from ..support.stories.earlier import SETTINGS, earlier_brokers, led
+
+pytestmark = pytest.mark.slow
+release, kafka, ours, settled = earlier_brokers(
+    ("0.11", "1.1", "2.4", "2.8", "3.9"), SETTINGS | {"log.retention.hours": 100, "log.roll.ms": 1_000_000}
+)
+OF_A_NODE = {"broker.id", "node.id", "host.name", "port", "listeners", "advertised.listeners", "log.dirs"}
+GIVEN_HERE = {*OWN_KEYS, *LOCAL_DEFAULTS, *OF_A_NODE, "zookeeper.connect"}
+"""What one broker on one machine is given, other than Kafka's oracle."""
+SINCE_A_PATCH = {"alter.config.policy.kraft.compatibility.enable"}  # of 3.9.2, and 3.9.1 is asked
+NEWEST = {"0.11": 0, "1.1": 1, "2.4": 2, "2.8": 4, "3.9": 4}
+TOPIC, BROKER = 2, 4
+
+
+def trimmed(reply: Any) -> None:
+    for result in reply.results:
+        result.configs = sorted(
+            (one for one in result.configs if one.name not in GIVEN_HERE | SINCE_A_PATCH), key=lambda one: str(one.name)
+        )
+
+
+def describe(pair: Pair, version: int, kind: int, name: str) -> None:
+    r = m.DescribeConfigsRequest
+    for keys in (None, [], ["min.insync.replicas", "max.message.bytes", "absent"]):
+        wanted = r.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        pair.ask("DescribeConfigs", version, r(resources=[wanted], include_synonyms=version > 0))
+
+
+def test_the_keys_of_topics_and_their_defaults(pair: Pair, release: str) -> None:
+    r = m.MetadataRequest
+    asked = r(topics=[r.MetadataRequestTopic(name="plain")])
+    pair.until("Metadata", 0, asked, lambda reply: not reply.topics[0].error_code and led(reply.topics[0]))
+    pair.trims["DescribeConfigs"] = trimmed
+    for version in range(NEWEST[release] + 1):
+        describe(pair, version, TOPIC, "plain")
+    assert pair.errors("DescribeConfigs") == {"NONE"}
+
+
+def test_the_keys_of_brokers_and_their_defaults(pair: Pair, release: str) -> None:
+    pair.trims["DescribeConfigs"] = trimmed
+    for version in range(NEWEST[release] + 1):
+        describe(pair, version, BROKER, "1")
+    assert pair.errors("DescribeConfigs") == {"NONE"}
