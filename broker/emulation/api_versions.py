@@ -8,6 +8,7 @@ from ...protocol import messages
 from ..apis.k18_api_versions import TELEMETRY
 from ..net.api import Api, Handler
 from ..net.context import Context
+from .between_brokers import versions_of
 from .releases import Release
 
 WITHOUT_FINALIZED_EPOCH = -1
@@ -24,6 +25,11 @@ def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Han
             for api in served.values()
             if api.key not in TELEMETRY or context.broker.config.takes_client_metrics
         ]
+        response.api_keys += [
+            r.ApiVersion(api_key=key, min_version=release.apis[key][0], max_version=high)
+            for key, (_, high) in versions_of(release).items()
+        ]
+        response.api_keys.sort(key=lambda one: one.api_key)
         levels = release.features
         response.supported_features = [one for one in response.supported_features if one.name in levels]
         response.finalized_features = [one for one in response.finalized_features if one.name in levels]

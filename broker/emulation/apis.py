@@ -1,6 +1,6 @@
 """The APIs of an emulated release: those that this broker serves and the release has, in the versions of the release.
 
-APIs between brokers (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown) are not among them.
+APIs between brokers (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown) are in `between_brokers`.
 """
 
 from __future__ import annotations

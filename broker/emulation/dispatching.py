@@ -14,9 +14,11 @@ from ..net.dispatch import Dispatcher, NotesRequests, Pending
 from ..peer import Peer
 from ..replies import Reply, Send
 from ..unsupported_version import Listed
+from . import between_brokers
 from .error_codes import ErrorCodes
 from .releases import Release, releases
 
+SHORTEST_BYTES = 8  # of a request
 _KEY_AND_VERSION = struct.Struct(">hh")
 
 
@@ -26,13 +28,18 @@ class EmulatingDispatcher(Dispatcher):
     def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
         super().__init__(broker, apis, log)
         self.release: Release = releases()[broker.config["ottla.emulate"]]
+        self._between_brokers = between_brokers.versions_of(self.release)
         self._error_codes = ErrorCodes(self.release)
         # 0.9 does not answer what it does not know, and keeps the connection; 0.8.2 and all since 0.10 close it
         self._is_silent = self.release.name == "0.9"
 
     def handle(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
-        if self._is_silent and len(frame) >= _KEY_AND_VERSION.size:
-            key, version = _KEY_AND_VERSION.unpack_from(frame)
+        key, version = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= SHORTEST_BYTES else (-1, -1)
+        if key in self._between_brokers:
+            self.check_size(key, len(frame))
+            send(between_brokers.refusal(self.broker, self.release, peer, frame), False)
+            return None
+        if self._is_silent:
             api = self.apis.get(key)
             if api is None or not api.low <= version <= api.high:
                 send(None, False)
