@@ -37,27 +37,58 @@ def spark_home() -> str:
 
 
 def session(**settings: str) -> SparkSession:
-    """Returns a local session with `kafka-log`, on all cores.
-    Raises RuntimeError if Java or PySpark is missing or too old.
+    """Returns a session with `kafka-log`: a local one on all cores, or, with `spark.remote` or the environment's
+    SPARK_REMOTE, one of a server of Spark Connect. Raises RuntimeError if Java or PySpark is missing or too old.
     """
     import sys
 
     spark_home()
     from pyspark.sql import SparkSession
 
-    from .java import check_java
-
-    check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the workers use the system's Python
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("ottla")
-    for name, value in {**_SETTINGS, **settings}.items():
+    remote = settings.pop(REMOTE, os.environ.get("SPARK_REMOTE", ""))
+    if remote:
+        _check_listens(remote)
+        builder = builder.remote(remote)
+        chosen = {name: value for name, value in {**SESSION_SETTINGS, **settings}.items() if name.startswith(SQL)}
+    else:
+        from .java import check_java
+
+        check_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the workers use the system's Python
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        chosen = {**SESSION_SETTINGS, **settings}
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     register(spark)
     return spark
 
 
+def _check_listens(remote: str) -> None:
+    """Raises RuntimeError if nobody listens where a server should be: Spark would try again for ten minutes."""
+    import socket
+    from urllib.parse import urlsplit
+
+    url = urlsplit(remote)
+    if url.scheme != "sc":
+        raise RuntimeError(f"{remote} is no address of Spark Connect, such as sc://127.0.0.1:{CONNECT_PORT}")
+    try:
+        socket.create_connection((url.hostname or "", url.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise RuntimeError(f"there is no Spark at {remote}: {error.strerror or error}") from None
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Returns how many tasks run at a time; of a server of Spark Connect, which does not say it, as many as here."""
+    if "connect" in type(spark).__module__:
+        return os.cpu_count() or 1
+    return spark.sparkContext.defaultParallelism
+
+
+CONNECT_PORT, CONNECT_SECONDS = 15002, 10.0
+REMOTE = "spark.remote"
+SQL = "spark.sql."  # settings of a session; all others are of the server
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # For jobs with little work in Spark: compiling it well would take longer than it saves.
@@ -70,7 +101,7 @@ SMALL = {
 }
 # How Spark starts Python and talks to it: over TCP each task waits 40 ms for a delayed acknowledgement.
 WORKERS = {"spark.python.daemon.module": "ottla.pipeline.daemon", "spark.python.unix.domain.socket.enabled": "true"}
-_SETTINGS = {
+SESSION_SETTINGS = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -74,12 +74,18 @@ def started(settings: tuple[str, ...], small: bool = False) -> SparkSession:
     """Returns a Spark session without log output except a progress bar. `small`: a job with little work for Java, whose
     code need not be compiled well.
     """
-    from . import JAVA_OPTIONS, SMALL, session
+    from . import JAVA_OPTIONS, REMOTE, SMALL, session
 
-    chosen = dict(one.partition("=")[::2] for one in settings)
+    chosen = of_conf(settings)
     own = {**progress(), **(SMALL if small else {})}
-    own[JAVA_OPTIONS] = f"{own.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
+    if not chosen.get(REMOTE, os.environ.get("SPARK_REMOTE")):
+        own[JAVA_OPTIONS] = f"{own.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
     return session(**{**own, **chosen})
+
+
+def of_conf(settings: tuple[str, ...]) -> dict[str, str]:
+    """Returns the Spark settings that `--conf` names."""
+    return dict(one.partition("=")[::2] for one in settings)
 
 
 def progress() -> dict[str, str]:
@@ -165,11 +171,17 @@ def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: 
         from .directory import Directory
     except ImportError as error:
         raise RuntimeError(f"{error.name} is not installed: pip install ottla[spark]") from None
+    directory = placed(directory)
     _ = Directory(directory).partitions
     spark = started(settings, small)
     from .jobs import Input
 
     return Input(spark, directory, begin)
+
+
+def placed(path: str) -> str:
+    """Returns a path that means the same in another process; a URL as it is."""
+    return path if "://" in path else os.path.abspath(path)
 
 
 def broker_settings(path: str | None) -> dict[str, str]:
@@ -225,7 +237,7 @@ def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: s
         from .jobs import export as job
 
         click.echo(
-            f"{job.export(source.spark, directory, topic, out, offsets_per_batch):,} records written to "
+            f"{job.export(source.spark, source.path, topic, placed(out), offsets_per_batch):,} records written to "
             f"{os.path.abspath(out)}",
             err=True,
         )
@@ -257,7 +269,9 @@ def diff(
         from .jobs import diff as job
 
         ignored = [one.strip() for one in ignore.split(",") if one.strip()]
-        return tell(job.report(spark, left, right, ignored, topic), f"diff of {left} and {right}", kind, out)
+        return tell(
+            job.report(spark, placed(left), placed(right), ignored, topic), f"diff of {left} and {right}", kind, out
+        )
 
     done(work)
 
@@ -294,8 +308,7 @@ def new(project: str, directory: str) -> None:
     if os.path.exists(project):
         click.echo(f"ottla: {project} already exists", err=True)
         sys.exit(FAILED)
-    if "://" not in directory:
-        directory = os.path.abspath(directory)
+    directory = placed(directory)
     root = os.path.abspath(project)
     for source in sorted(PROJECT.rglob("*")):
         if source.suffix in (".py", ".yml"):

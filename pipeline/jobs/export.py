@@ -12,25 +12,20 @@ import os
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ..files import Files
+
 CHECKPOINT = "_checkpoint"
 PARTITIONS = ("topic", "date", "batch")
 
 
 def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_batch: int) -> int:
     """Exports committed records that are not exported yet to `out`; returns their number."""
-    written = 0
 
     def write(frame: DataFrame, number: int) -> None:
-        nonlocal written
-        rows = dated(frame).withColumn("batch", f.lit(number)).persist()
-        try:
-            rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(
-                out
-            )
-            written += rows.count()
-        finally:
-            rows.unpersist()
+        rows = dated(frame).withColumn("batch", f.lit(number))
+        rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONS).parquet(out)
 
+    first = _batches(out)
     options = {
         "path": path,
         "topic": topics,
@@ -45,7 +40,19 @@ def export(spark: SparkSession, path: str, topics: str, out: str, offsets_per_ba
         .start()
     )
     query.awaitTermination()
-    return written
+    if _batches(out) == first:
+        return 0
+    written = spark.read.schema("offset long, topic string, date date, batch int").parquet(out)
+    return written.where(f.col("batch") >= first).count()
+
+
+def _batches(out: str) -> int:
+    """Returns how many batches are complete."""
+    try:
+        names = Files(os.path.join(out, CHECKPOINT, "commits")).names()
+    except FileNotFoundError:
+        return 0
+    return max((int(name) + 1 for name in names if name.isdecimal()), default=0)
 
 
 def dated(records: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from .. import parallelism
 from .specification import Topic, expression
 
 WITHIN_S = 30.0
@@ -19,7 +20,7 @@ def load(spark: SparkSession, topics: list[Topic], servers: str, rate: int | Non
     _create(topics, servers)
     for topic in topics:
         options = {"kafka.bootstrap.servers": servers, "kafka.compression.type": topic.codec, "topic": topic.name}
-        tasks = min(spark.sparkContext.defaultParallelism, rate or topic.records, topic.records) or 1
+        tasks = min(parallelism(spark), rate or topic.records, topic.records) or 1
         if rate:
             options["rowsPerSecond"] = str(-(-rate // tasks))
         records(spark, topic).coalesce(tasks).write.format("kafka-wire").mode("append").options(**options).save()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from ottla import pipeline
 
 from ..support.poll import until
+from ..support.ports import free_port
 
 OFFSETS_PER_BATCH = 900
 TOPICS = "codecs,exact"
@@ -49,6 +51,40 @@ def killed_export(directory: str, out: Path) -> Path:
     os.killpg(export.pid, signal.SIGKILL)
     export.wait()
     return out
+
+
+class Served(NamedTuple):
+    """What jobs said in a Spark that stays, and how it ended."""
+
+    lag: str
+    exports: list[str]
+    exit_code: int
+    listens_after: bool
+
+
+def served(directory: str, out: Path) -> Served:
+    port = free_port()
+    server = subprocess.Popen(
+        ottla("serve", "--port", str(port)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert server.stdout is not None
+        name, _, url = server.stdout.readline().strip().partition("=")
+        environment = {**os.environ, name: url, "JAVA_HOME": "/nowhere"}  # jobs start no Java
+
+        def said(*arguments: str) -> tuple[str, str]:
+            ran = subprocess.run(
+                ottla(*arguments), env=environment, check=True, capture_output=True, text=True, timeout=300
+            )
+            return ran.stdout, ran.stderr
+
+        lag, _ = said("lag", directory, "--format", "json")
+        exports = [said("export", directory, "--topic", "exact,jobs", "--out", str(out))[1] for _ in range(2)]
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    with socket.socket() as probe:
+        return Served(lag, exports, server.returncode, probe.connect_ex(("127.0.0.1", port)) == 0)
 
 
 class Ran(NamedTuple):

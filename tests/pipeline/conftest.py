@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: (
             isinstance(item, pytest.Function)
-            and bool({"killed_export", "declared", "on_a_cluster"} & set(item.fixturenames))
+            and bool({"killed_export", "declared", "on_a_cluster", "in_a_server"} & set(item.fixturenames))
         )
     )
 
@@ -68,6 +68,7 @@ def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         "killed_export", lambda: apart.killed_export(str(archive / "story"), tmp_path_factory.mktemp("export"))
     )
     needed.begin("declared", lambda: apart.declared(str(archive / "story"), tmp_path_factory.mktemp("declared")))
+    needed.begin("in_a_server", lambda: apart.served(str(archive / "story"), tmp_path_factory.mktemp("server")))
     if "on_a_cluster" in needed.wanted:
         stored = request.getfixturevalue("in_s3")
         needed.begin("on_a_cluster", lambda: cluster.run_job("lag", stored, tmp_path_factory.mktemp("cluster")))
@@ -152,6 +153,13 @@ def in_s3(archive: Path) -> Iterator[cluster.Stored]:
 def on_a_cluster(beside: Beside) -> cluster.Job:
     """The lag of groups in Kafka's directory, as a job on a cluster."""
     found: cluster.Job = beside.done["on_a_cluster"].result()
+    return found
+
+
+@pytest.fixture(scope="session")
+def in_a_server(beside: Beside) -> apart.Served:
+    """Jobs over Kafka's directory in a Spark that stays."""
+    found: apart.Served = beside.done["in_a_server"].result()
     return found
 
 
