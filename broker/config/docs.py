@@ -114,6 +114,10 @@ OWN_DOCS = {
         "The release of Apache Kafka whose APIs, versions and behaviour clients find: see "
         "[Earlier releases](../how-to/earlier-releases.md)."
     ),
+    "ottla.emulate.oldest.fetch": (
+        "Whether a broker that emulates 0.8.2 also answers the fetch and multi-fetch requests of before 0.8, which "
+        "have no version."
+    ),
     "ottla.record.validation": (
         "`full` checks the records of every batch; `header` checks them only if the batch header gives a reason."
     ),
