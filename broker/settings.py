@@ -89,7 +89,7 @@ class Settings:
         if cached is not None:
             return cached
         own, release = self.image.config_of(TOPIC, name), self.config.emulates
-        if not own and name and not (release is not None and is_internal(name)):
+        if not own and name and not is_internal(name):
             made = self._of_topics[name] = self._parsed("")  # topics without their own configuration share these values
             return made
         values = {}
@@ -103,6 +103,8 @@ class Settings:
             _settle_timestamps(values)
         values["cleanup.policy"] = tuple(values["cleanup.policy"])
         settings = LogSettings.of(values)
+        if self.config["ottla.flush.ms.holds.acks"] and not is_internal(name):
+            settings = replace(settings, waits_for_flush_ms=settings.flush_ms < LONG_MAX)
         if release is not None and not is_internal(name):
             settings = replace(settings, message_format=self._message_format(values.get("message.format.version")))
         made = self._of_topics[name] = (settings, values)

@@ -35,6 +35,7 @@ class LogSettings:
     segment_index_bytes: int = 10 << 20
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
+    waits_for_flush_ms: bool = False  # whether acks=all waits until `flush.ms` has made records durable
     message_format: int = MAGIC  # the version of messages that are appended; below 2 only in emulated releases
 
     @property

@@ -91,6 +91,7 @@ OWN_KEYS = {
         ConfigKey("ottla.users", "PASSWORD", None, None, True, False),
         ConfigKey("ottla.emulate", "STRING", "4.4", f"[{', '.join(RELEASES)}]", True, False),
         ConfigKey("ottla.emulate.oldest.fetch", "BOOLEAN", "false", None, True, False),
+        ConfigKey("ottla.flush.ms.holds.acks", "BOOLEAN", "false", None, True, False),
         ConfigKey("ottla.groups.max", "INT", "100000", "[1,...]", True, False),
         ConfigKey("ottla.producers.per.partition.max", "INT", "10000", "[1,...]", True, False),
         ConfigKey("ottla.transactional.ids.max", "INT", "100000", "[1,...]", True, False),

@@ -118,6 +118,10 @@ OWN_DOCS = {
         "Whether a broker that emulates 0.8.2 also answers the fetch and multi-fetch requests of before 0.8, which "
         "have no version."
     ),
+    "ottla.flush.ms.holds.acks": (
+        "Whether acks=all, and consumers, also wait for the flush that `flush.ms` causes, and not only for that of "
+        "`flush.messages`. Kafka does not wait for it. The coordinators' topics do not."
+    ),
     "ottla.record.validation": (
         "`full` checks the records of every batch; `header` checks them only if the batch header gives a reason."
     ),

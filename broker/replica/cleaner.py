@@ -152,7 +152,7 @@ class Cleaner:
         assert outcome is not None
         if partition.log is not log:
             return
-        log.flushed(flush, self.turn.schedule.monotonic_ms())
+        log.flushed(flush, self.turn.schedule.now_ms())
         try:
             # after a crash a hole below it is known to come from compaction
             self.partitions.save_recovery_point(partition)

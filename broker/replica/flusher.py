@@ -62,7 +62,7 @@ class Flusher:
             if error is not None:
                 return self._failed(partition, log, error, is_sure=False)
             try:
-                log.flushed(job, self.turn.schedule.monotonic_ms())
+                log.flushed(job, self.turn.schedule.now_ms())
             except Exception as failure:  # everything is synced; a second sync does no harm
                 return self._failed(partition, log, failure, is_sure=True)
             partition.flushing = False

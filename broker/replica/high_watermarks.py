@@ -78,7 +78,7 @@ class HighWatermarks:
         if log is None:
             return
         bound = partition.leader_bound()
-        unflushed = bound < log.end_offset
+        is_due = bound < log.end_offset and partition.is_flush_due(log)
         if follower.policy is IMMEDIATE:
             follower.replicated = end = log.end_offset
         else:
@@ -86,7 +86,7 @@ class HighWatermarks:
         if partition.replica_set is not None:
             end = self._in_sync_end(partition, partition.replica_set, end)
         partition.advance(min(end, bound))
-        if unflushed:
+        if is_due:
             self.flusher.flush(partition)
 
 

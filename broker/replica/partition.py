@@ -202,10 +202,15 @@ class Partition:
             self._cancelled = 0
 
     def leader_bound(self) -> int:
-        """The leader's bound of the high watermark: the flushed offset if a flush is due, else the log end."""
+        """The leader's bound of the high watermark: the flushed offset if a flush is due, or waited for, else the log
+        end.
+        """
         log = self.open_log()
-        due = log.settings.flush_messages
-        return log.recovery_point if log.end_offset - log.recovery_point >= due else log.end_offset
+        return log.recovery_point if log.settings.waits_for_flush_ms or self.is_flush_due(log) else log.end_offset
+
+    def is_flush_due(self, log: Log) -> bool:
+        """Whether as many records are not flushed as `flush.messages` says."""
+        return log.end_offset - log.recovery_point >= log.settings.flush_messages
 
     @property
     def is_behind(self) -> bool:

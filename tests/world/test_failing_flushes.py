@@ -104,6 +104,49 @@ def test_flush_ms_holds_no_reply_as_in_kafka(files: FailingFiles) -> None:
     assert partition.open_log().recovery_point == 1
 
 
+def test_acks_wait_for_flush_ms_too_where_that_is_asked_for(files: FailingFiles) -> None:
+    world = World(files, ottla_flush_ms_holds_acks="true", log_flush_interval_ms="5000")
+    assert create(world, "t", **{"flush.messages": "9223372036854775807"}) == 0
+    partition = world.broker.partitions.get("t", 0)
+    of_leader = world.send("Produce", 9, produce_message("t", batch(b"a"), acks=1))
+    of_all = world.send("Produce", 9, produce_message("t", batch(b"b"), acks=-1))
+    assert of_leader.done
+    world.pass_ms(4900)
+    assert (of_all.done, partition.high_watermark, partition.open_log().recovery_point) == (False, 0, 0)
+    world.pass_ms(2000)
+    assert of_all.reply.responses[0].partition_responses[0].error_code == 0
+    assert (partition.high_watermark, partition.open_log().recovery_point) == (2, 2)
+    third = world.send("Produce", 9, produce_message("t", batch(b"c"), acks=-1))
+    world.pass_ms(4000)
+    assert not third.done
+    world.pass_ms(2500)
+    assert third.reply.responses[0].partition_responses[0].error_code == 0
+
+
+def test_what_comes_first_of_flush_messages_and_flush_ms_is_what_acks_wait_for(files: FailingFiles) -> None:
+    world = World(files, ottla_flush_ms_holds_acks="true")
+    assert create(world, "t", **{"flush.messages": "2", "flush.ms": "60000"}) == 0
+    first = world.send("Produce", 9, produce_message("t", batch(b"a"), acks=-1))
+    world.pass_ms(9_000)
+    assert not first.done
+    second = world.send("Produce", 9, produce_message("t", batch(b"b"), acks=-1))
+    world.pass_ms(100)
+    for one in (first, second):
+        assert one.reply.responses[0].partition_responses[0].error_code == 0
+    late = world.send("Produce", 9, produce_message("t", batch(b"c"), acks=-1))  # its time-out is below a minute
+    world.pass_ms(40_000)
+    assert late.reply.responses[0].partition_responses[0].error_code == Errors.REQUEST_TIMED_OUT
+
+
+def test_coordinators_do_not_wait_for_flush_ms(files: FailingFiles) -> None:
+    world = World(files, ottla_flush_ms_holds_acks="true", log_flush_interval_ms="3600000")
+    assert create(world, "t") == 0
+    settings = world.broker.settings
+    assert settings.of_log("t").waits_for_flush_ms
+    assert not settings.of_log("__consumer_offsets").waits_for_flush_ms
+    assert not World(files, 1, log_flush_interval_ms="1000").broker.settings.of_log("t").waits_for_flush_ms
+
+
 def test_what_an_attempt_to_open_a_log_has_written_is_made_durable(files: FailingFiles) -> None:
     """The next attempt, or the next process, finds it in the files and cannot know whether it was synced."""
     world = World(files)
