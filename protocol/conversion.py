@@ -168,7 +168,7 @@ class _Older:
         append_time = header.max_timestamp if header.is_append_time else None
         attributes = _APPEND_TIME if append_time is not None else 0
         crc32, pack, size_of, pack_timed, first = zlib.crc32, _ENTRY.pack, _SIZE.pack, _TIMED.pack, self.first_offset
-        start = pos
+        start, begin = pos, b""
         try:
             while pos < end and self.count < wanted:
                 b, c = data[pos], data[pos + 1]  # the usual lengths of numbers avoid a call, which costs more
@@ -180,17 +180,20 @@ class _Older:
                     return start, stop - start
                 b = data[pos + 1]
                 time, pos = (b >> 1 ^ -(b & 1), pos + 2) if b < 128 else varint_at(data, pos + 1)
+                before, begin = begin, data[start:pos]
                 b, c = data[pos], data[pos + 1]
                 delta, pos = (b >> 1 & 63 | c << 6, pos + 2) if b > 127 > c and not b & 1 else varint_at(data, pos)
-                b = data[pos]
+                length_at, b = pos, data[pos]
                 length, pos = (b >> 1 ^ -(b & 1), pos + 1) if b < 128 else varint_at(data, pos)
+                key_length = data[length_at:pos]
                 if length < 0:
                     key = _NULL
                 else:
                     key = size_of(length) + data[pos : pos + length]
                     pos += length
-                b, c = data[pos], data[pos + 1]
+                length_at, b, c = pos, data[pos], data[pos + 1]
                 length, pos = (b >> 1 & 63 | c << 6, pos + 2) if b > 127 > c and not b & 1 else varint_at(data, pos)
+                value_length = data[length_at:pos]
                 if length < 0:
                     value = _NULL
                 else:
@@ -215,10 +218,76 @@ class _Older:
                     self.last = offset
                 self.count += 1
                 pos = start = stop  # headers are left out
+                if begin == before and offset >= first and value is not _NULL:
+                    pos = start = self._alike(data, start, begin, key_length, value_length, body, key, value)
+        except struct.error:
+            raise MalformedMessage("records", "a length or an offset beyond its range") from None
         except IndexError:
             if end - start >= VARINT_BYTES_MAX:
                 raise MalformedMessage("records", "records end early") from None
         return start, 0
+
+    def _alike(
+        self,
+        data: bytes,
+        pos: int,
+        begin: bytes,
+        key_length: bytes,
+        value_length: bytes,
+        body: bytes,
+        key: bytes,
+        value: bytes,
+    ) -> int:
+        """Converts the records from `pos` on that are divided like the one before. Returns where they end.
+
+        Of that one, `begin` has the bytes of its length, attributes and time, and the lengths those of its key and
+        value. `body`: of its message, with `key` and `value`. Producers that send many records send runs of this kind,
+        and most of `take` finds out what is the same here.
+        """
+        header, crc32, pack, out = self.header, zlib.crc32, _ENTRY.pack, self.out
+        base_offset, since, body_size = header.base_offset, self.since or 0, len(body) + 4
+        size, at = varint_at(begin, 0)
+        total, size_of_begin, has_key = at + size, len(begin), key is not _NULL
+        lengths = key_length if has_key else key_length + value_length
+        key_bytes, value_bytes = len(key) - _SIZE.size, len(value) - _SIZE.size
+        same = body[: len(body) - (key_bytes + len(value) if has_key else value_bytes)]
+        checksum, size_of_value = crc32(same), value[: _SIZE.size]
+        offset, began = self.last, pos
+        # two bytes of the offset can be read of all but the last record
+        last = min(len(data) - 1, pos + (header.record_count - self.count) * total) - total
+        while pos <= last and data[pos : pos + size_of_begin] == begin:
+            at = pos + size_of_begin
+            b = data[at]
+            if b < 128:
+                delta = b >> 1 ^ -(b & 1)
+                at += 1
+            elif (c := data[at + 1]) < 128 and not b & 1:
+                delta = b >> 1 & 63 | c << 6
+                at += 2
+            else:
+                break
+            here = at + len(lengths)
+            if data[at:here] != lengths:
+                break
+            if has_key:
+                at, here = here, here + key_bytes
+                middle = data[at:here] + size_of_value
+                at, here = here, here + len(value_length)
+                if data[at:here] != value_length:
+                    break
+            if here + value_bytes >= pos + total or base_offset + delta < self.first_offset:
+                break
+            pos += total
+            offset = base_offset + delta
+            value = data[here : here + value_bytes]
+            if has_key:
+                value = middle + value
+            out += pack(offset - since, body_size, crc32(value, checksum))
+            out += same
+            out += value
+        self.last = offset
+        self.count += (pos - began) // total
+        return pos
 
     def packed(self) -> bytes:
         """Returns one compressed message around all messages."""

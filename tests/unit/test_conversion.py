@@ -10,7 +10,7 @@ from typing import Any
 import lz4.frame
 import pytest
 from ottla.broker.steps import all_at_once
-from ottla.protocol import compression, legacy, lz4_frames, records
+from ottla.protocol import compression, conversion, legacy, lz4_frames, records
 from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from ottla.protocol.conversion import newer, older_set
 from ottla.protocol.errors import ApiError, Errors, MalformedMessage
@@ -49,6 +49,68 @@ def test_a_batch_becomes_messages_with_its_offsets_keys_and_values(codec: int) -
         assert {m.magic for m in found} == {magic}
         assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in RECORDS]
         assert end == 105
+
+
+def in_runs(chance: random.Random) -> list[Record]:
+    """Records of producers that send many that are alike, with some others between."""
+    found: list[Record] = []
+    offset, time = 0, T
+    while len(found) < 150:
+        key_size, value_size = chance.choice((-1, 0, 5, 70)), chance.choice((-1, 0, 9, 100, 300))
+        headers = (("h", b"v"),) if chance.random() < 0.2 else ()
+        for _ in range(chance.choice((1, 2, 5, 80))):
+            key, value = (None if size < 0 else chance.randbytes(size) for size in (key_size, value_size))
+            found.append(Record(key, value, time, offset, headers))
+            offset += chance.choice((1, 1, 1, 1, 40, 9000)) if chance.random() < 0.1 else 1
+            time += chance.random() < 0.05
+        time += chance.randrange(-3, 200)
+    return found
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
+    made = in_runs(random.Random(seed))
+    for magic in (0, 1):
+        found, _ = down(bytes(records.encode(made, Template(codec=codec))), magic)
+        assert [(m.offset, m.key, m.value) for m in found] == [(r.offset, r.key, r.value) for r in made]
+        assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in made]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_runs_get_what_their_records_get_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    whole = bytes(records.encode(in_runs(chance), Template()))
+    damaged = []
+    for _ in range(25):
+        buf = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 3))):
+            buf[chance.randrange(records.HEADER_SIZE, len(buf))] = chance.choice((0, 1, 2, 127, 128, 255))
+        damaged.append(bytes(buf))
+
+    def outcomes() -> list[object]:
+        found: list[object] = []
+        for buf in damaged:
+            try:
+                found.append(all_at_once(older_set(buf, 1, 3, 1 << 30)))
+            except MalformedMessage as error:
+                found.append(str(error))
+        return found
+
+    fast = outcomes()
+    monkeypatch.setattr(conversion._Older, "_alike", lambda self, data, pos, *divided: pos)
+    assert fast == outcomes()
+
+
+def test_lengths_and_offsets_beyond_their_range_are_damage() -> None:
+    body = bytearray()
+    records.put_record(body, Record(None, b"v", T), 0, 0)
+    for at, number in ((3, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"), (4, b"\xfe\xff\xff\xff\x7f")):
+        record = body[1:at] + number + body[at + 1 :]
+        template = Template(base_offset=1)
+        damaged = records.batch_of(bytearray([2 * len(record)]) + record, template, 1, 0, T, T)
+        with pytest.raises(MalformedMessage, match="beyond its range"):
+            down(bytes(damaged), 1)
 
 
 def test_an_uncompressed_message_has_the_bytes_of_the_format() -> None:
