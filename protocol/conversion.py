@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from . import compression, legacy, lz4_frames, records
 from .buffers import Data
@@ -168,7 +168,7 @@ class _Older:
         append_time = header.max_timestamp if header.is_append_time else None
         attributes = _APPEND_TIME if append_time is not None else 0
         crc32, pack, size_of, pack_timed, first = zlib.crc32, _ENTRY.pack, _SIZE.pack, _TIMED.pack, self.first_offset
-        start, begin = pos, b""
+        start = pos
         try:
             while pos < end and self.count < wanted:
                 b, c = data[pos], data[pos + 1]  # the usual lengths of numbers avoid a call, which costs more
@@ -180,25 +180,17 @@ class _Older:
                     return start, stop - start
                 b = data[pos + 1]
                 time, pos = (b >> 1 ^ -(b & 1), pos + 2) if b < 128 else varint_at(data, pos + 1)
-                before, begin = begin, data[start:pos]
+                time_end = pos
                 b, c = data[pos], data[pos + 1]
                 delta, pos = (b >> 1 & 63 | c << 6, pos + 2) if b > 127 > c and not b & 1 else varint_at(data, pos)
-                length_at, b = pos, data[pos]
+                b = data[pos]
                 length, pos = (b >> 1 ^ -(b & 1), pos + 1) if b < 128 else varint_at(data, pos)
-                key_length = data[length_at:pos]
-                if length < 0:
-                    key = _NULL
-                else:
-                    key = size_of(length) + data[pos : pos + length]
-                    pos += length
-                length_at, b, c = pos, data[pos], data[pos + 1]
+                key = _NULL if length < 0 else size_of(length) + data[pos : pos + length]
+                pos += max(0, length)
+                b, c = data[pos], data[pos + 1]
                 length, pos = (b >> 1 & 63 | c << 6, pos + 2) if b > 127 > c and not b & 1 else varint_at(data, pos)
-                value_length = data[length_at:pos]
-                if length < 0:
-                    value = _NULL
-                else:
-                    value = size_of(length) + data[pos : pos + length]
-                    pos += length
+                value = _NULL if length < 0 else size_of(length) + data[pos : pos + length]
+                pos += max(0, length)
                 if pos >= stop:
                     raise MalformedMessage("records", f"a field goes beyond its record, which ends at {stop}")
                 offset = base_offset + delta
@@ -217,77 +209,13 @@ class _Older:
                     out += body
                     self.last = offset
                 self.count += 1
+                if data[start:time_end] == data[stop : stop + time_end - start] and offset >= first:
+                    stop = _alike(self, data, start, time_end, stop, body)
                 pos = start = stop  # headers are left out
-                if begin == before and offset >= first and value is not _NULL:
-                    pos = start = self._alike(data, start, begin, key_length, value_length, body, key, value)
-        except struct.error:
-            raise MalformedMessage("records", "a length or an offset beyond its range") from None
-        except IndexError:
-            if end - start >= VARINT_BYTES_MAX:
-                raise MalformedMessage("records", "records end early") from None
+        except (IndexError, struct.error) as error:  # struct.error: a length or an offset is beyond its range
+            if isinstance(error, struct.error) or end - start >= VARINT_BYTES_MAX:
+                raise MalformedMessage("records", "records end early, or a number is beyond its range") from None
         return start, 0
-
-    def _alike(
-        self,
-        data: bytes,
-        pos: int,
-        begin: bytes,
-        key_length: bytes,
-        value_length: bytes,
-        body: bytes,
-        key: bytes,
-        value: bytes,
-    ) -> int:
-        """Converts the records from `pos` on that are divided like the one before. Returns where they end.
-
-        Of that one, `begin` has the bytes of its length, attributes and time, and the lengths those of its key and
-        value. `body`: of its message, with `key` and `value`. Producers that send many records send runs of this kind,
-        and most of `take` finds out what is the same here.
-        """
-        header, crc32, pack, out = self.header, zlib.crc32, _ENTRY.pack, self.out
-        base_offset, since, body_size = header.base_offset, self.since or 0, len(body) + 4
-        size, at = varint_at(begin, 0)
-        total, size_of_begin, has_key = at + size, len(begin), key is not _NULL
-        lengths = key_length if has_key else key_length + value_length
-        key_bytes, value_bytes = len(key) - _SIZE.size, len(value) - _SIZE.size
-        same = body[: len(body) - (key_bytes + len(value) if has_key else value_bytes)]
-        checksum, size_of_value = crc32(same), value[: _SIZE.size]
-        offset, began = self.last, pos
-        # two bytes of the offset can be read of all but the last record
-        last = min(len(data) - 1, pos + (header.record_count - self.count) * total) - total
-        while pos <= last and data[pos : pos + size_of_begin] == begin:
-            at = pos + size_of_begin
-            b = data[at]
-            if b < 128:
-                delta = b >> 1 ^ -(b & 1)
-                at += 1
-            elif (c := data[at + 1]) < 128 and not b & 1:
-                delta = b >> 1 & 63 | c << 6
-                at += 2
-            else:
-                break
-            here = at + len(lengths)
-            if data[at:here] != lengths:
-                break
-            if has_key:
-                at, here = here, here + key_bytes
-                middle = data[at:here] + size_of_value
-                at, here = here, here + len(value_length)
-                if data[at:here] != value_length:
-                    break
-            if here + value_bytes >= pos + total or base_offset + delta < self.first_offset:
-                break
-            pos += total
-            offset = base_offset + delta
-            value = data[here : here + value_bytes]
-            if has_key:
-                value = middle + value
-            out += pack(offset - since, body_size, crc32(value, checksum))
-            out += same
-            out += value
-        self.last = offset
-        self.count += (pos - began) // total
-        return pos
 
     def packed(self) -> bytes:
         """Returns one compressed message around all messages."""
@@ -298,6 +226,72 @@ class _Older:
         largest = header.max_timestamp if header.is_append_time else self.largest
         wrapper = legacy.Message(self.last, None, value, self.magic, largest, append_time=header.is_append_time)
         return legacy.entry_of(wrapper, self.last, header.codec)
+
+
+class _Division(NamedTuple):
+    """How a record is divided: the bytes that records like it have in the same places, and their sizes."""
+
+    size: int
+    begin: bytes  # its length, attributes and time
+    key_length: bytes
+    key_size: int
+    value_length: bytes
+    value_size: int
+
+
+def _divided(data: bytes, start: int, time_end: int, stop: int) -> _Division:
+    """Divides a record. Raises IndexError and MalformedMessage."""
+    _, key_at = varint_at(data, time_end)
+    key_size, key_end = varint_at(data, key_at)
+    key_length = data[key_at:key_end]
+    value_at = key_end + max(0, key_size)
+    value_size, value_end = varint_at(data, value_at)
+    return _Division(stop - start, data[start:time_end], key_length, key_size, data[value_at:value_end], value_size)
+
+
+def _alike(made: _Older, data: bytes, start: int, time_end: int, stop: int, body: bytes) -> int:
+    """Converts the records from `stop` on that are divided like the one from `start` to `stop`, whose message has this
+    `body`. Returns where they end.
+
+    Producers that send many records send runs of this kind, and most of what `take` finds out of each is the same.
+    """
+    of = _divided(data, start, time_end, stop)
+    if of.value_size < 0:
+        return stop
+    header, out, crc32, pack = made.header, made.out, zlib.crc32, _ENTRY.pack
+    size, begin, begin_bytes, value_bytes = of.size, of.begin, len(of.begin), of.value_size
+    has_key = of.key_size >= 0
+    lengths = of.key_length if has_key else of.key_length + of.value_length
+    same = body[: len(body) - value_bytes - (_SIZE.size + of.key_size if has_key else 0)]
+    checksum, value_size = crc32(same), _SIZE.pack(value_bytes)
+    base_offset, since, body_size, pos, offset = header.base_offset, made.since or 0, len(body) + 4, stop, made.last
+    # of all but the last record two bytes of the offset can be read
+    last = min(len(data) - 1, pos + (header.record_count - made.count) * size) - size
+    while pos <= last and data[pos : pos + begin_bytes] == begin:
+        at = pos + begin_bytes
+        b, c = data[at], data[at + 1]
+        delta, at = (b >> 1 ^ -(b & 1), at + 1) if b < 128 else (b >> 1 & 63 | c << 6, at + 2)
+        here = at + len(lengths)
+        if data[at:here] != lengths or (b > 127 and (c > 127 or b & 1)):
+            break
+        key = b""
+        if has_key:
+            at, here = here, here + of.key_size
+            key = data[at:here] + value_size
+            at, here = here, here + len(of.value_length)
+            if data[at:here] != of.value_length:
+                break
+        if here + value_bytes >= pos + size or base_offset + delta < made.first_offset:
+            break
+        offset = base_offset + delta
+        rest = key + data[here : here + value_bytes]
+        out += pack(offset - since, body_size, crc32(rest, checksum))
+        out += same
+        out += rest
+        pos += size
+    made.last = offset
+    made.count += (pos - stop) // size
+    return pos
 
 
 # up
