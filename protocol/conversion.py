@@ -3,7 +3,7 @@
 Both are generators. Each item is the work of one step: None, or a function that takes longer, does not use the loop and
 whose result is sent back. A batch becomes one compressed message, or a message for each of its records; headers,
 producer ids and control batches are left out, as in Kafka. The messages of one Produce request for a partition become
-one batch.
+one batch. Records of one shape that follow each other are converted as a run (`runs`).
 
 Memory is bounded by what one batch may hold (`compression.openable_bytes`).
 """
@@ -14,9 +14,9 @@ import struct
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from . import compression, legacy, lz4_frames, records
+from . import compression, legacy, lz4_frames, records, runs
 from .buffers import Data
 from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, Undecodable, openable_bytes
 from .errors import ApiError, Errors, MalformedMessage
@@ -46,6 +46,8 @@ _SIZE_AND_MAGIC = struct.Struct(">8xi4xb")  # of a batch or an entry
 _OVERHEAD = legacy.ENTRY.size
 _V1_KEY_AT = 26  # in an entry of version 1
 _NULL = b"\xff\xff\xff\xff"
+_RUN_SHORT = 8  # a shorter run does not pay
+_BETWEEN_RUNS_MAX = 64  # records that are read one by one where the last runs were short
 _APPEND_TIME = legacy.APPEND_TIME_MASK
 
 
@@ -146,7 +148,7 @@ def older(buf: Data, at: BatchAt, magic: int, first_offset: int) -> Work[bytes]:
 class _Older:
     """The messages of a batch so far."""
 
-    __slots__ = ("count", "first_offset", "header", "largest", "last", "magic", "out", "since")
+    __slots__ = ("between_runs", "count", "first_offset", "header", "largest", "last", "magic", "out", "since")
 
     def __init__(self, header: BatchHeader, magic: int, first_offset: int) -> None:
         self.header = header
@@ -158,6 +160,7 @@ class _Older:
         self.count = 0
         self.last = header.base_offset
         self.largest = NO_TIMESTAMP
+        self.between_runs = 1
 
     def take(self, data: bytes) -> tuple[int, int]:
         """Converts the complete records of `data`. Returns where the first incomplete one begins, and how many bytes it
@@ -169,6 +172,7 @@ class _Older:
         attributes = _APPEND_TIME if append_time is not None else 0
         crc32, pack, size_of, pack_timed, first = zlib.crc32, _ENTRY.pack, _SIZE.pack, _TIMED.pack, self.first_offset
         start = pos
+        until_run = self.between_runs
         try:
             while pos < end and self.count < wanted:
                 b, c = data[pos], data[pos + 1]  # the usual lengths of numbers avoid a call, which costs more
@@ -180,7 +184,6 @@ class _Older:
                     return start, stop - start
                 b = data[pos + 1]
                 time, pos = (b >> 1 ^ -(b & 1), pos + 2) if b < 128 else varint_at(data, pos + 1)
-                time_end = pos
                 b, c = data[pos], data[pos + 1]
                 delta, pos = (b >> 1 & 63 | c << 6, pos + 2) if b > 127 > c and not b & 1 else varint_at(data, pos)
                 b = data[pos]
@@ -208,14 +211,34 @@ class _Older:
                     out += pack(offset - self.since, len(body) + 4, crc32(body))
                     out += body
                     self.last = offset
+                    until_run -= 1
                 self.count += 1
-                if data[start:time_end] == data[stop : stop + time_end - start] and offset >= first:
-                    stop = _alike(self, data, start, time_end, stop, body)
-                pos = start = stop  # headers are left out
+                if until_run:
+                    pos = start = stop  # headers are left out
+                else:
+                    pos = start = self._run(data, start)
+                    until_run = self.between_runs
         except (IndexError, struct.error) as error:  # struct.error: a length or an offset is beyond its range
             if isinstance(error, struct.error) or end - start >= VARINT_BYTES_MAX:
                 raise MalformedMessage("records", "records end early, or a number is beyond its range") from None
         return start, 0
+
+    def _run(self, data: bytes, start: int) -> int:
+        """Converts the records that follow the one at `start` and have its shape. Returns the position after them."""
+        header, since = self.header, self.since
+        assert since is not None
+        append_time = header.max_timestamp if header.is_append_time else None
+        attributes = _APPEND_TIME if append_time is not None else 0
+        target = runs.Target(
+            self.magic, attributes, header.base_offset, since, self.first_offset, header.base_timestamp, append_time
+        )
+        run = runs.convert(self.out, data, start, header.record_count - self.count, target)
+        self.between_runs = 1 if run.number >= _RUN_SHORT else min(_BETWEEN_RUNS_MAX, self.between_runs * 2)
+        if run.number:
+            self.count += run.number
+            self.last = run.last
+            self.largest = max(self.largest, run.largest)
+        return run.position
 
     def packed(self) -> bytes:
         """Returns one compressed message around all messages."""
@@ -226,72 +249,6 @@ class _Older:
         largest = header.max_timestamp if header.is_append_time else self.largest
         wrapper = legacy.Message(self.last, None, value, self.magic, largest, append_time=header.is_append_time)
         return legacy.entry_of(wrapper, self.last, header.codec)
-
-
-class _Division(NamedTuple):
-    """How a record is divided: the bytes that records like it have in the same places, and their sizes."""
-
-    size: int
-    begin: bytes  # its length, attributes and time
-    key_length: bytes
-    key_size: int
-    value_length: bytes
-    value_size: int
-
-
-def _divided(data: bytes, start: int, time_end: int, stop: int) -> _Division:
-    """Divides a record. Raises IndexError and MalformedMessage."""
-    _, key_at = varint_at(data, time_end)
-    key_size, key_end = varint_at(data, key_at)
-    key_length = data[key_at:key_end]
-    value_at = key_end + max(0, key_size)
-    value_size, value_end = varint_at(data, value_at)
-    return _Division(stop - start, data[start:time_end], key_length, key_size, data[value_at:value_end], value_size)
-
-
-def _alike(made: _Older, data: bytes, start: int, time_end: int, stop: int, body: bytes) -> int:
-    """Converts the records from `stop` on that are divided like the one from `start` to `stop`, whose message has this
-    `body`. Returns where they end.
-
-    Producers that send many records send runs of this kind, and most of what `take` finds out of each is the same.
-    """
-    of = _divided(data, start, time_end, stop)
-    if of.value_size < 0:
-        return stop
-    header, out, crc32, pack = made.header, made.out, zlib.crc32, _ENTRY.pack
-    size, begin, begin_bytes, value_bytes = of.size, of.begin, len(of.begin), of.value_size
-    has_key = of.key_size >= 0
-    lengths = of.key_length if has_key else of.key_length + of.value_length
-    same = body[: len(body) - value_bytes - (_SIZE.size + of.key_size if has_key else 0)]
-    checksum, value_size = crc32(same), _SIZE.pack(value_bytes)
-    base_offset, since, body_size, pos, offset = header.base_offset, made.since or 0, len(body) + 4, stop, made.last
-    # of all but the last record two bytes of the offset can be read
-    last = min(len(data) - 1, pos + (header.record_count - made.count) * size) - size
-    while pos <= last and data[pos : pos + begin_bytes] == begin:
-        at = pos + begin_bytes
-        b, c = data[at], data[at + 1]
-        delta, at = (b >> 1 ^ -(b & 1), at + 1) if b < 128 else (b >> 1 & 63 | c << 6, at + 2)
-        here = at + len(lengths)
-        if data[at:here] != lengths or (b > 127 and (c > 127 or b & 1)):
-            break
-        key = b""
-        if has_key:
-            at, here = here, here + of.key_size
-            key = data[at:here] + value_size
-            at, here = here, here + len(of.value_length)
-            if data[at:here] != of.value_length:
-                break
-        if here + value_bytes >= pos + size or base_offset + delta < made.first_offset:
-            break
-        offset = base_offset + delta
-        rest = key + data[here : here + value_bytes]
-        out += pack(offset - since, body_size, crc32(rest, checksum))
-        out += same
-        out += rest
-        pos += size
-    made.last = offset
-    made.count += (pos - stop) // size
-    return pos
 
 
 # up

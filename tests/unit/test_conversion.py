@@ -10,7 +10,7 @@ from typing import Any
 import lz4.frame
 import pytest
 from ottla.broker.steps import all_at_once
-from ottla.protocol import compression, conversion, legacy, lz4_frames, records
+from ottla.protocol import compression, legacy, lz4_frames, records, runs
 from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from ottla.protocol.conversion import newer, older_set
 from ottla.protocol.errors import ApiError, Errors, MalformedMessage
@@ -77,6 +77,11 @@ def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
         assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in made]
 
 
+def none_alike(out: bytearray, data: bytes, start: int, number_max: int, target: runs.Target) -> runs.Run:
+    size, position = records.varint_at(data, start)
+    return runs.Run(0, position + size, 0, -1)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_runs_get_what_their_records_get_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
@@ -98,7 +103,7 @@ def test_damaged_runs_get_what_their_records_get_one_by_one(seed: int, monkeypat
         return found
 
     fast = outcomes()
-    monkeypatch.setattr(conversion, "_alike", lambda made, data, start, time_end, stop, body: stop)
+    monkeypatch.setattr(runs, "convert", none_alike)
     assert fast == outcomes()
 
 
@@ -171,6 +176,93 @@ def test_numbers_of_every_length_are_read(seed: int) -> None:
     assert [(m.offset, m.key, m.value, m.timestamp) for m in found] == [
         (r.offset, r.key, r.value, r.timestamp) for r in made if r.offset >= 0
     ]
+
+
+def alike(chance: random.Random) -> list[Record]:
+    """Runs of records that differ in numbers and bytes only, and some records between them that differ in shape."""
+    made: list[Record] = []
+    offset, timestamp = 1000, T
+    while len(made) < 400:
+        key_bytes, value_bytes = chance.choice((None, 0, 1, 70)), chance.choice((None, 0, 5, 100, 9000))
+        step_ms, gap = chance.choice((0, 0, 1, 9, -3, 70, 10**7)), chance.choice((1, 1, 1, 3, -2))
+        for _ in range(chance.choice((1, 2, 30, 90))):
+            key = None if key_bytes is None else chance.randbytes(key_bytes)
+            value = None if value_bytes is None else chance.randbytes(value_bytes)
+            made.append(Record(key, value, timestamp, offset, (("h", b"1"),) if chance.random() < 0.02 else ()))
+            timestamp += step_ms
+            offset += gap
+    return made
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("append_time", [None, T + 99])
+@pytest.mark.parametrize("seed", range(6))
+def test_runs_of_records_of_one_shape_have_the_bytes_of_single_messages(
+    seed: int, append_time: int | None, codec: int
+) -> None:
+    given = alike(random.Random(seed))
+    stored = bytes(records.encode(given, Template(base_offset=1000, codec=codec, append_time=append_time)))
+    first = 0 if codec else 1100
+    is_append_time = append_time is not None
+    for magic in (0, 1):
+        since = 1000 if codec and magic else 0
+        wanted = b"".join(
+            legacy.entry_of(
+                Message(
+                    r.offset, r.key, r.value, magic, append_time or r.timestamp, NONE, bool(magic) and is_append_time
+                ),
+                r.offset - since,
+                NONE,
+            )
+            for r in given
+            if r.offset >= first
+        )
+        made, end = all_at_once(older_set(stored, magic, first, 1 << 30))
+        if codec:
+            (entry,) = legacy.entries(made)
+            assert (entry.offset, entry.magic) == (given[-1].offset, magic)
+            largest = append_time or max(r.timestamp for r in given)
+            assert entry.timestamp == (largest if magic else -1)
+            made = compression.decompress(codec, made[entry.position + (34 if magic else 26) :])
+        assert made == wanted
+        assert end == given[-1].offset + 1
+
+
+def test_lengths_below_minus_one_are_null_in_every_record_of_a_run() -> None:
+    stored = bytes(records.encode([Record(None, None, T, offset) for offset in range(50)]))
+    head, body = stored[: records.HEADER_SIZE], stored[records.HEADER_SIZE :]
+    assert body.count(b"\x01\x01\x00") == 50
+    made, _ = all_at_once(older_set(head + body.replace(b"\x01\x01\x00", b"\x03\x05\x00"), 1, 0, 1 << 20))
+    assert made == legacy.encode([Message(offset, None, None, 1, T) for offset in range(50)])
+
+
+def test_an_offset_before_the_first_is_left_out_within_a_run_too() -> None:
+    stored = bytes(records.encode([Record(None, b"v", T, offset) for offset in (5, 6, 1, 7)], Template(base_offset=0)))
+    assert [m.offset for m in down(stored, 1, 4)[0]] == [5, 6, 7]
+
+
+A_RECORD = Record(b"k", b"12345", T, 0)
+AS_LONG = {
+    "a longer timestamp and no key": Record(None, b"12345", T + 256, 1),
+    "a longer offset and no key": Record(None, b"12345", T, 128),
+    "a longer key": Record(b"k\n", b"1234", T, 1),
+    "a header": Record(b"k", b"123", T, 1, (("", b""),)),
+}
+
+
+@pytest.mark.parametrize("name", AS_LONG)
+def test_a_record_of_the_same_length_may_have_another_shape(name: str) -> None:
+    given = [A_RECORD, AS_LONG[name]]
+    made, _ = all_at_once(older_set(bytes(records.encode(given)), 1, 0, 1 << 20))
+    assert made == legacy.encode([Message(r.offset, r.key, r.value, 1, r.timestamp) for r in given])
+
+
+def test_a_run_ends_with_the_records_that_the_batch_claims() -> None:
+    stored = bytearray(records.encode([Record(b"k", b"v", T, offset) for offset in range(50)]))
+    for claim in (1, 2, 3, 49, 51):
+        struct.pack_into(">i", stored, 57, claim)
+        with pytest.raises(MalformedMessage):
+            down(bytes(stored), 0)
 
 
 def test_a_large_batch_is_converted_in_steps() -> None:

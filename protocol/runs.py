@@ -1,0 +1,129 @@
+"""Converts runs of records that have the same shape to messages of versions 0 and 1.
+
+Most records of a batch differ in their numbers and bytes only: all lengths are the same. One `struct.Struct` reads such
+records one after another, another one writes their messages. Nothing is decided for a record but whether it has the
+shape of the one before it. The first one of another shape ends the run: `conversion` reads it by itself, and begins the
+next run after it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import NamedTuple
+
+from .records import INT64_MIN, NO_TIMESTAMP, varint_at
+
+_NUMBERS = {1: ("B", 0x80, 0), 2: ("H", 0x8080, 0x8000)}  # by size: its form, and the bits that say this size
+_HEAD = (struct.Struct(">bbi"), struct.Struct(">bbqi"))  # of a message by its version: up to the length of the key
+_LENGTH = struct.Struct(">i")
+_ENTRY_HEAD_BYTES = 16
+
+
+class Target(NamedTuple):
+    """What the messages of a batch have in common."""
+
+    magic: int
+    attributes: int
+    base_offset: int
+    since: int  # the offset that is 0 in the messages
+    first_offset: int  # those before it end a run
+    base_time: int
+    append_time: int | None  # the timestamp of all
+
+
+class Run(NamedTuple):
+    """What became messages."""
+
+    number: int
+    position: int  # after its last record
+    last: int  # its last offset
+    largest: int  # timestamp
+
+
+class _Shape(NamedTuple):
+    """How a record is divided, and what those of its shape have in common."""
+
+    reading: struct.Struct
+    begin: bytes  # its length and attributes
+    key_length: bytes
+    value_length: bytes
+    key_bytes: int
+    value_bytes: int
+    times: tuple[str, int, int]
+    deltas: tuple[str, int, int]
+
+
+def _shape(data: bytes, start: int) -> _Shape | None:
+    """Returns the shape of the complete record at `start`; None if it has long numbers."""
+    size, at_time = varint_at(data, start)
+    stop, at_time = at_time + size, at_time + 1
+    at_delta = varint_at(data, at_time)[1]
+    at_key = varint_at(data, at_delta)[1]
+    times, deltas = _NUMBERS.get(at_delta - at_time), _NUMBERS.get(at_key - at_delta)
+    if times is None or deltas is None:
+        return None
+    key_bytes, key = varint_at(data, at_key)
+    at_length = key + max(key_bytes, 0)
+    value_bytes, value = varint_at(data, at_length)
+    after = stop - value - max(value_bytes, 0)
+    form = f">{at_time - start}s{times[0]}{deltas[0]}{key - at_key}s{at_length - key}s{value - at_length}s"
+    reading = struct.Struct(f"{form}{max(value_bytes, 0)}s{after}x")
+    begin, key_length, value_length = data[start:at_time], data[at_key:key], data[at_length:value]
+    return _Shape(reading, begin, key_length, value_length, max(key_bytes, -1), max(value_bytes, -1), times, deltas)
+
+
+def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Target) -> Run:
+    """Appends the messages of the records that follow the complete one at `start` and have its shape, `number_max` at
+    most. There are none where a timestamp or an offset has more than two bytes.
+    """
+    size, position = varint_at(data, start)
+    position += size
+    record_bytes = position - start
+    number = min(number_max, (len(data) - position) // record_bytes)
+    shape = _shape(data, start) if number > 0 else None
+    if shape is None:
+        return Run(0, position, 0, NO_TIMESTAMP)
+    reading, begin, key_length, value_length, key_bytes, value_bytes, times, deltas = shape
+    whole = reading.iter_unpack(memoryview(data)[position : position + number * record_bytes])
+    magic, attributes, base_offset, since, first_offset, base_time, append_time = target
+    length = _LENGTH.pack(value_bytes)
+    has_key = key_bytes >= 0
+    rest_bytes = (key_bytes + 4 if has_key else 0) + max(value_bytes, 0)
+    head_bytes = _HEAD[magic].size + (0 if has_key else 4)
+    message_bytes = 4 + head_bytes + rest_bytes
+    put, crc32 = struct.Struct(f">qiI{head_bytes}s{rest_bytes}s").pack_into, zlib.crc32
+    begun = at = len(out)
+    entry_bytes = _ENTRY_HEAD_BYTES + head_bytes + rest_bytes
+    out += bytes(number * entry_bytes)
+    (_, time_mask, time_mark), (_, delta_mask, delta_mark) = times, deltas
+    delta_mask |= 1 if delta_mask == 0x80 else 0x100  # an odd number is a negative one
+    is_short = delta_mark == 0
+    head, head_crc, former, largest, last = b"", 0, -1, NO_TIMESTAMP, 0
+    for prefix, time, delta, mark, key_part, size_part, body in whole:
+        if prefix != begin or mark != key_length or size_part != value_length or delta & delta_mask != delta_mark:
+            break
+        offset = base_offset + (delta >> 1 if is_short else delta >> 9 & 63 | (delta & 127) << 6)
+        if offset < first_offset or time & time_mask != time_mark:
+            break
+        if time != former:
+            former = time
+            if magic:
+                n = time if time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
+                timestamp = base_time + (n >> 1 ^ -(n & 1)) if append_time is None else append_time
+                if not INT64_MIN <= timestamp < -INT64_MIN:
+                    break
+                largest = max(largest, timestamp)
+                head = _HEAD[1].pack(1, attributes, timestamp, key_bytes)
+            else:
+                head = _HEAD[0].pack(0, 0, key_bytes)
+            if not has_key:
+                head += length
+            head_crc = crc32(head)
+        rest = key_part + length + body if has_key else body
+        put(out, at, offset - since, message_bytes, crc32(rest, head_crc), head, rest)
+        at += entry_bytes
+        last = offset
+    del out[at:]
+    done = (at - begun) // entry_bytes
+    return Run(done, position + done * record_bytes, last, largest)
