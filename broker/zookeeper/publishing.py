@@ -48,6 +48,7 @@ class Publisher:
         self._release = release
         self.foreign: dict[Entity, dict[str, str]] = {}
         self._assignments: dict[str, bytes] = {}  # as ZooKeeper has them, in the form of this release
+        self._found: dict[str, frozenset[int]] = {}  # the partitions that were read there
         self._configs: dict[Entity, dict[str, str]] = {}
         self._pending = Pending({}, {}, {}, {}, {})
 
@@ -87,6 +88,7 @@ class Publisher:
     def seen(self, assignments: Mapping[str, TopicAssignment], configs: Mapping[Entity, dict[str, str]]) -> None:
         """Notes what ZooKeeper has, which need not be written there."""
         self._assignments |= {name: one.encode(self._release) for name, one in assignments.items()}
+        self._found |= {name: frozenset(one.partitions) for name, one in assignments.items()}
         self._configs |= configs
 
     def forget(self) -> None:
@@ -116,6 +118,7 @@ class Publisher:
         """Yields what is to be written, and None after each step of work."""
         for name in pending.removed:
             self._assignments.pop(name, None)
+            self._found.pop(name, None)
             self._configs.pop((paths.TOPICS, name), None)
             yield Remove(paths.topic_path(name))
             yield Remove(paths.config_path(paths.TOPICS, name))
@@ -165,7 +168,7 @@ class Publisher:
         data = assignment.encode(self._release)
         if self._assignments.get(name) != data:
             self._assignments[name] = data
-            yield Put(paths.topic_path(name), data)
+            yield Put(paths.topic_path(name), data, self._found.get(name, frozenset()).union(parts))
         yield Put(paths.partitions_path(name), None)
 
     def _partitions(self, name: str, controller_epoch: int) -> Iterator[Write | None]:

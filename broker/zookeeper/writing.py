@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from ...protocol import zookeeper_paths as paths
-from ...protocol.zookeeper_values import Malformed, controller_id
+from ...protocol.zookeeper_values import Malformed, TopicAssignment, controller_id
 from .tree import PIPELINED
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A value that a node gets; None makes a node without one, and leaves the value of one that is there."""
+    """A value that a node gets; None makes a node without one, and leaves the value of one that is there.
+
+    `known`: of a topic, the partitions that it may have there; with others it is left as it is (`Conflict`).
+    """
 
     path: str
     data: bytes | None
+    known: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ class Append:
 Write = Put | Remove | Append
 
 
+class Conflict(KazooException):  # type: ignore[misc]
+    """A tool has added partitions to a topic that was about to be written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """An ephemeral node that belongs to another session."""
@@ -49,25 +57,50 @@ class Taken:
 
 
 def write_all(client: KazooClient, writes: Sequence[Write]) -> None:
-    """Writes in order, many requests at a time: ZooKeeper keeps the order of a session. Raises what kazoo raises."""
-    rest = iter(writes)
-    while some := list(islice(rest, PIPELINED)):
-        puts = [one for one in some if isinstance(one, Put)]
-        begun = [(one, client.create_async(one.path, one.data or b"")) for one in puts]
-        for put, waiting in begun:
-            try:
-                waiting.get()
-            except NodeExistsError:
-                if put.data is not None:
-                    client.set(put.path, put.data)
-            except NoNodeError:
-                client.ensure_path(put.path.rpartition("/")[0])
-                client.ensure_path(put.path) if put.data is None else client.create(put.path, put.data)
+    """Writes in order, many values at a time: ZooKeeper keeps the order of a session. Raises Conflict and what kazoo
+    raises.
+    """
+    for kind, some in groupby(writes, type):
+        if kind is Put:
+            _put_all(client, (one for one in some if isinstance(one, Put)))
+            continue
         for one in some:
             if isinstance(one, Remove):
                 client.delete(one.path, recursive=True)
             elif isinstance(one, Append):
                 client.create(one.prefix, one.data, sequence=True, makepath=True)
+
+
+def _put_all(client: KazooClient, puts: Iterator[Put]) -> None:
+    while some := list(islice(puts, PIPELINED)):
+        for put, waiting in [(one, client.create_async(one.path, one.data or b"")) for one in some]:
+            try:
+                waiting.get()
+            except NodeExistsError:
+                if put.known is not None:
+                    _put_topic(client, put, put.known)
+                elif put.data is not None:
+                    client.set(put.path, put.data)
+            except NoNodeError:
+                client.ensure_path(put.path.rpartition("/")[0])
+                client.ensure_path(put.path) if put.data is None else client.create(put.path, put.data)
+
+
+def _put_topic(client: KazooClient, put: Put, known: frozenset[int]) -> None:
+    """Writes the assignment of a topic over the one that is there, unless that has partitions which are not known."""
+    while True:
+        before, stat = client.get(put.path)
+        try:
+            found = set(TopicAssignment.decode(before).partitions)
+        except Malformed:
+            found = set()
+        if not found <= known:
+            raise Conflict(f"{put.path} has partitions that were not read yet")
+        try:
+            client.set(put.path, put.data, version=stat.version)
+            return
+        except BadVersionError:
+            continue
 
 
 def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> Taken | None:

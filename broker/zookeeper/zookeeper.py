@@ -34,7 +34,7 @@ from .adopting import Adopter
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread
 from .tree import PIPELINED, Tree
-from .writing import Put, Taken, Write, foreign_controller, hold, next_controller_epoch, write_all
+from .writing import Conflict, Put, Taken, Write, foreign_controller, hold, next_controller_epoch, write_all
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 RETRY_MS: Final = 1000
@@ -252,6 +252,11 @@ class ZooKeeper:
                     await pace.rest()
             if writes:
                 await self._session.run(partial(write_all, writes=writes))
+        except Conflict as conflict:
+            logger.info("ZooKeeper: %s; they are read before it is written", conflict)
+            self._publisher.give_back(pending)
+            self._publisher.forget()
+            self._turn.later(RETRY_MS, self._wake)
         except BaseException:
             self._publisher.give_back(pending)
             self._publisher.forget()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ottla.broker.zookeeper.writing import Conflict, Put, Remove, write_all
 from ottla.protocol import messages as m
 from ottla.protocol.trees import tree
 
@@ -232,6 +233,25 @@ def test_the_broker_goes_on_while_zookeeper_is_down(zookeeper: ZooKeeperServer) 
         state = "/down/brokers/topics/meanwhile/partitions/0/state"
         until(lambda: zookeeper.client.connected and zookeeper.value(state), "it is shown", within=60, every=0.05)
         until(lambda: zookeeper.value("/down/brokers/ids/7"), "and the broker", within=60, every=0.05)
+
+
+def test_partitions_that_a_tool_adds_meanwhile_are_not_written_over(zookeeper: ZooKeeperServer) -> None:
+    """The tool is faster than the broker, which has read one partition and is about to write the topic."""
+    client, path = zookeeper.client, "/conflict/brokers/topics/t"
+    client.create(path, b'{"version":1,"partitions":{"0":[7],"1":[7]}}', makepath=True)
+    ours = b'{"version":1,"partitions":{"0":[8]}}'
+    with pytest.raises(Conflict):
+        write_all(client, [Put(path, ours, frozenset({0}))])
+    assert client.get(path)[0] == b'{"version":1,"partitions":{"0":[7],"1":[7]}}'
+    write_all(client, [Put(path, ours, frozenset({0, 1}))])  # it was read, and cannot be had
+    assert client.get(path)[0] == ours
+
+
+def test_a_topic_that_was_removed_and_made_again_is_there(zookeeper: ZooKeeperServer) -> None:
+    client, path = zookeeper.client, "/again/brokers/topics/t"
+    client.create(path, b"old", makepath=True)
+    write_all(client, [Remove(path), Put(path, b"new"), Put(f"{path}/partitions", None)])
+    assert (client.get(path)[0], client.get_children(path)) == (b"new", ["partitions"])
 
 
 def test_every_node_registers(zookeeper: ZooKeeperServer) -> None:
