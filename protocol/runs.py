@@ -15,9 +15,9 @@ from typing import NamedTuple
 from .records import INT64_MIN, NO_TIMESTAMP, varint_at
 
 _NUMBERS = {1: ("B", 0x80, 0), 2: ("H", 0x8080, 0x8000)}  # by size: its form, and the bits that say this size
-_HEAD = (struct.Struct(">bbi"), struct.Struct(">bbqi"))  # of a message by its version: up to the length of the key
 _LENGTH = struct.Struct(">i")
 _ENTRY_HEAD_BYTES = 16
+_TIMES_SPAN_MS = 1 << 13  # how far the timestamps of two bytes are from that of the batch, at most
 
 
 class Target(NamedTuple):
@@ -75,13 +75,14 @@ def _shape(data: bytes, start: int) -> _Shape | None:
 
 def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Target) -> Run:
     """Appends the messages of the records that follow the complete one at `start` and have its shape, `number_max` at
-    most. There are none where a timestamp or an offset has more than two bytes.
+    most. There are none where a timestamp or an offset has more than two bytes, or a timestamp may be out of range.
     """
     size, position = varint_at(data, start)
     position += size
     record_bytes = position - start
     number = min(number_max, (len(data) - position) // record_bytes)
-    shape = _shape(data, start) if number > 0 else None
+    is_near_end = not INT64_MIN + _TIMES_SPAN_MS <= target.base_time < -INT64_MIN - _TIMES_SPAN_MS
+    shape = None if number <= 0 or is_near_end else _shape(data, start)
     if shape is None:
         return Run(0, position, 0, NO_TIMESTAMP)
     reading, begin, key_length, value_length, key_bytes, value_bytes, times, deltas = shape
@@ -90,7 +91,10 @@ def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Ta
     length = _LENGTH.pack(value_bytes)
     has_key = key_bytes >= 0
     rest_bytes = (key_bytes + 4 if has_key else 0) + max(value_bytes, 0)
-    head_bytes = _HEAD[magic].size + (0 if has_key else 4)
+    begin_of_head = bytes((magic, attributes if magic else 0))
+    end_of_head = _LENGTH.pack(key_bytes) + (b"" if has_key else length)
+    timed = struct.Struct(f">2sq{len(end_of_head)}s").pack
+    head_bytes = 2 + 8 * magic + len(end_of_head)
     message_bytes = 4 + head_bytes + rest_bytes
     put, crc32 = struct.Struct(f">qiI{head_bytes}s{rest_bytes}s").pack_into, zlib.crc32
     begun = at = len(out)
@@ -111,14 +115,10 @@ def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Ta
             if magic:
                 n = time if time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
                 timestamp = base_time + (n >> 1 ^ -(n & 1)) if append_time is None else append_time
-                if not INT64_MIN <= timestamp < -INT64_MIN:
-                    break
-                largest = max(largest, timestamp)
-                head = _HEAD[1].pack(1, attributes, timestamp, key_bytes)
+                largest = timestamp if timestamp > largest else largest  # max() would cost more than all of this
+                head = timed(begin_of_head, timestamp, end_of_head)
             else:
-                head = _HEAD[0].pack(0, 0, key_bytes)
-            if not has_key:
-                head += length
+                head = begin_of_head + end_of_head
             head_crc = crc32(head)
         rest = key_part + length + body if has_key else body
         put(out, at, offset - since, message_bytes, crc32(rest, head_crc), head, rest)

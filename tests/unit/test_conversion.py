@@ -228,6 +228,15 @@ def test_runs_of_records_of_one_shape_have_the_bytes_of_single_messages(
         assert end == given[-1].offset + 1
 
 
+def test_timestamps_beyond_their_range_are_the_same_in_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = bytearray(records.encode([Record(b"k", b"v", T + 9 * offset, offset) for offset in range(50)]))
+    struct.pack_into(">q", stored, 27, 2**63 - 100)
+    fast = down(bytes(stored), 1)
+    assert fast[0][-1].timestamp == 9 * 49 - 100 - 2**63
+    monkeypatch.setattr(runs, "convert", none_alike)
+    assert fast == down(bytes(stored), 1)
+
+
 def test_lengths_below_minus_one_are_null_in_every_record_of_a_run() -> None:
     stored = bytes(records.encode([Record(None, None, T, offset) for offset in range(50)]))
     head, body = stored[: records.HEADER_SIZE], stored[records.HEADER_SIZE :]
