@@ -95,7 +95,7 @@ def described(text: str) -> list[list[str]]:
 
 def test_tools_and_consumers_of_0_8_2(zookeeper: ZooKeeperServer) -> None:
     at, topics, version = ("--zookeeper", f"{zookeeper.address}/tools"), "admin.TopicCommand", "0.8.2.2"
-    with registered(zookeeper, "/tools", "0.8.2") as broker:
+    with registered(zookeeper, "/tools", "0.8.2", delete_topic_enable=True) as broker:
         create = (*at, "--create", "--topic", "orders", "--partitions", "2", "--replication-factor", "1")
         assert tool(version, topics, *create, "--config", "retention.ms=1000000").strip() == 'Created topic "orders".'
         until(lambda: zookeeper.value("/tools/brokers/topics/orders/partitions/1/state"), "it is created", within=20)

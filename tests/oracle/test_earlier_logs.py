@@ -29,6 +29,7 @@ RELEASES = {"0.8.2.2": "0.8.2", "0.10.2.2": "0.10.2"}
 TOPICS = ("plain", "packed", "compacted")
 SETTINGS: dict[str, object] = {
     "num.partitions": 1,
+    "log.cleaner.enable": True,  # 0.8.2's default is false
     "log.cleaner.backoff.ms": 50,
     "log.cleaner.min.cleanable.ratio": 0.01,
     "log.delete.delay.ms": 0,

@@ -38,7 +38,8 @@ FONTS = """<?xml version="1.0"?>
 @contextmanager
 def browser() -> Iterator[Chrome]:
     """Starts a browser with an empty profile. Raises Missing."""
-    folder = unpacked("chromium", "chromium", "chromium-driver", "fonts-dejavu-core")
+    # where all are installed already, these alone are unpacked: a browser needs chromium-common beside it
+    folder = unpacked("chromium", "chromium", "chromium-common", "chromium-driver", "fonts-dejavu-core")
     root = folder / "root"
     found = {name: _program(root, name, path) for name, path in PROGRAMS.items()}
     fonts = folder / "fonts.conf"
