@@ -5,7 +5,7 @@ reassignments become changes of the metadata.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ...coordinator.metadata import brokers, configs, quotas, reassignments, topics
@@ -16,7 +16,7 @@ from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
-from ...protocol.config_def import ConfigInvalid, keys
+from ...protocol.config_def import ConfigInvalid, ConfigKey
 from ...protocol.errors import ApiError
 from ...protocol.zookeeper_values import TopicAssignment
 from ..controller.controller import MetadataController
@@ -34,14 +34,20 @@ QUOTAS = {
 
 
 class Adopter:
-    """`may_delete`: `delete.topic.enable`."""
+    """`known`: the keys that topics may have. `may_delete`: `delete.topic.enable`."""
 
     def __init__(
-        self, metadata: MetadataController, image: MetadataState, publisher: Publisher, may_delete: bool
+        self,
+        metadata: MetadataController,
+        image: MetadataState,
+        publisher: Publisher,
+        known: Mapping[str, ConfigKey],
+        may_delete: bool,
     ) -> None:
         self._metadata = metadata
         self._image = image
         self._publisher = publisher
+        self._known_keys = known
         self._may_delete = may_delete
 
     async def adopt(self, seen: Seen) -> list[Write]:
@@ -93,7 +99,7 @@ class Adopter:
         """Returns the configuration of a topic that this broker can have. The rest stays in ZooKeeper: keys that it
         does not know, and values that earlier releases took.
         """
-        foreign = {key: value for key, value in config.items() if not _is_valid(key, value)}
+        foreign = {key: value for key, value in config.items() if not _is_valid(self._known_keys.get(key), value)}
         if foreign:
             logger.warning("topic %s: configuration without effect: %s", name, ", ".join(sorted(foreign)))
         self._publisher.foreign[paths.TOPICS, name] = foreign
@@ -183,8 +189,7 @@ class Adopter:
         return tuple(one for one in partition.replicas if one not in partition.removing) == replicas
 
 
-def _is_valid(key: str, value: str) -> bool:
-    known = keys("topic").get(key)
+def _is_valid(known: ConfigKey | None, value: str) -> bool:
     try:
         return known is not None and known.parse(value) is not None
     except ConfigInvalid:

@@ -21,6 +21,7 @@ from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
+from ...protocol.config_def import keys
 from ...protocol.errors import ApiError, Errors
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from .. import bugs
@@ -70,7 +71,8 @@ class ZooKeeper:
         self._session = Session(turn, thread, client(config), waits_ms, self._connected)
         self._tree = Tree(lambda: self._session.post(self._wake))
         self._publisher = Publisher(image, self._release)
-        self._adopter = Adopter(metadata, image, self._publisher, config["delete.topic.enable"])
+        known = keys("topic", config.emulates)
+        self._adopter = Adopter(metadata, image, self._publisher, known, config["delete.topic.enable"])
         self._registered: dict[int, int] = {}  # when each node was, by id
         self._held: dict[str, bytes] = {}  # ephemeral nodes
         self._held_in: int | None = None  # the session that made them

@@ -130,6 +130,22 @@ def test_tools_and_consumers_of_0_8_2(zookeeper: ZooKeeperServer) -> None:
         assert "orders" not in [topic.name for topic in left.topics]
 
 
+def test_configurations_in_zookeeper_are_those_that_the_release_knows(zookeeper: ZooKeeperServer) -> None:
+    """What it does not know stays there without effect, and keeps no topic from being created."""
+    at = "/known"
+    with registered(zookeeper, at, "0.8.2") as broker:
+        config = {"segment.bytes": "100000", "compression.type": "gzip", "max.compaction.lag.ms": "1"}
+        written = json.dumps({"version": 1, "config": config}).encode()
+        zookeeper.client.create(f"{at}/config/topics/old", written, makepath=True)
+        assignment = json.dumps({"version": 1, "partitions": {"0": [7]}}).encode()
+        zookeeper.client.create(f"{at}/brokers/topics/old", assignment, makepath=True)
+        until(lambda: zookeeper.value(f"{at}/brokers/topics/old/partitions/0/state"), "it is created", within=20)
+        with Wire(broker.bootstrap_servers) as wire:
+            found = wire.ask("Metadata", 0, m.MetadataRequest(topics=[]))
+        assert [(topic.name, topic.error_code) for topic in found.topics] == [("old", 0)]
+        assert json.loads(zookeeper.value(f"{at}/config/topics/old") or "")["config"] == config
+
+
 def test_tools_of_0_10_2_and_1_1(zookeeper: ZooKeeperServer) -> None:
     at, topics = ("--zookeeper", f"{zookeeper.address}/newer"), "admin.TopicCommand"
     with registered(zookeeper, "/newer", "0.10.2") as broker:
