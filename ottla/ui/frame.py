@@ -164,7 +164,9 @@ def prepare(title: str) -> None:
     ui.colors(primary="#2563eb", negative="#c0362c", positive="#1f8a5b")
     request = ui.context.client.request
     chosen = request.cookies.get(THEME_COOKIE) if request is not None else None
-    ui.dark_mode({"dark": True, "light": False}.get(chosen or ""))
+    mode = ui.dark_mode({"dark": True, "light": False}.get(chosen or ""))
+    # whenever the page is drawn again, the theme is the one that this element has
+    ui.on("theme", lambda event: mode.set_value(event.args is True))
 
 
 def ask(words: str, yes: str) -> ui.dialog:

@@ -36,6 +36,7 @@
     const dark = !body().classList.contains("body--dark");
     document.cookie = `ottla-theme=${dark ? "dark" : "light"}; path=/; max-age=31536000; samesite=strict`;
     Quasar.Dark.set(dark);
+    emitEvent("theme", dark);
     document.dispatchEvent(new CustomEvent("ottla-theme"));
   });
 
