@@ -106,11 +106,17 @@ class Connection:
                 self.close()
                 self._connect()
                 self._versions = OF_0_8_2
+            except MalformedMessage:
+                self.close()
+                raise
         assert self._socket is not None
         return self._socket
 
     def _connect(self) -> None:
-        self._socket = socket.create_connection((self.host, self.port), self._timeout_s)
+        try:
+            self._socket = socket.create_connection((self.host, self.port), self._timeout_s)
+        except (OverflowError, ValueError) as error:  # a port or a name that cannot be, as some broker told it
+            raise ConnectionError(f"{self.host!r}:{self.port}: {error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._buffer_bytes)
 

@@ -166,5 +166,7 @@ class _Fetcher(threading.Thread):
     def _reset(self, position: PartitionPosition) -> None:
         """Begins where `auto_offset_reset` says. Raises KafkaError, OSError and MalformedMessage."""
         time = EARLIEST_TIME if self._config.auto_offset_reset == SMALLEST else LATEST_TIME
-        (offset,) = offsets_before(self.connection, *position.place, time, 1)
-        position.consumed = position.fetched = offset
+        offsets = offsets_before(self.connection, *position.place, time, 1)
+        if not offsets:
+            raise MalformedMessage("old_style_offsets", "the broker tells no offset")
+        position.consumed = position.fetched = offsets[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..protocol import messages
+from ..protocol.errors import MalformedMessage
 from ..protocol.trees import tree
 from .connection import Connection
 from .errors import UNKNOWN, check
@@ -86,6 +87,9 @@ def _asked(
         part.max_num_offsets = max_num_offsets
     request = r(replica_id=-1, topics=[r.ListOffsetsTopic(name=topic, partitions=[part])])
     reply = connection.ask("ListOffsets", version, request)
-    (found,) = reply.topics[0].partitions
+    answers = [part for one in reply.topics for part in one.partitions]
+    if len(answers) != 1:
+        raise MalformedMessage("topics", f"{len(answers)} answers about one partition")
+    (found,) = answers
     check(found.error_code, f"{topic}-{partition}")
     return found

@@ -25,6 +25,7 @@ topic's id and the expiry. A plain tuple, because `zip` makes them for all commi
 COMMIT_MS: Final = 4  # places in it
 TOPIC_ID: Final = 5
 EXPIRE_MS: Final = 6
+NO_EXPIRY: Final = -1  # kept as long as the broker says
 
 
 class Commit(NamedTuple):
@@ -42,7 +43,7 @@ class Commit(NamedTuple):
     metadata: str
     commit_ms: int
     topic_id: bytes
-    expire_ms: int = -1  # -1: as long as the broker says
+    expire_ms: int = NO_EXPIRY
 
     def stored(self, log_offset: int) -> Stored:
         return log_offset, self.offset, self.leader_epoch, self.metadata, self.commit_ms, self.topic_id, self.expire_ms
@@ -60,7 +61,7 @@ class Commit(NamedTuple):
             expire_timestamp=self.expire_ms,
             topic_id=self.topic_id,
         )
-        version = VERSION_WITH_EXPIRY if self.expire_ms >= 0 else COMMIT_VERSION
+        version = VERSION_WITH_EXPIRY if self.expire_ms != NO_EXPIRY else COMMIT_VERSION
         data = bytes(codec.build("OffsetCommitValue", version, value, bytearray(_SHORT.pack(version))))
         return Record(_commit_key(self.group, self.topic) + _INT.pack(self.partition), data)
 
@@ -121,7 +122,7 @@ class Commits(Packed):
     def stored(self, offset: int) -> dict[Key, Stored]:
         """The commits, the first of which is in the log at `offset`."""
         keys = zip(repeat(self.topic), self.partitions, strict=False)
-        same = repeat(""), repeat(self.commit_ms), repeat(self.topic_id), repeat(-1)
+        same = repeat(""), repeat(self.commit_ms), repeat(self.topic_id), repeat(NO_EXPIRY)
         return dict(zip(keys, zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False), strict=False))
 
 

@@ -288,11 +288,11 @@ def test_mutated_requests_of_every_api_leave_the_broker_well(broker: Broker) -> 
 
 
 @pytest.mark.slow
-def test_mutated_requests_of_old_versions_leave_the_broker_well() -> None:
+@pytest.mark.parametrize("release", ["0.8.2", "0.10.2", "3.9"])
+def test_mutated_requests_to_an_earlier_release_leave_the_broker_well(release: str) -> None:
     from ..support import fuzz
 
-    with Broker(fuzz.ALL_VERSIONS, lab=False) as broker:
-        assert fuzz.run(broker, count=1000, seed=int(os.environ.get("OTTLA_SEED", "1"))) == 1000
+    assert fuzz.run_earlier(release, count=400, seed=int(os.environ.get("OTTLA_SEED", "1"))) == 800
 
 
 @pytest.mark.slow

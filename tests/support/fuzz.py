@@ -1,6 +1,9 @@
 """Mutated requests of every API against a broker: it answers, or ends the connection; it lives, and forgets nothing.
 
-python -m tests.support.fuzz [count=100000] [seed=N]
+python -m tests.support.fuzz [count=100000] [seed=N] [release=0.10.2]
+
+With `release`, only a broker that emulates it (`earlier`: each of some in turn) gets requests: `count` mutated ones of
+all APIs, and as many whole ones with messages that lie.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from ottla.protocol.frames import framed
 from ottla.testing import Broker
 
 from . import fuzz_earlier
-from .ask import create, fetch, produce
 from .fuzz_security import Target, kerberos
 from .fuzz_security import run as run_security
 from .generate import Generator
@@ -34,7 +36,6 @@ from .tls import make_certificates
 from .wire import Closed, Wire, request_frame
 
 MEMORY_GROWTH_MAX = 150 << 20
-ALL_VERSIONS: dict[str, object] = {"ottla.emulate": "3.9"}  # the last release that had all versions
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFE, 0xFF)
 
 
@@ -58,14 +59,16 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
 def run(broker: Broker, count: int, seed: int) -> int:
     """Sends `count` requests; AssertionError with the seed when the broker takes harm."""
     chance = random.Random(seed)
-    known = list(_served(broker).values())
+    served = _served(broker)
+    known = list(served.values())
     process = psutil.Process(broker.pid)
     topic = f"fuzz-kept-{seed}"
     with Wire(broker.bootstrap_servers) as wire:
-        create(wire, topic)
-        create(wire, f"{topic}-old")
-        produce(wire, topic, b"acknowledged")
+        for name in (topic, f"{topic}-old"):
+            fuzz_earlier.make_topic(wire, served, name)
+        fuzz_earlier.produce_to(wire, served, topic, b"acknowledged")
     before = process.memory_info().rss
+    has_oldest = broker.settings.get(fuzz_earlier.OLDEST_FETCH) == "true"
     wire = Wire(broker.bootstrap_servers, timeout=60)
     for _ in range(count):
         api = chance.choice(known)
@@ -81,20 +84,48 @@ def run(broker: Broker, count: int, seed: int) -> int:
             if hasattr(message, name):
                 setattr(message, name, value)
         try:
-            wire.send(mutated(request_frame(api.name, version, message), chance))
+            if has_oldest and chance.random() < 0.1:
+                frame = fuzz_earlier.oldest(f"{topic}-old", chance)
+            else:
+                frame = request_frame(api.name, version, message)
+            wire.send(mutated(frame, chance))
             wire.socket.settimeout(0.3)
             wire.read_frame()
         except (Closed, ConnectionError, TimeoutError):
             wire.close()
             wire = Wire(broker.bootstrap_servers, timeout=60)
     wire.close()
-    assert broker.running, f"seed {seed}: the broker ended:\n{broker.log[-3000:]}"
-    assert "Traceback" not in broker.log, f"seed {seed}:\n{broker.log[-3000:]}"
+    _check_well(broker, seed)
     with Wire(broker.bootstrap_servers) as good:
-        assert fetch(good, topic) == [b"acknowledged"], f"seed {seed}"
+        kept = fuzz_earlier.reads(good, served, topic)
+    assert kept == [(0, None, b"acknowledged")], f"seed {seed}: {kept}"
     growth = process.memory_info().rss - before
     assert growth < MEMORY_GROWTH_MAX, f"seed {seed}: {growth >> 20} MiB more"
     return count
+
+
+def run_sets(broker: Broker, count: int, seed: int) -> int:
+    """Sends `count` whole requests with messages that lie to a broker of an earlier release, and starts it again."""
+    served = _served(broker)
+    with Wire(broker.bootstrap_servers) as wire:
+        fuzz_earlier.make_topic(wire, served, f"fuzz-sets-{seed}")
+    before = psutil.Process(broker.pid).memory_info().rss
+    found = fuzz_earlier.run_sets(broker, served, count, seed)
+    growth = psutil.Process(broker.pid).memory_info().rss - before
+    assert growth < MEMORY_GROWTH_MAX, f"seed {seed}: {growth >> 20} MiB more"
+    _check_well(broker, seed)
+    broker.stop()
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        again = fuzz_earlier.reads(wire, served, f"fuzz-sets-{seed}")
+    assert again == found, f"seed {seed}: {len(again)} messages after a restart, {len(found)} before"
+    _check_well(broker, seed)
+    return count
+
+
+def _check_well(broker: Broker, seed: int) -> None:
+    assert broker.running, f"seed {seed}: the broker ended:\n{broker.log[-3000:]}"
+    assert "Traceback" not in broker.log, f"seed {seed}:\n{broker.log[-3000:]}"
 
 
 def _served(broker: Broker) -> dict[int, Api]:
@@ -143,11 +174,33 @@ def _exchange(wire: Wire, chance: random.Random) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    options = {k: int(v) for k, _, v in (a.partition("=") for a in arguments)}
+    words = dict(a.partition("=")[::2] for a in arguments)
+    release = words.pop("release", None)
+    options = {k: int(v) for k, v in words.items()}
+    count, seed = options.get("count", 100_000), options.get("seed", random.randrange(10**9))
+    if release is not None:
+        names = fuzz_earlier.RELEASES if release == "earlier" else (release,)
+        done = sum(run_earlier(name, count, seed) for name in names)
+    else:
+        done = run_all(count, seed)
+    print(f"{done} requests, the broker is well")
+    return 0
+
+
+def run_earlier(release: str, count: int, seed: int) -> int:
+    """Both kinds of requests to a broker that emulates a release."""
+    settings = fuzz_earlier.settings_of(release)
+    with Broker(settings, lab=False) as broker:
+        done = run(broker, count, seed)  # it may be fenced then, or unregistered
+    with Broker(settings, lab=False) as broker:
+        return done + run_sets(broker, count, seed)
+
+
+def run_all(count: int, seed: int) -> int:
+    """Everything, at brokers of several kinds; earlier releases get less than the present one."""
     with Broker() as broker:
-        done = run(broker, options.get("count", 100_000), options.get("seed", random.randrange(10**9)))
-    with Broker(ALL_VERSIONS) as broker:
-        done += run(broker, options.get("count", 100_000) // 5, options.get("seed", random.randrange(10**9)))
+        done = run(broker, count, seed)
+    done += sum(run_earlier(name, count // 20, seed) for name in fuzz_earlier.RELEASES)
     secured = {
         **SETTINGS,
         "sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
@@ -155,16 +208,13 @@ def main(arguments: list[str]) -> int:
         "connection.failed.authentication.delay.ms": 0,
     }
     with Broker(secured) as broker:
-        done += run_sasl(broker, options.get("count", 100_000) // 50, options.get("seed", random.randrange(10**9)))
+        done += run_sasl(broker, count // 50, seed)
     with (
         tempfile.TemporaryDirectory() as name,
         kerberos(Path(name)) as gssapi,
         Target(make_certificates(Path(name) / "certs"), gssapi) as target,
     ):
-        count = options.get("count", 100_000) // 10
-        done += run_security(target, count, options.get("seed", random.randrange(10**9)))
-    print(f"{done} requests, the broker is well")
-    return 0
+        return done + run_security(target, count // 10, seed)
 
 
 if __name__ == "__main__":

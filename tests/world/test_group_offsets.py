@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ottla.protocol import messages as m
 from ottla.protocol.control import Marker
 from ottla.protocol.errors import Errors
@@ -132,6 +133,15 @@ def test_a_request_may_say_itself_how_long() -> None:
     w.pass_ms(4_000)
     assert fetched(w).committed_offset == 1
     w.pass_ms(2_500)
+    assert fetched(w).committed_offset == -1
+
+
+@pytest.mark.parametrize("retention_time_ms", [2**63 - 1, -2, -(2**63)])
+def test_a_retention_time_beyond_64_bits_wraps_and_is_over_at_once(retention_time_ms: int) -> None:
+    w = world(offsets_retention_check_interval_ms="1000")
+    assert code(commit(w, 1, version=4, retention_time_ms=retention_time_ms)) == 0
+    assert fetched(w).committed_offset == 1
+    w.pass_ms(1_500)
     assert fetched(w).committed_offset == -1
 
 

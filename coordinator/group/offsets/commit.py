@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
+from ....protocol.records import int64
 from ...shard import Result
 from ..environment import Client
-from ..format import Commit, Commits
+from ..format import NO_EXPIRY, Commit, Commits
 from ..state import ShardState
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def commit(
 ) -> Result[messages.OffsetCommitResponse]:
     """Commits offsets. A partition whose metadata is too long gets an error of its own. Raises what `check` raises."""
     r = messages.OffsetCommitResponse
-    expire = -1 if request.retention_time_ms == NO_RETENTION else shard.env.now_ms() + request.retention_time_ms
+    retention = request.retention_time_ms  # a sum beyond 64 bits wraps, as in Java: it has expired
+    expire = NO_EXPIRY if retention == NO_RETENTION else int64(shard.env.now_ms() + retention)
     reply = Answers(
         r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, client.version >= TOPIC_IDS_SINCE
     )
@@ -124,7 +126,7 @@ def _committed(
     request: messages.OffsetCommitRequest | messages.TxnOffsetCommitRequest,
     check: Check | None,
     reply: Answers[Response],
-    expire: int = -1,
+    expire: int = NO_EXPIRY,
 ) -> Result[Response]:
     now = shard.env.now_ms()
     records: list[object] = []
@@ -132,7 +134,7 @@ def _committed(
         partitions = topic.partitions
         indexes = [p.partition_index for p in partitions]
         codes: dict[int, int] = {}
-        if expire < 0 and {p.committed_metadata for p in partitions} <= NO_METADATA:
+        if expire == NO_EXPIRY and {p.committed_metadata for p in partitions} <= NO_METADATA:
             records.append(_all_of(request.group_id, topic, indexes, check, now))
         else:
             codes = _each_of(shard, request.group_id, topic, check, now, expire, records)

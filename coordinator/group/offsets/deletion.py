@@ -9,7 +9,7 @@ from ....protocol.errors import Errors
 from ....protocol.schema import NO_UUID
 from ...format import CoordinatorRecord
 from ...shard import Result
-from ..format import COMMIT_MS, EXPIRE_MS, TOPIC_ID, Key, Stored
+from ..format import COMMIT_MS, EXPIRE_MS, NO_EXPIRY, TOPIC_ID, Key, Stored
 from ..group import Group
 from ..state import ShardState
 from .store import tombstone
@@ -81,7 +81,7 @@ def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -
         since = None if group.is_subscribed_to(key[0]) else group.offset_ages_from(committed[COMMIT_MS])
         if since is None or shard.offsets.is_pending(group_id, key):
             kept = True
-        elif now >= (committed[EXPIRE_MS] if committed[EXPIRE_MS] >= 0 else since + retention):
+        elif now >= (committed[EXPIRE_MS] if committed[EXPIRE_MS] != NO_EXPIRY else since + retention):
             records.append(tombstone(group_id, key))
         else:
             kept = True
