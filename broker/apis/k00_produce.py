@@ -59,7 +59,13 @@ AUTHORIZATION = (TRANSACTIONS, TOPICS)
 TOPIC_IDS_SINCE = 13
 LEADERS_SINCE = 10
 WITHOUT_START_OFFSET = frozenset(
-    (Errors.NOT_LEADER_OR_FOLLOWER, Errors.MESSAGE_TOO_LARGE, Errors.CORRUPT_MESSAGE, Errors.KAFKA_STORAGE_ERROR)
+    (
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.MESSAGE_TOO_LARGE,
+        Errors.RECORD_LIST_TOO_LARGE,
+        Errors.CORRUPT_MESSAGE,
+        Errors.KAFKA_STORAGE_ERROR,
+    )
 )
 ADMIN_CLIENT = "__admin_client"
 TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit

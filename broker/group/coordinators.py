@@ -8,11 +8,13 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...coordinator.group.environment import OffsetExpiry
 from ...coordinator.loading import Entry
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.shard import RecordFormat, Result
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
+from ...protocol.config_def import numbers_of
 from ...protocol.errors import ApiError
 from ...protocol.records import Template
 from ...storage.log import Log
@@ -119,6 +121,14 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         return self._rates.of(self.counts, self._uptime_ms())
 
     # the environment of the shards
+
+    @property
+    def offset_expiry(self) -> OffsetExpiry:
+        """What the emulated release does (KIP-211, KIP-496)."""
+        release = self.settings.config.emulates
+        if release is None or numbers_of(release) >= (2, 4):
+            return OffsetExpiry.UNSUBSCRIBED
+        return OffsetExpiry.BY_COMMIT if numbers_of(release) < (2, 1) else OffsetExpiry.WITHOUT_MEMBERS
 
     def background(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         self.turn.in_thread(work, done)

@@ -106,6 +106,8 @@ class Appender:
         elif self._must_open(partition, at.header, settings, now):
             data, at = at_once(self.open_batch(partition, data, at), allowance)
         header = at.header
+        if header.size > settings.segment_bytes:
+            raise ApiError(Errors.RECORD_LIST_TOO_LARGE)
         if header.producer_id >= 0:
             duplicate = log.producers.find_duplicate(header)
             if duplicate is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 Partitions = dict[bytes, dict[int, int]]
@@ -51,8 +52,19 @@ class TopicImage(Protocol):
         """The version at which a topic was created last."""
 
 
+class OffsetExpiry(Enum):
+    """From when the retention time of committed offsets counts, and whose offsets expire."""
+
+    BY_COMMIT = auto()  # from the commit, whether the group has members or not: Kafka before 2.1
+    WITHOUT_MEMBERS = auto()  # from when the group has none; before 2.4
+    UNSUBSCRIBED = auto()  # those of a group with members, too, if none is subscribed to the topic
+
+
 class Environment(Protocol):
     """Injected; the broker's is `broker.coordinators`, tests have their own."""
+
+    @property
+    def offset_expiry(self) -> OffsetExpiry: ...
 
     @property
     def image(self) -> TopicImage: ...

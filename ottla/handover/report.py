@@ -189,7 +189,9 @@ def _left_out(source: Source, given: Mapping[str, str] | None, for_kafka: bool) 
 
 def _notes_of_ottla(source: Source) -> Iterator[str]:
     level, latest = source.image.features.get(METADATA_VERSION), defaults()[METADATA_VERSION]
-    if level is not None and level < latest:
+    if level is None:
+        yield f"metadata.version has no level, as before Kafka 3.3: the broker begins with {latest}, the latest"
+    elif level < latest:
         yield f"metadata.version stays {level} of {latest}: `kafka-features.sh upgrade` brings what Kafka has had since"
 
 

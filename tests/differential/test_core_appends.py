@@ -184,6 +184,32 @@ def test_topic_configs_have_their_effect_on_produce(pair: Pair) -> None:
         assert fetched[0] == fetched[1]
 
 
+def test_batches_that_no_segment_holds(pair: Pair) -> None:
+    """They are refused, whatever is wrong with their sequence numbers, once their records are known to be good."""
+    name, segment_bytes = "segments", 1 << 20
+    ids = topic(pair, name, segment_bytes=str(segment_bytes), max_message_bytes="3000000")
+    fitting = segment_bytes - len(batch("", keys=["k"])) - 4  # the lengths of the record and of its value grow
+    for version in (4, 7, 12, 13):
+        for size in (fitting, fitting + 1, 2 * segment_bytes):
+            produce(pair, name, ids, batch("x" * size, keys=["k"]), version)
+    known: dict[str, Any] = {"producer_id": 1000, "producer_epoch": 0}
+    for sequence in (0, 5, 0):
+        produce(pair, name, ids, batch("x" * 2 * segment_bytes, keys=["k"], base_sequence=sequence, **known))
+        produce(pair, name, ids, batch("x", base_sequence=sequence, **known))
+    produce(pair, name, ids, batch("x" * 2 * segment_bytes, codec=1))
+    ids = topic(
+        pair,
+        "unpacked",
+        segment_bytes=str(segment_bytes),
+        compression_type="uncompressed",
+        max_message_bytes="3000000",
+        cleanup_policy="compact",
+    )
+    produce(pair, "unpacked", ids, batch("x" * 2 * segment_bytes, codec=1, keys=["k"]))
+    produce(pair, "unpacked", ids, batch("x" * 2 * segment_bytes, codec=1))
+    assert pair.errors("Produce") >= {"NONE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD"}
+
+
 def test_producer_ids(pair: Pair) -> None:
     r = m.InitProducerIdRequest
     for version in versions("InitProducerId"):

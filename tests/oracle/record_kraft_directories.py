@@ -230,8 +230,15 @@ def _is_by_kraft(client: KazooClient) -> bool:
 
 NAMES: dict[str, tuple[Callable[[str, Path], dict[str, Any]], str]] = {
     "2.8.2": (combined, "2.8.2"),
+    "3.0.2": (combined, "3.0.2"),
+    "3.1.2": (combined, "3.1.2"),
+    "3.2.3": (combined, "3.2.3"),
     "3.3.2": (combined, "3.3.2"),
+    "3.4.1": (combined, "3.4.1"),
+    "3.5.2": (combined, "3.5.2"),
     "3.6.2": (apart, "3.6.2"),
+    "3.7.2": (combined, "3.7.2"),
+    "3.8.1": (apart, "3.8.1"),
     "3.9.1": (combined, "3.9.1"),
     "migration": (migration, "3.9.1"),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ottla.protocol.features import METADATA_VERSION, defaults
 
 from ottla.adoption.findings import opened
 from ottla.handover import HandoverRefused
@@ -24,14 +25,28 @@ from ..support.poll import until
 from ..support.world import World
 
 CASES = (
+    ("3.0.2", "clean"),
+    ("3.0.2", "killed"),
+    ("3.1.2", "clean"),
+    ("3.1.2", "killed"),
+    ("3.2.3", "clean"),
+    ("3.2.3", "killed"),
     ("3.3.2", "clean"),
     ("3.3.2", "killed"),
+    ("3.4.1", "clean"),
+    ("3.4.1", "killed"),
+    ("3.5.2", "clean"),
+    ("3.5.2", "killed"),
     ("3.6.2", "clean"),
+    ("3.7.2", "clean"),
+    ("3.7.2", "killed"),
+    ("3.8.1", "clean"),
     ("3.9.1", "clean"),
     ("3.9.1", "killed"),
     ("migration", "migrating"),
     ("migration", "migrated"),
 )
+PREVIEWS = ("3.0.2", "3.1.2", "3.2.3")  # of KRaft, whose metadata have no version
 LEFT_OUT = (
     "configuration segment.bytes of plain: Invalid value 2000 for configuration segment.bytes: Value must be at least "
     "1048576",
@@ -63,7 +78,9 @@ def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
     world, report = taken_over(recorded.nodes(kind), tmp_path / "data")
     assert report["lost"] == []
     assert set(LEFT_OUT) <= set(report["left_out"])
-    assert any(one.startswith("metadata.version stays") for one in report["notes"])
+    (level,) = (one.split(":")[0] for one in report["notes"] if one.startswith("metadata.version"))
+    assert level.startswith("metadata.version has no level" if name in PREVIEWS else "metadata.version stays")
+    assert (world.broker.image.features[METADATA_VERSION] == defaults()[METADATA_VERSION]) is (name in PREVIEWS)
     truth = recorded.truth[kind]
     for at, rows in truth["records"].items():
         topic, _, index = at.rpartition("-")

@@ -9,6 +9,7 @@ from ....protocol.errors import Errors
 from ....protocol.schema import NO_UUID
 from ...format import CoordinatorRecord
 from ...shard import Result
+from ..environment import OffsetExpiry
 from ..format import COMMIT_MS, EXPIRE_MS, NO_EXPIRY, TOPIC_ID, Key, Stored
 from ..group import Group
 from ..state import ShardState
@@ -78,7 +79,7 @@ def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -
     now, retention = shard.env.now_ms(), shard.env.config("offsets.retention.minutes") * 60_000
     before, kept = len(records), False
     for key, committed in found.items():
-        since = None if group.is_subscribed_to(key[0]) else group.offset_ages_from(committed[COMMIT_MS])
+        since = _ages_from(shard.env.offset_expiry, group, key[0], committed[COMMIT_MS])
         if since is None or shard.offsets.is_pending(group_id, key):
             kept = True
         elif now >= (committed[EXPIRE_MS] if committed[EXPIRE_MS] != NO_EXPIRY else since + retention):
@@ -87,3 +88,12 @@ def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -
             kept = True
     shard.counts["offset_expirations"] += len(records) - before
     return not kept and not pending
+
+
+def _ages_from(expiry: OffsetExpiry, group: Group, topic: str, commit_ms: int) -> int | None:
+    """Returns the time from which the retention time of an offset counts; None while it may not expire."""
+    if expiry is OffsetExpiry.BY_COMMIT:
+        return commit_ms
+    if group.is_subscribed_to(topic) or (expiry is OffsetExpiry.WITHOUT_MEMBERS and not group.is_empty):
+        return None
+    return group.offset_ages_from(commit_ms)
