@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TypeVar
 
-from . import compression, legacy, lz4_frames, records, runs
+from . import compression, legacy, lz4_frames, mixed_runs, records, runs
 from .buffers import Data
 from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, Undecodable, openable_bytes
 from .errors import ApiError, Errors, MalformedMessage
@@ -47,6 +47,7 @@ _OVERHEAD = legacy.ENTRY.size
 _V1_KEY_AT = 26  # in an entry of version 1
 _NULL = b"\xff\xff\xff\xff"
 _RUN_SHORT = 8  # a shorter run does not pay
+_MIXED_MAX = 256  # records of different lengths before it is tried whether they have the same one
 _BETWEEN_RUNS_MAX = 64  # records that are read one by one where the last runs were short
 _APPEND_TIME = legacy.APPEND_TIME_MASK
 
@@ -233,7 +234,16 @@ class _Older:
             self.magic, attributes, header.base_offset, since, self.first_offset, header.base_timestamp, append_time
         )
         run = runs.convert(self.out, data, start, header.record_count - self.count, target)
-        self.between_runs = 1 if run.number >= _RUN_SHORT else min(_BETWEEN_RUNS_MAX, self.between_runs * 2)
+        position, number = self._take_run(run), run.number
+        left = min(_MIXED_MAX, header.record_count - self.count)
+        if number < _RUN_SHORT and not runs.is_near_end(header.base_timestamp):
+            run = mixed_runs.convert(self.out, data, position, left, target)
+            position, number = self._take_run(run), number + run.number
+        self.between_runs = 1 if number >= _RUN_SHORT else min(_BETWEEN_RUNS_MAX, self.between_runs * 4)
+        return position
+
+    def _take_run(self, run: runs.Run) -> int:
+        """Counts what became messages. Returns the position after them."""
         if run.number:
             self.count += run.number
             self.last = run.last

@@ -3,7 +3,7 @@
 Most records of a batch differ in their numbers and bytes only: all lengths are the same. One `struct.Struct` reads such
 records one after another, another one writes their messages. Nothing is decided for a record but whether it has the
 shape of the one before it. The first one of another shape ends the run: `conversion` reads it by itself, and begins the
-next run after it.
+next run after it. `mixed_runs` does the same for records of different lengths.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Run(NamedTuple):
     largest: int  # timestamp
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """How a record is divided, and what those of its shape have in common."""
 
     reading: struct.Struct
@@ -54,23 +54,28 @@ class _Shape(NamedTuple):
     deltas: tuple[str, int, int]
 
 
-def _shape(data: bytes, start: int) -> _Shape | None:
-    """Returns the shape of the complete record at `start`; None if it has long numbers."""
+def shape_at(data: bytes, start: int) -> Shape | None:
+    """Returns the shape of the complete record at `start`; None if it has long numbers, or its fields go beyond it."""
     size, at_time = varint_at(data, start)
     stop, at_time = at_time + size, at_time + 1
     at_delta = varint_at(data, at_time)[1]
     at_key = varint_at(data, at_delta)[1]
-    times, deltas = _NUMBERS.get(at_delta - at_time), _NUMBERS.get(at_key - at_delta)
-    if times is None or deltas is None:
-        return None
     key_bytes, key = varint_at(data, at_key)
     at_length = key + max(key_bytes, 0)
     value_bytes, value = varint_at(data, at_length)
-    after = stop - value - max(value_bytes, 0)
+    after = stop - value - max(value_bytes, 0)  # the headers, or their number, which is zero
+    times, deltas = _NUMBERS.get(at_delta - at_time), _NUMBERS.get(at_key - at_delta)
+    if times is None or deltas is None or after <= 0:
+        return None
     form = f">{at_time - start}s{times[0]}{deltas[0]}{key - at_key}s{at_length - key}s{value - at_length}s"
     reading = struct.Struct(f"{form}{max(value_bytes, 0)}s{after}x")
     begin, key_length, value_length = data[start:at_time], data[at_key:key], data[at_length:value]
-    return _Shape(reading, begin, key_length, value_length, max(key_bytes, -1), max(value_bytes, -1), times, deltas)
+    return Shape(reading, begin, key_length, value_length, max(key_bytes, -1), max(value_bytes, -1), times, deltas)
+
+
+def is_near_end(base_time: int) -> bool:
+    """Whether a timestamp of two bytes may lead beyond 64 bits."""
+    return not INT64_MIN + _TIMES_SPAN_MS <= base_time < -INT64_MIN - _TIMES_SPAN_MS
 
 
 def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Target) -> Run:
@@ -81,8 +86,7 @@ def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Ta
     position += size
     record_bytes = position - start
     number = min(number_max, (len(data) - position) // record_bytes)
-    is_near_end = not INT64_MIN + _TIMES_SPAN_MS <= target.base_time < -INT64_MIN - _TIMES_SPAN_MS
-    shape = None if number <= 0 or is_near_end else _shape(data, start)
+    shape = None if number <= 0 or is_near_end(target.base_time) else shape_at(data, start)
     if shape is None:
         return Run(0, position, 0, NO_TIMESTAMP)
     reading, begin, key_length, value_length, key_bytes, value_bytes, times, deltas = shape

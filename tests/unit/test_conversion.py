@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import lz4.frame
 import pytest
 from ottla.broker.steps import all_at_once
-from ottla.protocol import compression, legacy, lz4_frames, records, runs
+from ottla.protocol import compression, legacy, lz4_frames, mixed_runs, records, runs
 from ottla.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from ottla.protocol.conversion import newer, older_set
 from ottla.protocol.errors import ApiError, Errors, MalformedMessage
@@ -19,6 +20,7 @@ from ottla.protocol.records import BatchAt, Record, Template
 
 T = 1_700_000_000_000
 CHECKS = legacy.Checks(versions=True, bases=True)
+Made = Callable[[random.Random], list[Record]]
 CODECS = [NONE, GZIP, SNAPPY, LZ4]
 RECORDS = [
     Record(b"k", b"v0", T, 100),
@@ -67,6 +69,42 @@ def in_runs(chance: random.Random) -> list[Record]:
     return found
 
 
+def of_all_lengths(chance: random.Random) -> list[Record]:
+    """Records of one producer whose values have all lengths; now and then something else differs."""
+    found: list[Record] = []
+    offset, time, key_size = 0, T, chance.choice((-1, 0, 5, 70))
+    while len(found) < 400:
+        size = chance.choice((-1, 0, 9, 40, 100, 9000) if chance.random() < 0.1 else (chance.randrange(200),))
+        key, value = (None if n < 0 else chance.randbytes(n) for n in (key_size, size))
+        headers = (("h", b"v"),) if chance.random() < 0.02 else ()
+        found.append(Record(key, value, time, offset, headers))
+        offset += 1 if chance.random() < 0.98 else chance.choice((2, 300))
+        time += chance.choice((0, 0, 1, 3, -1))
+        key_size = key_size if chance.random() < 0.98 else chance.choice((-1, 0, 5, 70))
+    return found
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("seed", range(20))
+def test_records_of_all_lengths(seed: int, codec: int) -> None:
+    made = of_all_lengths(random.Random(seed))
+    first = made[100].offset if codec == NONE else 0
+    for magic in (0, 1):
+        found, _ = down(bytes(records.encode(made, Template(codec=codec))), magic, first)
+        expected = [r for r in made if r.offset >= first]
+        assert [(m.offset, m.key, m.value) for m in found] == [(r.offset, r.key, r.value) for r in expected]
+        assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in expected]
+
+
+def test_lengths_that_are_known_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed_runs, "KNOWN_MAX", 20)
+    monkeypatch.setattr(mixed_runs, "_LENGTHS", mixed_runs._Lengths())
+    made = of_all_lengths(random.Random(1))
+    found, _ = down(bytes(records.encode(made, Template())), 1)
+    assert [m.value for m in found] == [r.value for r in made]
+    assert sum(map(len, mixed_runs._LENGTHS._families.values())) <= 20
+
+
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
@@ -82,10 +120,15 @@ def none_alike(out: bytearray, data: bytes, start: int, number_max: int, target:
     return runs.Run(0, position + size, 0, -1)
 
 
+def none_known(out: bytearray, data: bytes, position: int, number_max: int, target: runs.Target) -> runs.Run:
+    return runs.Run(0, position, 0, -1)
+
+
 @pytest.mark.parametrize("seed", range(40))
-def test_damaged_runs_get_what_their_records_get_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("made", [in_runs, of_all_lengths])
+def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
-    whole = bytes(records.encode(in_runs(chance), Template()))
+    whole = bytes(records.encode(made(chance), Template()))
     damaged = []
     for _ in range(25):
         buf = bytearray(whole)
@@ -104,6 +147,7 @@ def test_damaged_runs_get_what_their_records_get_one_by_one(seed: int, monkeypat
 
     fast = outcomes()
     monkeypatch.setattr(runs, "convert", none_alike)
+    monkeypatch.setattr(mixed_runs, "convert", none_known)
     assert fast == outcomes()
 
 
@@ -234,6 +278,7 @@ def test_timestamps_beyond_their_range_are_the_same_in_runs(monkeypatch: pytest.
     fast = down(bytes(stored), 1)
     assert fast[0][-1].timestamp == 9 * 49 - 100 - 2**63
     monkeypatch.setattr(runs, "convert", none_alike)
+    monkeypatch.setattr(mixed_runs, "convert", none_known)
     assert fast == down(bytes(stored), 1)
 
 
