@@ -53,10 +53,11 @@ class Publisher:
         self._pending = Pending({}, {}, {}, {}, {})
 
     def all(self) -> Iterator[None]:
-        """Notes everything, in steps: at the start."""
+        """Notes everything, in steps: at the start, and in a new session."""
         for name in list(self._image.topics):
             self._pending.created[name] = None
             yield
+        self._pending.configs.update(dict.fromkeys(self.quotas()))
 
     def changed(self, delta: MetadataDelta) -> Iterator[None]:
         """Notes what a commit has changed, in steps."""

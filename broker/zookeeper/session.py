@@ -41,15 +41,24 @@ class Thread(Protocol):
 
 
 class Session:
-    """`connected`: called on the loop when there is a connection, again or for the first time."""
+    """`connected`: called on the loop when there is a connection, again or for the first time. `session_ms`: after this
+    time without a connection the session is over.
+    """
 
     def __init__(
-        self, turn: Turn, thread: Thread, client: KazooClient, timeout_ms: int, connected: Callable[[], None]
+        self,
+        turn: Turn,
+        thread: Thread,
+        client: KazooClient,
+        timeout_ms: int,
+        session_ms: int,
+        connected: Callable[[], None],
     ) -> None:
         self._turn = turn
         self._thread = thread
         self._client = client
         self._timeout_ms = timeout_ms
+        self._session_ms = session_ms
         self._connected = connected
         self.is_closing = False
         client.add_listener(self._state)
@@ -75,11 +84,7 @@ class Session:
                 client.stop()
                 words = f"Unable to connect to zookeeper server within timeout: {self._timeout_ms}"
                 raise ZooKeeperError(f"{words} (zookeeper.connect, zookeeper.connection.timeout.ms)")
-            chroot, client.chroot = client.chroot, ""
-            try:
-                client.ensure_path(chroot or "/")
-            finally:
-                client.chroot = chroot
+            make_chroot(client)
         except FAILURES as error:
             raise ZooKeeperError(f"zookeeper.connect: {error!r}") from None
 
@@ -118,3 +123,23 @@ class Session:
             logger.warning("the session with ZooKeeper has expired; the broker is registered again in a new one")
         else:
             logger.warning("ZooKeeper cannot be reached; the broker goes on")
+            self._thread.post(self._forget_later)
+
+    def _forget_later(self) -> None:
+        self._turn.later(self._session_ms, self._forget)
+
+    def _forget(self) -> None:
+        """Forgets what this client has seen last, now that its session is over. A ZooKeeper that has lost its data
+        refuses clients that have seen more than it has.
+        """
+        if not self._client.connected:
+            self._client.last_zxid = 0
+
+
+def make_chroot(client: KazooClient) -> None:
+    """Makes the node under which all others are, if it is missing."""
+    chroot, client.chroot = client.chroot, ""
+    try:
+        client.ensure_path(chroot or "/")
+    finally:
+        client.chroot = chroot

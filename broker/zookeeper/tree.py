@@ -52,6 +52,7 @@ class Tree:
         self._fired: SimpleQueue[str] = SimpleQueue()
         self._topics: dict[str, bytes] = {}
         self._change = -1  # the last change of a configuration that was read
+        self._changes_made_ms: int | None = None  # when the node with the changes was made
         self._is_new = True  # nothing was read over this connection
         self._first = True  # and over none
 
@@ -150,6 +151,10 @@ class Tree:
     def _changed_configs(self, client: KazooClient, now_ms: int) -> dict[Entity, dict[str, str]]:
         """Returns the configurations that changes name. Changes that are old are removed, as by Kafka."""
         wanted: dict[Entity, None] = {}
+        above = client.exists(paths.CONFIG_CHANGES)
+        made_ms = None if above is None else int(above.ctime)
+        if made_ms != self._changes_made_ms:  # ZooKeeper has lost its data, and counts changes from 0 again
+            self._changes_made_ms, self._change = made_ms, -1
         for name in self._children(client, paths.CONFIG_CHANGES):
             number = _sequence(name)
             if number is None:

@@ -33,7 +33,7 @@ from ..steps import Pace
 from ..turn import Turn
 from .adopting import Adopter
 from .publishing import Publisher
-from .session import FAILURES, Session, Thread
+from .session import FAILURES, Session, Thread, make_chroot
 from .tree import PIPELINED, Tree
 from .writing import Conflict, Put, Taken, Write, foreign_controller, hold, next_controller_epoch, write_all
 
@@ -68,7 +68,7 @@ class ZooKeeper:
         timeout_ms = config["zookeeper.connection.timeout.ms"]
         self._timeout_ms: int = config["zookeeper.session.timeout.ms"]
         waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        self._session = Session(turn, thread, client(config), waits_ms, self._connected)
+        self._session = Session(turn, thread, client(config), waits_ms, self._timeout_ms, self._connected)
         self._tree = Tree(lambda: self._session.post(self._wake))
         self._publisher = Publisher(image, self._release)
         known = keys("topic", config.emulates)
@@ -97,6 +97,7 @@ class ZooKeeper:
             self._config.values["ottla.cluster.id"] = found or given
 
     def _prepare(self, client: KazooClient) -> None:
+        make_chroot(client)
         for path in paths.persistent_paths(self._release):
             client.ensure_path(path)
         if self._release >= FEATURE_SINCE and client.exists(paths.FEATURE) is None:

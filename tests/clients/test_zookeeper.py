@@ -41,6 +41,13 @@ def zookeeper() -> Iterator[ZooKeeperServer]:
         yield running
 
 
+@pytest.fixture
+def fresh(zookeeper: ZooKeeperServer) -> Iterator[ZooKeeperServer]:
+    """One that may lose its data."""
+    with ZooKeeperServer() as running:
+        yield running
+
+
 def registered(zookeeper: ZooKeeperServer, chroot: str, release: str, *, lab: bool = False, **more: object) -> Broker:
     settings: dict[str, object] = {
         "ottla.emulate": release,
@@ -249,6 +256,45 @@ def test_the_broker_goes_on_while_zookeeper_is_down(zookeeper: ZooKeeperServer) 
         state = "/down/brokers/topics/meanwhile/partitions/0/state"
         until(lambda: zookeeper.client.connected and zookeeper.value(state), "it is shown", within=60, every=0.05)
         until(lambda: zookeeper.value("/down/brokers/ids/7"), "and the broker", within=60, every=0.05)
+
+
+def test_a_zookeeper_that_has_lost_its_data_gets_all_of_it_again(fresh: ZooKeeperServer) -> None:
+    with registered(fresh, "/fresh", "1.1") as broker:
+        r = m.CreateTopicsRequest
+        with Wire(broker.bootstrap_servers) as wire:
+            wanted = r.CreatableTopic(name="kept", num_partitions=2, replication_factor=1)
+            wanted.configs = [r.CreatableTopicConfig(name="retention.ms", value="1000000")]
+            assert not wire.ask("CreateTopics", 2, r(topics=[wanted], timeout_ms=10_000)).topics[0].error_code
+        state = "/fresh/brokers/topics/kept/partitions/1/state"
+        until(lambda: fresh.value(state), "it is shown", within=60, every=0.05)
+        before = fresh.tree("/fresh/brokers/topics")
+        command = ("admin.ConfigCommand", "--zookeeper", f"{fresh.address}/fresh", "--alter")
+        quota = ("--entity-type", "clients", "--entity-name", "c", "--add-config", "consumer_byte_rate=1000")
+        tool("1.1.1", *command, *quota)
+        for _ in range(5):  # changes are counted
+            change = b'{"version":2,"entity_path":"clients/c"}'
+            fresh.client.create("/fresh/config/changes/config_change_", change, sequence=True)
+        fresh.client.stop()
+        fresh.stop()
+        fresh.lose_data()
+        fresh.start()
+        fresh.client.start()
+        until(lambda: fresh.value("/fresh/brokers/ids/7"), "it is registered", within=60, every=0.05)
+        until(lambda: fresh.tree("/fresh/brokers/topics").keys() == before.keys(), "topics", within=60, every=0.05)
+        assert "1000000" in (fresh.value("/fresh/config/topics/kept") or "")
+        until(lambda: "1000" in (fresh.value("/fresh/config/clients/c") or ""), "the quota", within=60, every=0.05)
+
+        topic = ("--entity-type", "topics", "--entity-name", "kept", "--add-config", "retention.ms=2000000")
+        tool("1.1.1", *command, *topic)
+        d = m.DescribeConfigsRequest
+        asked = d(resources=[d.DescribeConfigsResource(2, "kept", ["retention.ms"])])
+        with Wire(broker.bootstrap_servers) as wire:
+
+            def followed() -> bool:
+                (found,) = wire.ask("DescribeConfigs", 1, asked).results
+                return bool(found.configs[0].value == "2000000")
+
+            until(followed, "a change is followed", within=60, every=0.05)
 
 
 def test_partitions_that_a_tool_adds_meanwhile_are_not_written_over(zookeeper: ZooKeeperServer) -> None:

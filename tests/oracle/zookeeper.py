@@ -69,6 +69,10 @@ class ZooKeeperServer:
 
         until(listens, "ZooKeeper listens", within=START_SECONDS_MAX, every=0.05)
 
+    def lose_data(self) -> None:
+        """Removes what the stopped server had."""
+        shutil.rmtree(self.directory / "version-2")
+
     def stop(self) -> None:
         """Kills the server."""
         assert self._process is not None
