@@ -13,7 +13,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 from .errors import MalformedMessage
 from .records import NO_TIMESTAMP
@@ -26,9 +25,10 @@ _RUN_SHORT = 4
 _BEGIN_BYTES = 2  # by which a record is known: its length, which has as many bytes, or one and the attributes
 _BEGIN_MAX = 3  # of a length of two bytes, with the attributes
 
+Fields = tuple[bytes, int, int, bytes, bytes, bytes, bytes]  # as `Shape.reading` finds them
 # how a record is read, its bytes, the length of its value as it is in the record and as it is in a message, and the
 # number of bytes of the message that come after its head
-Known = tuple[Callable[..., tuple[Any, ...]], int, bytes, bytes, int]
+Known = tuple[Callable[[bytes, int], Fields], int, bytes, bytes, int]
 # what records have in common: the forms of their numbers, and the length of their key as it is in a record
 Family = tuple[tuple[str, int, int], tuple[str, int, int], bytes]
 

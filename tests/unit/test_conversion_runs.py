@@ -1,0 +1,128 @@
+"""Records that are converted as runs of one shape, or by what their lengths say, become what each becomes by itself."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+
+import pytest
+from ottla.broker.steps import all_at_once
+from ottla.protocol import mixed_runs, records, runs
+from ottla.protocol.compression import GZIP, NONE
+from ottla.protocol.conversion import older_set
+from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.records import Record, Template
+
+from ..support.converted import down
+
+T = 1_700_000_000_000
+Made = Callable[[random.Random], list[Record]]
+
+
+def in_runs(chance: random.Random) -> list[Record]:
+    """Records of producers that send many that are alike, with some others between."""
+    found: list[Record] = []
+    offset, time = 0, T
+    while len(found) < 150:
+        key_size, value_size = chance.choice((-1, 0, 5, 70)), chance.choice((-1, 0, 9, 100, 300))
+        headers = (("h", b"v"),) if chance.random() < 0.2 else ()
+        for _ in range(chance.choice((1, 2, 5, 80))):
+            key, value = (None if size < 0 else chance.randbytes(size) for size in (key_size, value_size))
+            found.append(Record(key, value, time, offset, headers))
+            offset += chance.choice((1, 1, 1, 1, 40, 9000)) if chance.random() < 0.1 else 1
+            time += chance.random() < 0.05
+        time += chance.randrange(-3, 200)
+    return found
+
+
+def of_all_lengths(chance: random.Random) -> list[Record]:
+    """Records of one producer whose values have all lengths; now and then something else differs."""
+    found: list[Record] = []
+    offset, time, key_size = 0, T, chance.choice((-1, 0, 5, 70))
+    while len(found) < 400:
+        size = chance.choice((-1, 0, 9, 40, 100, 9000) if chance.random() < 0.1 else (chance.randrange(200),))
+        key, value = (None if n < 0 else chance.randbytes(n) for n in (key_size, size))
+        headers = (("h", b"v"),) if chance.random() < 0.02 else ()
+        found.append(Record(key, value, time, offset, headers))
+        offset += 1 if chance.random() < 0.98 else chance.choice((2, 300))
+        time += chance.choice((0, 0, 1, 3, -1))
+        key_size = key_size if chance.random() < 0.98 else chance.choice((-1, 0, 5, 70))
+    return found
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("seed", range(20))
+def test_records_of_all_lengths(seed: int, codec: int) -> None:
+    made = of_all_lengths(random.Random(seed))
+    first = made[100].offset if codec == NONE else 0
+    for magic in (0, 1):
+        found, _ = down(bytes(records.encode(made, Template(codec=codec))), magic, first)
+        expected = [r for r in made if r.offset >= first]
+        assert [(m.offset, m.key, m.value) for m in found] == [(r.offset, r.key, r.value) for r in expected]
+        assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in expected]
+
+
+def test_lengths_that_are_known_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed_runs, "KNOWN_MAX", 20)
+    monkeypatch.setattr(mixed_runs, "_LENGTHS", mixed_runs._Lengths())
+    made = of_all_lengths(random.Random(1))
+    found, _ = down(bytes(records.encode(made, Template())), 1)
+    assert [m.value for m in found] == [r.value for r in made]
+    assert sum(map(len, mixed_runs._LENGTHS._families.values())) <= 20
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
+    made = in_runs(random.Random(seed))
+    for magic in (0, 1):
+        found, _ = down(bytes(records.encode(made, Template(codec=codec))), magic)
+        assert [(m.offset, m.key, m.value) for m in found] == [(r.offset, r.key, r.value) for r in made]
+        assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in made]
+
+
+def none_alike(out: bytearray, data: bytes, start: int, number_max: int, target: runs.Target) -> runs.Run:
+    size, position = records.varint_at(data, start)
+    return runs.Run(0, position + size, 0, -1)
+
+
+def none_known(out: bytearray, data: bytes, position: int, number_max: int, target: runs.Target) -> runs.Run:
+    return runs.Run(0, position, 0, -1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("made", [in_runs, of_all_lengths])
+def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    whole = bytes(records.encode(made(chance), Template()))
+    damaged = []
+    for _ in range(25):
+        buf = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 3))):
+            buf[chance.randrange(records.HEADER_SIZE, len(buf))] = chance.choice((0, 1, 2, 127, 128, 255))
+        damaged.append(bytes(buf))
+
+    def outcomes() -> list[object]:
+        found: list[object] = []
+        for buf in damaged:
+            try:
+                found.append(all_at_once(older_set(buf, 1, 3, 1 << 30)))
+            except MalformedMessage as error:
+                found.append(str(error))
+        return found
+
+    fast = outcomes()
+    monkeypatch.setattr(runs, "convert", none_alike)
+    monkeypatch.setattr(mixed_runs, "convert", none_known)
+    assert fast == outcomes()
+
+
+def test_timestamps_beyond_their_range_are_the_same_in_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = bytearray(records.encode([Record(b"k", b"v", T + 9 * offset, offset) for offset in range(50)]))
+    struct.pack_into(">q", stored, 27, 2**63 - 100)
+    fast = down(bytes(stored), 1)
+    assert fast[0][-1].timestamp == 9 * 49 - 100 - 2**63
+    monkeypatch.setattr(runs, "convert", none_alike)
+    monkeypatch.setattr(mixed_runs, "convert", none_known)
+    assert fast == down(bytes(stored), 1)
