@@ -59,13 +59,29 @@ def go_clients(go_program: Path) -> Run:
     return run
 
 
+def _with_packages(folder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies programs for Node.js, and installs what they need."""
+    directory = shutil.copytree(HERE / folder, tmp_path_factory.mktemp(folder) / "clients")
+    install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--omit=optional"]
+    subprocess.run(install, cwd=directory, check=True, capture_output=True, timeout=200)
+    return directory
+
+
 @pytest.fixture(scope="session")
 def node_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of the programs with kafkajs."""
-    directory = shutil.copytree(HERE / "node", tmp_path_factory.mktemp("node") / "clients")
-    install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
-    subprocess.run(install, cwd=directory, check=True, capture_output=True, timeout=200)
-    return directory
+    return _with_packages("node", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka_node(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs the programs with kafka-node."""
+    directory = _with_packages("kafka_node", tmp_path_factory)
+
+    def run(*arguments: str, within: float) -> str:
+        return _run(["node", *arguments], directory, within)
+
+    return run
 
 
 @pytest.fixture(scope="session")

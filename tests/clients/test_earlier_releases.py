@@ -12,24 +12,30 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PyTopicPartition
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
+from ottla.broker.config.config import RELEASES
+from ottla.protocol.config_def import numbers_of
 
 from ottla.testing import Broker
 
 from ..oracle.jars import classpath, missing
 from ..support.poll import until
 from .conftest import Run
+from .earlier_pairs import ALL, pairs, since
 
 pytestmark = pytest.mark.slow
 CODECS = ("none", "gzip", "snappy", "lz4")
 VALUES = [b"%d-%s" % (number, b"x" * number) for number in range(20)]
-API_VERSIONS = {
-    "0.8.2": (0, 8, 2),
-    "0.9": (0, 9),
-    "0.10.2": (0, 10, 2),
-    "2.8": (2, 8),
-}  # of kafka-python, by the release
-FALLBACKS = {"0.8.2": "0.8.2.2", "0.9": "0.9.0.1", "0.10.2": "0.10.2.2", "2.8": "0.9.0.1"}
-SARAMA = {"0.8.2": "0.8.2.0", "0.9": "0.9.0.0", "0.10.2": "0.10.2.0", "2.8": "0.8.2.0"}
+OWN = [("0.8.2", "0.8.2"), ("0.9", "0.9"), ("0.10.2", "0.10.2"), ("2.8", "2.8")]
+PYTHON = [one for one in RELEASES if numbers_of(one) in BROKER_API_VERSIONS]
+FALLBACKS = {
+    "0.8.2": "0.8.2.2",
+    "0.9": "0.9.0.1",
+    "0.10.0": "0.10.0.1",
+    "0.10.1": "0.10.1.1",
+    "0.10.2": "0.10.2.2",
+}
+SARAMA = {one: f"{one}.0.0" if one in ("0.9", "0.11") else f"{one}.0" for one in since("0.8.2", "4.1")}
 NEWEST_MESSAGES = {"0.8.2": CODECS[:3], "0.9": CODECS[:3]}  # librdkafka writes lz4 since 0.10
 
 
@@ -49,10 +55,10 @@ def brokers() -> Iterator[dict[str, Broker]]:
         broker.__exit__(None, None, None)
 
 
-@pytest.mark.parametrize("release", API_VERSIONS)
-def test_kafka_python(brokers: dict[str, Broker], release: str) -> None:
-    servers, api_version = brokers[release].bootstrap_servers, API_VERSIONS[release]
-    topic = f"python-{release}"
+@pytest.mark.parametrize(("client", "release"), pairs(PYTHON, OWN))
+def test_kafka_python(brokers: dict[str, Broker], client: str, release: str) -> None:
+    servers, api_version = brokers[release].bootstrap_servers, numbers_of(client)
+    topic = f"python-{client}"
     for codec in CODECS:
         producer = KafkaProducer(
             bootstrap_servers=servers,
@@ -87,30 +93,36 @@ def test_kafka_python(brokers: dict[str, Broker], release: str) -> None:
     consumer.close()
 
 
-def librdkafka(servers: str, release: str, **more: Any) -> dict[str, Any]:
-    """The configuration of a client that does not ask for versions, as those before 0.10 could not."""
+def librdkafka(servers: str, client: str, **more: Any) -> dict[str, Any]:
+    """The configuration of a client that does not ask for versions, as those before 0.10 could not. Without `client` it
+    does.
+    """
+    asks = {"api.version.request": False, "broker.version.fallback": FALLBACKS[client]} if client else {}
     return {
         "bootstrap.servers": servers,
-        "api.version.request": False,
-        "broker.version.fallback": FALLBACKS[release],
+        **asks,
         "log_level": 2,
         **more,
     }
 
 
-@pytest.mark.parametrize("release", FALLBACKS)
-def test_librdkafka_without_api_versions(brokers: dict[str, Broker], release: str) -> None:
+RD_OWN = [*OWN[:3], ("0.9", "2.8")]
+RD_ASKING = [("", one) for one in (since("0.10.0") if ALL else ("0.10.0", "3.9"))]
+
+
+@pytest.mark.parametrize(("client", "release"), [*pairs(FALLBACKS, RD_OWN), *RD_ASKING])
+def test_librdkafka(brokers: dict[str, Broker], client: str, release: str) -> None:
     servers = brokers[release].bootstrap_servers
-    topic, codecs, sent = f"rd-{release}", NEWEST_MESSAGES.get(release, CODECS), 0
+    topic, codecs, sent = f"rd-{client}", NEWEST_MESSAGES.get(client or release, CODECS), 0
     reported: list[Any] = []
     for codec in codecs:
-        producer = Producer(librdkafka(servers, release, **{"compression.type": codec, "linger.ms": 5}))
+        producer = Producer(librdkafka(servers, client, **{"compression.type": codec, "linger.ms": 5}))
         for value in VALUES:
             producer.produce(topic, value, b"k", partition=0, on_delivery=lambda *what: reported.append(what))
             sent += 1
         assert producer.flush(30) == 0
     assert [error for error, _ in reported if error is not None] == []
-    consumer = Consumer(librdkafka(servers, release, **{"group.id": f"g-{topic}", "enable.auto.commit": False}))
+    consumer = Consumer(librdkafka(servers, client, **{"group.id": f"g-{topic}", "enable.auto.commit": False}))
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     found: list[Any] = []
     deadline = time.monotonic() + 30
@@ -182,6 +194,22 @@ def test_tools_of_0_10_2(brokers: dict[str, Broker], jvm: None) -> None:
     assert shown.split("\n")[:100] == lines
 
 
-@pytest.mark.parametrize("release", SARAMA)
-def test_sarama(brokers: dict[str, Broker], go_clients: Run, release: str) -> None:
-    go_clients(brokers[release].bootstrap_servers, "earlier", f"sarama-{release}", SARAMA[release], within=60)
+@pytest.mark.go
+@pytest.mark.parametrize(("client", "release"), pairs(SARAMA, [*OWN[:3], ("0.8.2", "2.8")]))
+def test_sarama(brokers: dict[str, Broker], go_clients: Run, client: str, release: str) -> None:
+    go_clients(brokers[release].bootstrap_servers, "earlier", f"sarama-{client}", SARAMA[client], within=60)
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("release", since("0.10.0") if ALL else ["0.10.0", "2.8"])
+def test_kafkajs(brokers: dict[str, Broker], kafkajs: Run, release: str) -> None:
+    creates = () if release == "0.10.0" else ("creates",)
+    kafkajs("earlier.js", brokers[release].bootstrap_servers, f"kafkajs-{release}", *creates, within=60)
+
+
+@pytest.mark.node
+@pytest.mark.skipif(not ALL, reason="needs OTTLA_RELEASES=1: what kafka-node comes with takes long to install")
+@pytest.mark.parametrize("release", since("0.9", "4.0"))
+def test_kafka_node(brokers: dict[str, Broker], kafka_node: Run, release: str) -> None:
+    """0.8.2 ends the connection for a request that it does not know, with which kafka-node begins."""
+    kafka_node("earlier.js", brokers[release].bootstrap_servers, f"kafka-node-{release}", "groups", within=60)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from ottla.protocol import compression, legacy
+from ottla.protocol import messages as m
 from ottla.protocol.compression import GZIP
+from ottla.protocol.errors import Errors
 from ottla.protocol.legacy import ENTRY
 
 from ..support.differential import Pair
@@ -24,6 +26,8 @@ release, kafka, ours, settled = earlier_brokers(("0.8.2", "0.9", "0.10.2", "1.1"
 UNREADABLE = ("nested", "a key of", "a value of 1000", "a value of 2147483647")
 KEPT_BEFORE_0_10 = (*UNREADABLE, "a wrong checksum", "nothing in it")
 DIFFERENT = {"0.8.2": KEPT_BEFORE_0_10, "0.9": KEPT_BEFORE_0_10, "0.10.2": UNREADABLE[1:], "1.1": ()}
+CORRUPT, UNKNOWN = "CORRUPT_MESSAGE", "UNKNOWN_SERVER_ERROR"
+OURS = {"nested": CORRUPT, "nested beside a message": CORRUPT}  # else UNKNOWN; a checksum is put right
 
 
 def entry(
@@ -91,6 +95,10 @@ def versions_of(release: str) -> list[tuple[int, int]]:
     return [(0, 0)] if release in ("0.8.2", "0.9") else [(0, 0), (0, 2), (1, 2)]
 
 
+def is_different(name: str, release: str, magic: int) -> bool:
+    return name.startswith(DIFFERENT[release]) and (release != "0.10.2" or magic == 1)
+
+
 def test_offsets_that_lie(pair: Pair, release: str) -> None:
     topic(pair, "offsets")
     pair.trims["Fetch"] = opened
@@ -115,7 +123,26 @@ def test_what_lies(pair: Pair, release: str) -> None:
     topic(pair, "lies")
     for magic, version in versions_of(release):
         for name, data in lies(magic):
-            if name.startswith(DIFFERENT[release]) and (release != "0.10.2" or magic == 1):
+            if is_different(name, release, magic):
                 continue
             produce(pair, "lies", data, version)
     assert {"NONE", "CORRUPT_MESSAGE"} <= pair.errors("Produce")
+
+
+def test_what_kafka_stores_and_no_consumer_can_read(pair: Pair, release: str) -> None:
+    """Keys and values that go beyond their message, a message with nothing in it, and compressed ones in others."""
+    topic(pair, "unreadable")
+    r = m.ProduceRequest
+    found = {}
+    for magic, version in versions_of(release):
+        for name, data in lies(magic):
+            if not is_different(name, release, magic):
+                continue
+            part = r.PartitionProduceData(index=0, records=data)
+            named = [r.TopicProduceData(name="unreadable", partition_data=[part])]
+            asked = r(acks=1, timeout_ms=5000, topic_data=named)
+            replies = [wire.ask("Produce", version, asked).responses[0].partition_responses[0] for wire in pair.wires]
+            found[name] = tuple(Errors(one.error_code).name for one in replies)
+    right = {name: "NONE" if name.startswith("a wrong checksum") else OURS.get(name, UNKNOWN) for name in found}
+    assert found == {name: (ours, "NONE") for name, ours in right.items()}
+    assert len(found) == {"0.8.2": 15, "0.9": 15, "0.10.2": 10, "1.1": 0}[release]

@@ -1,4 +1,6 @@
-"""Data directories that Kafkas with ZooKeeper wrote (`tests.oracle.record_old_directories`), and what they held."""
+"""Data directories that Kafkas with ZooKeeper and with KRaft wrote (`tests.oracle.record_old_directories`,
+`record_kraft_directories`), and what they held.
+"""
 
 from __future__ import annotations
 
@@ -139,3 +141,16 @@ class DumpedNodes:
     def children(self, path: str) -> list[str]:
         below = f"{path.rstrip('/')}/"
         return sorted({one[len(below) :].split("/")[0] for one in self.contents if one.startswith(below)} - {""})
+
+
+class KraftDirectories:
+    """What `tests.oracle.record_kraft_directories` made under one name."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        with tarfile.open(DATA / f"old-kraft-{name}.tar.xz") as archive:
+            archive.extractall(directory, filter="data")
+        self.directory = directory
+        self.truth: dict[str, Any] = json.loads((directory / "truth.json").read_text())
+
+    def nodes(self, kind: str) -> tuple[str, ...]:
+        return tuple(sorted(map(str, (self.directory / kind).iterdir())))

@@ -4,10 +4,7 @@ cluster came from ZooKeeper.
 
 from __future__ import annotations
 
-import json
-import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ottla.protocol.features import METADATA_VERSION, defaults
@@ -20,7 +17,7 @@ from ottla.handover.work import Order, take_over
 
 from ..support.ask import batch, produce_message
 from ..support.entities import quotas_of
-from ..support.old_directories import DATA, committed, in_memory, read
+from ..support.old_directories import KraftDirectories, committed, in_memory, read
 from ..support.poll import until
 from ..support.world import World
 
@@ -54,19 +51,6 @@ LEFT_OUT = (
 )
 
 
-class Recorded:
-    """What `tests.oracle.record_kraft_directories` made under one name."""
-
-    def __init__(self, name: str, directory: Path) -> None:
-        with tarfile.open(DATA / f"old-kraft-{name}.tar.xz") as archive:
-            archive.extractall(directory, filter="data")
-        self.directory = directory
-        self.truth: dict[str, Any] = json.loads((directory / "truth.json").read_text())
-
-    def nodes(self, kind: str) -> tuple[str, ...]:
-        return tuple(sorted(map(str, (self.directory / kind).iterdir())))
-
-
 def taken_over(paths: tuple[str, ...], to: Path) -> tuple[World, ReportView]:
     made = take_over(Order(paths, str(to), Wanted()))
     return World(in_memory(to), 0, 1_795_600_000_000), made.view
@@ -74,7 +58,7 @@ def taken_over(paths: tuple[str, ...], to: Path) -> tuple[World, ReportView]:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
-    recorded = Recorded(name, tmp_path)
+    recorded = KraftDirectories(name, tmp_path)
     world, report = taken_over(recorded.nodes(kind), tmp_path / "data")
     assert report["lost"] == []
     assert set(LEFT_OUT) <= set(report["left_out"])
@@ -95,7 +79,7 @@ def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
 
 
 def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:
-    recorded = Recorded("2.8.2", tmp_path)
+    recorded = KraftDirectories("2.8.2", tmp_path)
     with pytest.raises(HandoverRefused, match=r"Kafka 2\.8"):
         taken_over(recorded.nodes("clean"), tmp_path / "data")
 
@@ -103,14 +87,14 @@ def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["migrating", "migrated"])
 def test_directories_of_a_migrated_cluster_are_not_adopted(kind: str, tmp_path: Path) -> None:
     """KRaft's metadata count, also while the broker is still one with ZooKeeper."""
-    recorded = Recorded("migration", tmp_path)
+    recorded = KraftDirectories("migration", tmp_path)
     with pytest.raises(HandoverRefused, match="use `ottla takeover`"), opened(recorded.nodes(kind)):
         pass
 
 
 def test_a_cluster_whose_migration_had_only_begun_is_adopted(tmp_path: Path) -> None:
     """Its controller's log says that ZooKeeper decides."""
-    recorded = Recorded("migration", tmp_path)
+    recorded = KraftDirectories("migration", tmp_path)
     (broker,) = recorded.nodes("begun")
     with pytest.raises(HandoverRefused, match="use `ottla adopt`"):
         taken_over((broker,), tmp_path / "data")
