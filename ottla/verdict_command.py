@@ -10,7 +10,7 @@ from typing import Final, cast, get_args
 
 import click
 
-from . import verdict_truncation
+from . import verdict_login, verdict_truncation
 from .lab_client import Lab
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
@@ -23,6 +23,8 @@ from .verdict.rule import Examination
 from .verdict.trace_lines import TraceError
 
 LISTEN: Final = "127.0.0.1:9092"
+OWN_BROKER: Final = (verdict_truncation.NAME, verdict_login.NAME)
+"""Examinations that faults alone do not bring about: they need a broker with settings of its own."""
 EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 
 
@@ -30,9 +32,10 @@ EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 @click.option("--live", metavar="URL", help="Show the verdict of the running broker whose lab has URL.")
 @click.option(
     "--examination",
-    type=click.Choice((*get_args(Examination), verdict_truncation.NAME)),
+    type=click.Choice((*get_args(Examination), *OWN_BROKER)),
     help="Only the rules of this examination; without traces and --live, faults provoke what they need, and "
-    "`truncation` loses records that a consumer of the topic `truncation` has read. [default: all]",
+    "`truncation` loses records that a consumer of the topic `truncation` has read, and in `login` clients log in as "
+    f"`{verdict_login.USER}` with `{verdict_login.PASSWORD}`. [default: all]",
 )
 @click.option("--run", "program", metavar="COMMAND", help="Examine a program; its broker is OTTLA_BOOTSTRAP_SERVERS.")
 @click.option("--listen", default=LISTEN, metavar="HOST:PORT", help=f"Where clients connect. [default: {LISTEN}]")
@@ -73,8 +76,8 @@ def verdict(
         raise click.UsageError("give traces, or --live with the URL of a lab, and not both")
     if program is not None and (traces or live is not None):
         raise click.UsageError("--run is for a broker that the command starts: leave out traces and --live")
-    if examination == verdict_truncation.NAME and (traces or live is not None):
-        raise click.UsageError("truncation is for a broker that the command starts: leave out traces and --live")
+    if examination in OWN_BROKER and (traces or live is not None):
+        raise click.UsageError(f"{examination} is for a broker that the command starts: leave out traces and --live")
     of = cast("Examination | None", examination)
     with errors_as_exit_codes():
         if live is not None:
@@ -106,7 +109,7 @@ def _write(reports: dict[str | None, Iterable[str]]) -> None:
 def _of_visitors(examination: str | None, seed: int, listen: str, program: str | None) -> Iterable[ClientReport]:
     """Examines who comes to a broker, which ends with it."""
     from .testing import BrokerFailed
-    from .verdict_examination import serve, truncate
+    from .verdict_examination import log_in, serve, truncate
 
     def say(words: str) -> None:
         click.echo(f"ottla: {words}", err=True)
@@ -114,6 +117,8 @@ def _of_visitors(examination: str | None, seed: int, listen: str, program: str |
     try:
         if examination == verdict_truncation.NAME:
             return truncate(listen, program, say)
+        if examination == verdict_login.NAME:
+            return log_in(listen, program, say)
         view = serve(cast("Examination | None", examination), seed, listen, program, say)
     except BrokerFailed as error:
         say(str(error))

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from . import verdict_truncation
+from . import verdict_login, verdict_truncation
 from .testing import Broker
 
 if TYPE_CHECKING:
@@ -48,9 +48,25 @@ def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
             truncation.end()
         for step in verdict_truncation.STEPS:
             say(f"{'provoked' if step in truncation.done else 'not come to'}: {step}")
-        found: VerdictView = broker.lab.delete("verdict")
+        return _reports(broker, verdict_truncation.RULES)
+
+
+def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
+    """Like `truncate`, with the examination `login`."""
+    with _broker({"listeners": f"{verdict_login.PROTOCOL}://{listen}", **verdict_login.SETTINGS}) as broker:
+        broker.lab.post("verdict", examination="network")
+        _receive(broker, f"the examination {verdict_login.NAME}", command, say)
+        found = _reports(broker, verdict_login.RULES)
+    ended = any(rule["outcome"] != "not exercised" for one in found for rule in one["rules"][:1])
+    say(f"{'provoked' if ended else 'not come to'}: {verdict_login.STEP}")
+    return found
+
+
+def _reports(broker: Broker, rules: Collection[str]) -> list[ClientReport]:
+    """Ends a verdict; returns what it says of some rules."""
+    found: VerdictView = broker.lab.delete("verdict")
     for client in found["clients"]:
-        client["rules"] = [one for one in client["rules"] if one["id"] in verdict_truncation.RULES]
+        client["rules"] = [one for one in client["rules"] if one["id"] in rules]
     return list(found["clients"])
 
 

@@ -1,6 +1,7 @@
-"""The troubles that clients get into in the verdict on them: a record is too large for its topic; and of two clients
-that claim to be the same, the younger one fences the older one, which goes on for longer than what was on its way may
-take. Programs in other languages are in the folders beside this file.
+"""The troubles that clients get into in the verdict on them: a record is too large for its topic; of two clients that
+claim to be the same, the younger one fences the older one, which goes on for longer than what was on its way may take;
+and the broker refuses a batch as out of order, and has not written it. Programs in other languages are in the folders
+beside this file.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ from ..support.poll import until
 TOPIC: Final = "twins"
 SMALL: Final = "small"
 """A topic whose batches have at most 1,000 bytes."""
+ASTRAY: Final = "astray"
+"""A topic of which the third batch is refused with OUT_OF_ORDER_SEQUENCE_NUMBER."""
+ASTRAY_WRITES: Final = "astray-writes"
+"""Another one, for transactions."""
+ASTRAY_RECORDS: Final = 6
 SIZES: Final = (5000, 1)  # of records: one that is too large, and one after it
 SECONDS: Final = 60.0
 VALUE: Final = b"value" * 100  # which is smaller when it is compressed
@@ -34,6 +40,13 @@ LONGER_SECONDS: Final = 6.0
 """For so long the older one goes on: in five seconds it may send what it had begun."""
 FENCED_MEMBER: Final = "KIP-345.fenced-stops"
 REFUSED_MEMBER: Final = "KIP-848.refused-stops"
+
+
+def go_astray(broker: Broker) -> None:
+    """Lets the broker refuse batches as out of order."""
+    for topic in (ASTRAY, ASTRAY_WRITES):
+        action = {"kind": "error", "error": "OUT_OF_ORDER_SEQUENCE_NUMBER"}
+        broker.lab.post("faults", {"api": "Produce", "topic": topic, "nth": 3, "action": action})
 
 
 def is_exercised(broker: Broker, rule: str) -> bool:
@@ -53,10 +66,42 @@ def librdkafka(broker: Broker) -> None:
     for size in SIZES:
         producer.produce(SMALL, bytes(size))
         producer.flush(SECONDS)
+    _librdkafka_astray(broker.bootstrap_servers)
     topic = fresh(broker, 1)
     _librdkafka_writers(broker, topic)
     _librdkafka_members(broker, topic, "classic", FENCED_MEMBER)
     _librdkafka_members(broker, topic, "consumer", REFUSED_MEMBER)
+
+
+def _librdkafka_astray(at: str) -> None:
+    """A producer that has given up is made again by its application."""
+    config: dict[str, Any] = {"bootstrap.servers": at, "log_level": 0}
+    producer = Producer({**config, "enable.idempotence": True})
+    for _ in range(ASTRAY_RECORDS):
+        try:
+            producer.produce(ASTRAY, VALUE)
+            producer.flush(SECONDS)
+        except KafkaException:
+            producer = Producer({**config, "enable.idempotence": True})
+
+    def made() -> Producer:
+        found = Producer({**config, "transactional.id": ASTRAY})
+        found.init_transactions(SECONDS)
+        return found
+
+    producer = made()
+    for _ in range(ASTRAY_RECORDS // 2):
+        producer.begin_transaction()
+        try:
+            for _ in range(2):
+                producer.produce(ASTRAY_WRITES, VALUE)
+                producer.flush(SECONDS)
+            producer.commit_transaction(SECONDS)
+        except KafkaException:
+            try:
+                producer.abort_transaction(SECONDS)
+            except KafkaException:
+                producer = made()
 
 
 def _librdkafka_writers(broker: Broker, topic: str) -> None:
@@ -90,11 +135,19 @@ def _librdkafka_members(broker: Broker, topic: str, protocol: str, rule: str) ->
 
 
 def kcat(broker: Broker) -> None:
+    """A run after a batch that is refused is another producer."""
+    _kcat_lines(broker.bootstrap_servers, SMALL, SIZES, "enable.idempotence=true")
+    for _ in range(2):
+        for topic, option in ((ASTRAY, "enable.idempotence=true"), (ASTRAY_WRITES, f"transactional.id={ASTRAY}")):
+            _kcat_lines(broker.bootstrap_servers, topic, (1,) * ASTRAY_RECORDS, option)
+
+
+def _kcat_lines(at: str, topic: str, sizes: Iterable[int], option: str) -> None:
     """Each line is a batch, and waits for the one before."""
-    options = ("enable.idempotence=true", "batch.num.messages=1", "max.in.flight=1")
+    options = (option, "batch.num.messages=1", "max.in.flight=1")
     settings = [part for one in options for part in ("-X", one)]
-    lines = b"".join(b"x" * size + b"\n" for size in SIZES)
-    command = ["kcat", "-b", broker.bootstrap_servers, "-P", "-t", SMALL, *settings]
+    lines = b"".join(b"x" * size + b"\n" for size in sizes)
+    command = ["kcat", "-b", at, "-P", "-t", topic, *settings]
     subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS, check=False)
 
 
@@ -107,8 +160,26 @@ async def _aiokafka(broker: Broker) -> None:
         for size in SIZES:
             with suppress(AioKafkaError):
                 await producer.send_and_wait(SMALL, bytes(size))
+    await _aiokafka_astray(broker.bootstrap_servers)
     await _aiokafka_writers(broker.bootstrap_servers)
     await _aiokafka_members(broker.bootstrap_servers)
+
+
+async def _aiokafka_astray(at: str) -> None:
+    """An application sends on after an error, and aborts a transaction that had one."""
+    async with AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True) as producer:
+        for _ in range(ASTRAY_RECORDS):
+            with suppress(AioKafkaError):
+                await producer.send_and_wait(ASTRAY, VALUE)
+    async with AIOKafkaProducer(bootstrap_servers=at, transactional_id=ASTRAY) as producer:
+        for _ in range(ASTRAY_RECORDS // 2):
+            await producer.begin_transaction()
+            try:
+                for _ in range(2):
+                    await producer.send_and_wait(ASTRAY_WRITES, VALUE)
+                await producer.commit_transaction()
+            except AioKafkaError:
+                await producer.abort_transaction()
 
 
 async def _aiokafka_writers(at: str) -> None:
@@ -140,9 +211,37 @@ def kafka_python(broker: Broker) -> None:
     for size in SIZES:
         with suppress(PythonKafkaError):
             producer.send(SMALL, bytes(size)).get(SECONDS)
+    for _ in range(ASTRAY_RECORDS):
+        with suppress(PythonKafkaError):
+            producer.send(ASTRAY, VALUE).get(SECONDS)
     producer.close()
+    _kafka_python_astray(broker.bootstrap_servers)
     _kafka_python_writers(broker.bootstrap_servers)
     _kafka_python_members(broker)
+
+
+def _kafka_python_astray(at: str) -> None:
+    """An application makes a producer again whose transaction cannot be aborted."""
+
+    def made() -> kafka.KafkaProducer:
+        found = kafka.KafkaProducer(bootstrap_servers=at, transactional_id=ASTRAY)
+        found.init_transactions()
+        return found
+
+    producer = made()
+    for _ in range(ASTRAY_RECORDS // 2):
+        producer.begin_transaction()
+        try:
+            for _ in range(2):
+                producer.send(ASTRAY_WRITES, VALUE).get(SECONDS)
+            producer.commit_transaction()
+        except PythonKafkaError:
+            try:
+                producer.abort_transaction()
+            except PythonKafkaError:
+                producer.close()
+                producer = made()
+    producer.close()
 
 
 def _kafka_python_writers(at: str) -> None:

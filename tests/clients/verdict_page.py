@@ -21,7 +21,9 @@ WORK: Final = "work"
 """The run without faults, in which all rules are examined."""
 TRUNCATION: Final = "truncation"
 """The run on several nodes, in which records that were read are cut off."""
-RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION)
+LOGIN: Final = "login"
+"""The run of clients that log in, in sessions that end."""
+RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION, LOGIN)
 WORST: Final = ("failed", "warning", "passed", "not exercised")
 SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
 INTRODUCTION: Final = """\
@@ -36,8 +38,9 @@ groups whose members came and went, and did transactions, as far as it has them.
 [the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
 occur by itself. In `truncation` it only read, on three nodes: a follower was held while it went on reading, and became
 the leader by an unclean election, so that records were cut off which the client had read; then the other node led
-again. `make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one
-run of it: the runs of a page can be of different days.
+again. In `login` it logged in, in sessions of 12 seconds (`connections.max.reauth.ms`), and worked for longer.
+`make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one run of
+it: the runs of a page can be of different days.
 
 In the table, 11/1/16 is: 11 rules passed, 1 failed, 16 not exercised. A failure with the sign ! is of a rule whose
 violation costs something and breaks nothing (a warning).

@@ -26,16 +26,20 @@ from ottla.traces.reading import read
 
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
+from . import login, truncation
 from .examinations import examination
-from .plain_troubles import SMALL
-from .truncation import RULES, truncation
-from .verdict_page import DATA, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
+from .plain_troubles import SMALL, go_astray
+from .verdict_page import DATA, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
 from .well_known import CLIENTS, Client
 
 SETTINGS: Final[dict[str, object]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "group.share.min.record.lock.duration.ms": 1000,
 }
+
+
+OWN: Final = {TRUNCATION: (truncation.truncation, truncation.RULES), LOGIN: (login.login, login.RULES)}
+"""The runs that need a broker with settings of its own, and the rules that count there."""
 
 
 def timeless(reports: Iterable[ClientReport]) -> list[Any]:
@@ -51,6 +55,7 @@ def report(client: Client, directory: Path) -> list[ClientReport]:
     trace = directory / "trace.jsonl"
     with Broker({**SETTINGS, "ottla.trace": str(trace)}) as broker:
         broker.lab.seed({"name": SMALL, "configs": {"max.message.bytes": "1000"}})
+        go_astray(broker)
         broker.lab.post("verdict")
         client.work(broker, directory)
         found: list[list[ClientReport]] = []
@@ -78,9 +83,13 @@ def runs(client: Client, wanted: str | None = None) -> Iterator[tuple[str, Run]]
         names = [one for one in RUNS[1:] if one not in client.lacks and wanted in (None, one)]
         command = client.prepared(directory) if names else []
         for one in names:
-            seen = truncation(command, directory) if one == TRUNCATION else examination(one, command, directory)
-            found = run_of(its_own(client, seen.clients), seen.missed)
-            yield one, of_rules(found, RULES) if one == TRUNCATION else found
+            if one in OWN:
+                go, rules = OWN[one]
+                seen = go(command, directory)
+                yield one, of_rules(run_of(its_own(client, seen.clients), seen.missed), rules)
+            else:
+                seen = examination(one, command, directory)
+                yield one, run_of(its_own(client, seen.clients), seen.missed)
 
 
 def run_of(reports: Iterable[ClientReport], missed: Iterable[str] = ()) -> Run:

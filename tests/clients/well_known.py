@@ -23,7 +23,7 @@ from ..oracle.kafka import program
 from . import plain_troubles, plain_work
 
 HERE: Final = Path(__file__).parent
-JAVA: Final = ("PlainClients", "GroupClients", "TransactionClients", "ShareClients")
+JAVA: Final = ("PlainClients", "GroupClients", "TransactionClients", "ShareClients", "TroubledClients")
 NODE: Final = ("kafkajs.js", "groups.js", "transactions.js", "troubles.js")
 SECONDS: Final = 300
 NO_NEW_GROUPS: Final[Mapping[Examination, str]] = {

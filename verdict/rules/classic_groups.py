@@ -18,7 +18,6 @@ CANNOT_LEAVE: Final = frozenset(
         Errors.NOT_COORDINATOR,
         Errors.COORDINATOR_NOT_AVAILABLE,
         Errors.REQUEST_TIMED_OUT,
-        Errors.UNKNOWN_MEMBER_ID,
         Errors.ILLEGAL_GENERATION,
         Errors.FENCED_INSTANCE_ID,
     }
@@ -243,9 +242,12 @@ class LeavesAtClose(Rule):
             or reply.message is None
         ):
             return
-        stay = self._members.get((beat.group_id, beat.member_id))
-        if stay is not None and stay.last is request:
-            stay.can_leave = not any(code in CANNOT_LEAVE for code in errors_of(reply))
+        at = beat.group_id, beat.member_id
+        stay, errors = self._members.get(at), errors_of(reply)
+        if Errors.UNKNOWN_MEMBER_ID in errors:  # who it was is over: it comes again with another id
+            self._members.pop(at, None)
+        elif stay is not None and stay.last is request:
+            stay.can_leave = not any(code in CANNOT_LEAVE for code in errors)
 
     def asked(self, request: Request) -> None:
         found = request.message

@@ -97,6 +97,7 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
         once("the reply to a heartbeat is lost", "Heartbeat", 12, Close(at="before-reply")),
         once("the coordinator loads", "OffsetCommit", 2, "COORDINATOR_LOAD_IN_PROGRESS"),
         once("the coordinator has moved", "OffsetCommit", 6, "NOT_COORDINATOR"),
+        once("the coordinator does not know the member", "Heartbeat", 20, "UNKNOWN_MEMBER_ID"),
     ),
     "consumer-group": (
         _COORDINATOR_ABSENT,

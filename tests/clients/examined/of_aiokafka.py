@@ -5,15 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.structs import TopicPartition
 
-from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, Work, run
+from .program import (
+    CHURN,
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
+    READ,
+    RECORDS_READ_MAX,
+    SESSION_TIMEOUT_MS,
+    USER,
+    Enough,
+    Work,
+    run,
+)
 
 PLAIN = TopicPartition("plain", 0)
+LOGIN: Final[dict[str, Any]] = {
+    "security_protocol": PROTOCOL,
+    "sasl_mechanism": MECHANISM,
+    "sasl_plain_username": USER,
+    "sasl_plain_password": PASSWORD,
+}
 Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
 
 
@@ -34,11 +52,11 @@ async def _started(make: Callable[[], Client]) -> Client:
             await asyncio.sleep(0.1)
 
 
-async def _plain(at: str, enough: Enough) -> None:
+async def _plain(at: str, enough: Enough, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits."""
-    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True))
+    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more))
     await producer.send_and_wait(*_record(PLAIN.topic))
-    consumer = await _started(lambda: _consumer(at, group_id="plain"))
+    consumer = await _started(lambda: _consumer(at, group_id="plain", **more))
     consumer.assign([PLAIN])
     await consumer.seek_to_beginning(PLAIN)
     while not enough():
@@ -137,6 +155,7 @@ if __name__ == "__main__":
             "basic": plain,
             "idempotence": plain,
             "network": plain,
+            "login": _work(lambda at, enough: _plain(at, enough, **LOGIN)),
             "truncation": _work(_reading),
             "transactions": _work(_transactions),
             "classic-group": _work(_group),

@@ -11,11 +11,17 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from .program import READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, churn, run
+from .program import MECHANISM, PASSWORD, PROTOCOL, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, USER, Enough, churn, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.2
 PLAIN = TopicPartition("plain", 0)
+LOGIN: Final[dict[str, Any]] = {
+    "security_protocol": PROTOCOL,
+    "sasl_mechanism": MECHANISM,
+    "sasl_plain_username": USER,
+    "sasl_plain_password": PASSWORD,
+}
 
 
 def _consumer(at: str, *topics: str, **more: Any) -> KafkaConsumer:
@@ -27,11 +33,11 @@ def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
     producer.send(topic, b"value", partition=partition).get(SECONDS)
 
 
-def _plain(at: str, enough: Enough) -> None:
+def _plain(at: str, enough: Enough, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits."""
-    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True)
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more)
     _send(producer, PLAIN.topic)
-    consumer = _consumer(at, group_id="plain")
+    consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([PLAIN])
     while not enough():
         _send(producer, PLAIN.topic)
@@ -124,6 +130,7 @@ if __name__ == "__main__":
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _group,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import READ, SESSION_TIMEOUT_MS, Enough, churn, run
+from .program import MECHANISM, PASSWORD, PROTOCOL, READ, SESSION_TIMEOUT_MS, USER, Enough, churn, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
@@ -38,17 +38,17 @@ def _produce(at: str, topic: str, *options: str) -> None:
     _once(at, "-P", "-t", topic, "-p", "0", "-X", "linger.ms=0", *options)
 
 
-def _plain(at: str, enough: Enough) -> None:
+def _plain(at: str, enough: Enough, *options: str) -> None:
     """A consumer that stays; records, topics and offsets are those of programs that are run again and again."""
-    reads = (*READS, "-t", "plain")
+    reads = (*READS, "-t", "plain", *options)
     with ExitStack() as readers:
         reader = readers.enter_context(_staying(at, *reads))
         while not enough():
             if reader.poll() is not None:  # it gives up when its broker is gone
                 reader = readers.enter_context(_staying(at, *reads))
-            _produce(at, "plain", "-X", "enable.idempotence=true")
-            _once(at, "-L")
-            _once(at, "-Q", "-t", "plain:0:-1")
+            _produce(at, "plain", "-X", "enable.idempotence=true", *options)
+            _once(at, "-L", *options)
+            _once(at, "-Q", "-t", "plain:0:-1", *options)
 
 
 def _reading(at: str, enough: Enough) -> None:
@@ -103,11 +103,19 @@ def _group(at: str, enough: Enough) -> None:
     churn(lambda: _Member(at), lambda _: _produce(at, "shared"), enough)
 
 
+LOGIN: Final = _options(
+    f"security.protocol={PROTOCOL}",
+    f"sasl.mechanisms={MECHANISM}",
+    f"sasl.username={USER}",
+    f"sasl.password={PASSWORD}",
+)
+
 if __name__ == "__main__":
     run({
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "login": lambda at, enough: _plain(at, enough, *LOGIN),
         "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _group,

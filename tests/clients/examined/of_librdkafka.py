@@ -7,10 +7,16 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from .program import CHURN, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, Enough, run
+from .program import CHURN, MECHANISM, PASSWORD, PROTOCOL, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, USER, Enough, run
 
 SECONDS: Final = 60
 PLAIN: Final = TopicPartition("plain", 0)
+LOGIN: Final = {
+    "security_protocol": PROTOCOL,
+    "sasl_mechanisms": MECHANISM,
+    "sasl_username": USER,
+    "sasl_password": PASSWORD,
+}
 
 
 def _config(at: str, **more: Any) -> dict[str, Any]:
@@ -33,11 +39,11 @@ def _gone(producer: Producer) -> None:
     assert producer.close(SECONDS)
 
 
-def _plain(at: str, enough: Enough) -> None:
+def _plain(at: str, enough: Enough, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits."""
-    producer = Producer(_config(at, enable_idempotence=True))
+    producer = Producer(_config(at, enable_idempotence=True, **more))
     _send(producer, PLAIN.topic)
-    consumer = _consumer(at, group_id="plain")
+    consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([TopicPartition(PLAIN.topic, PLAIN.partition, 0)])
     while not enough():
         _send(producer, PLAIN.topic)
@@ -154,6 +160,7 @@ if __name__ == "__main__":
         "basic": _plain,
         "idempotence": _plain,
         "network": _plain,
+        "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,
         "transactions": _transactions,
         "classic-group": _classic,

@@ -12,12 +12,16 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from ottla import verdict_login
+
 Enough = Callable[[], bool]
 Work = Callable[[str, Enough], None]
 
+USER, PASSWORD, MECHANISM = verdict_login.USER, verdict_login.PASSWORD, verdict_login.MECHANISM
+PROTOCOL = verdict_login.PROTOCOL
 READ = "read"
 """The topic of which records are cut off."""
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 6000
 """Of members of classic groups: for so long a group waits for a member that has got another id."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""

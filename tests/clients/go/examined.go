@@ -20,8 +20,11 @@ const (
 	pollsFor  = 100 * time.Millisecond
 	readMax   = 10
 	heartbeat = 100 * time.Millisecond
-	session   = 10 * time.Second // for so long a group waits for a member that has got another id
+	session   = 6 * time.Second // for so long a group waits for a member that has got another id
 )
+
+// The user who logs in.
+const examinedUser, examinedPassword = "examined", "examined-secret"
 
 // A work does a step of its client for each value of the channel; the client is closed when the channel is.
 type work func(broker string, steps <-chan int)
@@ -29,6 +32,7 @@ type work func(broker string, steps <-chan int)
 func examined(client string, sites []string) {
 	works := map[string]work{
 		"basic": franzPlain, "idempotence": franzPlain, "network": franzPlain, "truncation": franzReading, "transactions": franzWrites,
+		"login":          franzLogin,
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
 		"share-group":    franzQueue,
@@ -79,9 +83,18 @@ func franzReads(client *kgo.Client) int {
 
 // A producer, and a consumer that chooses its partition; offsets are committed by the group that it names.
 func franzPlain(broker string, steps <-chan int) {
-	producer := franzClient(broker)
+	franzPlainWith(broker, steps)
+}
+
+func franzLogin(broker string, steps <-chan int) {
+	franzPlainWith(broker, steps, kgo.SASL(franzMechanism("PLAIN", examinedUser, examinedPassword)))
+}
+
+func franzPlainWith(broker string, steps <-chan int, more ...kgo.Opt) {
+	producer := franzClient(broker, more...)
 	no("produce", franzSend(producer, "plain", 0))
-	consumer := franzClient(broker, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"plain": {0: kgo.NewOffset().AtStart()}}))
+	reads := kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"plain": {0: kgo.NewOffset().AtStart()}})
+	consumer := franzClient(broker, append(more, reads)...)
 	admin := kadm.NewClient(consumer)
 	for range steps {
 		no("produce", franzSend(producer, "plain", 0))

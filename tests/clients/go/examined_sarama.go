@@ -15,7 +15,7 @@ import (
 func saramaWorks() map[string]work {
 	return map[string]work{
 		"basic": saramaPlain, "idempotence": saramaPlain, "network": saramaPlain, "truncation": saramaReading,
-		"transactions": saramaWrites, "classic-group": saramaMembers,
+		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
 	}
 }
 
@@ -85,9 +85,22 @@ func saramaOpens(consumer sarama.Consumer, topic string) sarama.PartitionConsume
 
 // A producer, and a consumer that chooses its partition and commits.
 func saramaPlain(broker string, steps <-chan int) {
-	producer := saramaProducer(broker, saramaConfig())
+	saramaPlainWith(broker, steps, saramaConfig)
+}
+
+func saramaLogin(broker string, steps <-chan int) {
+	saramaPlainWith(broker, steps, func() *sarama.Config {
+		config := saramaConfig()
+		config.Net.SASL.Enable, config.Net.SASL.Mechanism = true, sarama.SASLTypePlaintext
+		config.Net.SASL.User, config.Net.SASL.Password = examinedUser, examinedPassword
+		return config
+	})
+}
+
+func saramaPlainWith(broker string, steps <-chan int, config func() *sarama.Config) {
+	producer := saramaProducer(broker, config())
 	saramaSends(producer, "plain", 0)
-	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, saramaConfig()) })
+	client := again(func() (sarama.Client, error) { return sarama.NewClient([]string{broker}, config()) })
 	consumer := again(func() (sarama.Consumer, error) { return sarama.NewConsumerFromClient(client) })
 	partition := saramaOpens(consumer, "plain")
 	offsets := again(func() (sarama.OffsetManager, error) { return sarama.NewOffsetManagerFromClient("plain", client) })

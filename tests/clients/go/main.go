@@ -259,12 +259,14 @@ func main() {
 		franzSessions(broker)
 		franzFencing(broker)
 		franzTooLarge(broker)
+		franzAstray(broker)
 		franzTwins(broker)
 	case "sarama-work":
 		saramas(broker)
 		saramaGroup(broker)
 		saramaTransactions(broker)
 		saramaTooLarge(broker)
+		saramaAstray(broker)
 	case "franz-errors":
 		franzCodes(broker)
 	case "sarama-errors":

@@ -1,6 +1,6 @@
 package main
 
-// Troubles: a record is too large for its topic, and of two clients that claim to be the same the younger one fences the older one.
+// Troubles: a record is too large for its topic, the broker refuses a batch as out of order, and of two clients that claim to be the same the younger one fences the older one.
 
 import (
 	"context"
@@ -41,6 +41,29 @@ func franzTooLarge(broker string) {
 	client.Close()
 }
 
+// The third batch is refused. What a transaction lacks then is aborted with it.
+func franzAstray(broker string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	client := franzClient(broker, kgo.DefaultProduceTopic("astray"))
+	for range 6 {
+		_ = client.ProduceSync(ctx, kgo.StringRecord("value")).FirstErr()
+	}
+	client.Close()
+	client = franzClient(broker, kgo.DefaultProduceTopic("astray-writes"), kgo.TransactionalID("astray"))
+	for range 3 {
+		no("begin", client.BeginTransaction())
+		var failed error
+		for range 2 {
+			if err := client.ProduceSync(ctx, kgo.StringRecord("value")).FirstErr(); err != nil {
+				failed = err
+			}
+		}
+		no("end", client.EndTransaction(ctx, kgo.TransactionEndTry(failed == nil)))
+	}
+	client.Close()
+}
+
 // Static members; the last one is alone, and leads its group as the one before did, which only went (KIP-814).
 func franzTwins(broker string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -55,6 +78,30 @@ func franzTwins(broker string) {
 	last := franzTwin(broker)
 	franzPolls(last)
 	last.Close()
+}
+
+// A producer that has given up is made again by its application.
+func saramaAstray(broker string) {
+	producer := saramaProducer(broker, saramaConfig())
+	for range 6 {
+		_ = saramaSend(producer, "astray", 0)
+	}
+	_ = producer.Close()
+	config := saramaConfig()
+	config.Producer.Transaction.ID = "astray"
+	producer = saramaProducer(broker, config)
+	for range 3 {
+		if producer.BeginTxn() != nil {
+			_ = producer.Close()
+			producer = saramaProducer(broker, config)
+			no("begin", producer.BeginTxn())
+		}
+		first, second := saramaSend(producer, "astray-writes", 0), saramaSend(producer, "astray-writes", 0)
+		if first != nil || second != nil || producer.CommitTxn() != nil {
+			_ = producer.AbortTxn()
+		}
+	}
+	_ = producer.Close()
 }
 
 func saramaTooLarge(broker string) {

@@ -12,6 +12,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 public class ExaminedClients {
     static final int CHURN = 8; // steps after which the second member goes, and comes again
+    static final String LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"examined\" password=\"examined-secret\";";
     static final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
 
     static Map<String, Object> at(String servers, String... more) {
@@ -31,6 +32,12 @@ public class ExaminedClients {
         while (orders.poll() == null) step.run();
     }
 
+    static String[] with(String[] some, String... more) {
+        String[] all = Arrays.copyOf(some, some.length + more.length);
+        System.arraycopy(more, 0, all, some.length, more.length);
+        return all;
+    }
+
     static KafkaProducer<String, String> producer(String servers, String... more) { return new KafkaProducer<>(at(servers, more)); }
 
     static KafkaConsumer<String, String> consumer(String servers, String... more) {
@@ -42,9 +49,10 @@ public class ExaminedClients {
     static ProducerRecord<String, String> record(String topic) { return new ProducerRecord<>(topic, 0, "k", "v"); }
 
     /** A producer, and a consumer that chooses its partition and commits. */
-    static void plain(String servers) throws Exception {
+    static void plain(String servers, String... more) throws Exception {
         TopicPartition first = new TopicPartition("plain", 0);
-        try (KafkaProducer<String, String> producer = producer(servers); KafkaConsumer<String, String> consumer = consumer(servers, "group.id", "plain")) {
+        String[] config = with(more, "group.id", "plain");
+        try (KafkaProducer<String, String> producer = producer(servers, more); KafkaConsumer<String, String> consumer = consumer(servers, config)) {
             producer.send(record("plain")).get();
             consumer.assign(List.of(first));
             until(() -> {
@@ -90,8 +98,7 @@ public class ExaminedClients {
 
     /** Two members of a group read and commit; the second one goes and comes again. */
     static void group(String servers, String protocol, String... more) throws Exception {
-        String[] config = Arrays.copyOf(more, more.length + 4);
-        System.arraycopy(new String[] {"group.id", "members", "group.protocol", protocol}, 0, config, more.length, 4);
+        String[] config = with(more, "group.id", "members", "group.protocol", protocol);
         Deque<KafkaConsumer<String, String>> members = new ArrayDeque<>();
         int[] steps = {0};
         try (KafkaProducer<String, String> producer = producer(servers)) {
@@ -145,10 +152,11 @@ public class ExaminedClients {
             switch (name) {
                 case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
-                case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "10000",
+                case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "6000",
                     "partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
                 case "consumer-group" -> group(servers, "consumer");
                 case "share-group" -> share(servers);
+                case "login" -> plain(servers, "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", "PLAIN", "sasl.jaas.config", LOGIN);
                 default -> plain(servers);
             }
             System.out.println(name + " done");

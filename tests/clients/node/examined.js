@@ -6,12 +6,13 @@ const readline = require('readline')
 const CHURN = 8 // steps after which the second member of a group goes, and comes again
 const STEP_MS = 100
 const TIMEOUTS = { sessionTimeout: 6000, rebalanceTimeout: 6000 }
+const SASL = { mechanism: 'plain', username: 'examined', password: 'examined-secret' }
 let orders = 0
 
 const pause = () => new Promise(resolve => setTimeout(resolve, STEP_MS))
 
-function of (broker) {
-  return new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING })
+function of (broker, more = {}) {
+  return new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING, ...more })
 }
 
 // What kafkajs gives up, its application does again.
@@ -62,8 +63,8 @@ async function memberOf (kafka, groupId, topic) {
 }
 
 // A producer, and a consumer, which in kafkajs is always a member of a group.
-async function plain (broker) {
-  const kafka = of(broker)
+async function plain (broker, more = {}) {
+  const kafka = of(broker, more)
   const admin = await topicOf(kafka, 'plain')
   const producer = await producerOf(kafka)
   const consumer = await memberOf(kafka, 'plain', 'plain')
@@ -125,7 +126,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence: plain, network: plain, truncation: reading, transactions, 'classic-group': group }
+const WORKS = { basic: plain, idempotence: plain, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })

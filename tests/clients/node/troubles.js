@@ -1,4 +1,5 @@
-// Troubles of kafkajs, against the broker of which the address is the first argument: a record is too large for its topic, and of two
+// Troubles of kafkajs, against the broker of which the address is the first argument: a record is too large for its topic, the broker
+// refuses a batch as out of order, which a producer that is made again sends, or a transaction that is made again has, and of two
 // transactional producers with the same id the younger one fences the older one.
 const { Kafka, logLevel } = require('kafkajs')
 const assert = require('assert')
@@ -14,6 +15,24 @@ async function main () {
   await assert.rejects(send(5000))
   await send(1).catch(() => {})
   await idempotent.disconnect()
+  for (let n = 0; n < 2; n++) {
+    const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1, retry: { retries: 2 } })
+    await producer.connect()
+    for (let record = 0; record < 6; record++) await producer.send({ topic: 'astray', messages: [{ value: 'x' }] }).catch(() => {})
+    await producer.disconnect()
+    const writer = kafka.producer({ transactionalId: 'js-astray', maxInFlightRequests: 1, idempotent: true, retry: { retries: 2 } })
+    await writer.connect()
+    for (let number = 0; number < 3; number++) {
+      const transaction = await writer.transaction()
+      try {
+        for (let record = 0; record < 2; record++) await transaction.send({ topic: 'astray-writes', messages: [{ value: 'x' }] })
+        await transaction.commit()
+      } catch (error) {
+        await transaction.abort()
+      }
+    }
+    await writer.disconnect()
+  }
   const opened = []
   for (let n = 0; n < 2; n++) {
     const producer = kafka.producer({ transactionalId: 'js-twins', maxInFlightRequests: 1, idempotent: true })
