@@ -265,7 +265,7 @@ class Lane:
             b = exchange.round.comparable(a, b)
         if exchange.api in FIELDS:
             replies = self._proxy.assignments.settle(_beat(exchange, a), as_object(b))
-            return differences(*replies, identities, context)
+            return [*differences(*replies, identities, context), *self._proxy.assignments.twice()]
         if exchange.api in TOLD:
             explained = self._proxy.rebalances.explained(exchange, differences(a, b, identities, context))
             if explained is None:

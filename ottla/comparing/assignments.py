@@ -8,7 +8,8 @@ owns what A has told it owns at B what B has told it, and one that is still givi
 While one member waits at B, the others of its consumer group ask again too, because a broker gives a partition away
 only when the member that had it says that it has given it back. So B's members are never later than A's, but may have
 all that they are to get while A's are still waiting for one another: in a group of several, more is no difference. It
-cannot stay so, because then another member has less.
+cannot stay so, because then another member has less. That one broker gives a partition to two members is seen without
+the other (`owners.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from ..protocol import messages as m
 from ..protocol import schema
 from ..protocol.messages import struct_class
 from ..protocol.structs import Struct
+from .differences import Difference
 from .identities import MEMBER, MEMBER_EPOCH, TOPIC, Identities, fields_of
 from .latest import Latest
+from .owners import Owners, Twice
 
 Plain = dict[str, object]
 MEMBERS_MAX: Final = 10_000
@@ -34,6 +37,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "StreamsGroupHeartbeat": ("active_tasks", "standby_tasks", "warmup_tasks"),
 }
 """The fields of a reply that say what a member is to have; null means as before."""
+OF_ONE: Final = "one member"
 Owned = list[int]
 """How many partitions of each topic, or tasks of each subtopology: which ones depends on ids and on who came first."""
 Key = tuple[str, str, str]
@@ -73,6 +77,8 @@ class Assignments:
         self._identities = identities
         self._members: Latest[Key, _Member] = Latest(MEMBERS_MAX)
         self._groups: Latest[Group, dict[Key, None]] = Latest(MEMBERS_MAX)
+        self._owners_of_a, self._owners_of_b = Owners(), Owners()
+        self._twice: list[Difference] = []
         self._changes: Latest[Key, int] = Latest(MEMBERS_MAX)  # how often A has told a member something, or it has left
 
     def note(self, api: str, request: Struct | None) -> None:
@@ -84,10 +90,27 @@ class Assignments:
         """A has answered a heartbeat; returns the number of what it tells."""
         asked, said = (dict(fields_of(one) or ()) for one in (request, reply))
         key = api, str(asked.get("group_id")), str(asked.get("member_id") or said.get("member_id"))
+        if api == CONSUMER:
+            self._told_by_a(key, asked, said)
         tells = any(said.get(name) is not None for name in FIELDS[api])
         if tells or _number(asked.get("member_epoch")) < 0:
             self._changes[key] = self._changes.get(key, 0) + 1
         return self._changes.get(key, 0)
+
+    def _told_by_a(self, key: Key, asked: Mapping[str, object], said: Mapping[str, object]) -> None:
+        _, group, member = key
+        if said.get("error_code") or _number(asked.get("member_epoch")) <= 0:
+            self._owners_of_a.gone(group, member)
+        if not said.get("error_code") and _number(asked.get("member_epoch")) >= 0:
+            assignment = said.get("assignment")
+            assigned = None if assignment is None else _partitions(dict(fields_of(assignment) or ()))
+            for one in self._owners_of_a.told(group, member, assigned):
+                self._twice.append(Difference(_path(one), _of_both(one), OF_ONE))
+
+    def twice(self) -> list[Difference]:
+        """What a broker was found to have given to two members of a consumer group since this was asked last."""
+        found, self._twice = self._twice, []
+        return found
 
     def prepare(self, api: str, request: Struct, message: Struct) -> None:
         """Makes of the partitions that a member owns at A those that it owns at B. `message`: the same request, in ids
@@ -127,8 +150,12 @@ class Assignments:
         one.told.update(_told(key[0], now))
         one.epoch_of_b = _number(now.get("member_epoch"))
         one.id_of_b = str(now.get("member_id") or self._identities.of_b(MEMBER, {}, key[2]))
-        if now.get("assignment") is not None:
-            one.partitions_of_b = _partitions(now["assignment"])
+        assigned = None if now.get("assignment") is None else _partitions(now["assignment"])
+        if assigned is not None:
+            one.partitions_of_b = assigned
+        if key[0] == CONSUMER:
+            for found in self._owners_of_b.told(key[1], key[2], assigned):
+                self._twice.append(Difference(_path(found), OF_ONE, _of_both(found)))
         self._identities.match(MEMBER_EPOCH, {"group_id": key[1], "member_id": key[2]}, one.epoch, one.epoch_of_b)
 
     def is_behind(self, beat: Heartbeat) -> bool:
@@ -151,6 +178,8 @@ class Assignments:
     def settle(self, beat: Heartbeat, now: Plain) -> tuple[Plain, Plain]:
         """Returns both replies, with assignments as they can be compared: only where A's has one."""
         key, fields = _key(beat), FIELDS[beat.api]
+        if now.get("error_code"):
+            self._owners_of_b.gone(*key[1:])
         self._learn(beat)
         said, left = ({name: one for name, one in of.items() if name not in fields} for of in (beat.reply, now))
         for name, owned in _given(beat).items():
@@ -186,6 +215,7 @@ class Assignments:
         return one
 
     def _leave(self, key: Key) -> None:
+        self._owners_of_b.gone(*key[1:])
         self._members.pop(key, None)
         group = self._groups.get(key[:2])
         if group is not None:
@@ -199,6 +229,14 @@ class Assignments:
         others = [of for of in there if not ids.knows_b(TOPIC, of)]
         if len(mine) == len(others) == 1:
             ids.match(TOPIC, {}, mine[0], others[0])
+
+
+def _path(of: Twice) -> str:
+    return f"groups[{of.group}].assigned[{of.topic.hex()}-{of.partition}].members"
+
+
+def _of_both(of: Twice) -> list[str]:
+    return [of.elder, of.younger]
 
 
 def _key(beat: Heartbeat) -> Key:
@@ -226,10 +264,15 @@ def _sum(of: dict[str, Owned], name: str) -> int:
 
 
 def _partitions(value: object) -> Partitions:
-    """What a reply assigns, by topic id."""
+    """What a reply assigns, by topic id. `value`: of a message or in plain form, in which ids are hexadecimal."""
     rows = value.get("topic_partitions", []) if isinstance(value, dict) else ()
-    found = ((bytes.fromhex(str(one["topic_id"])), one.get("partitions", ())) for one in rows if "topic_id" in one)
-    return {topic: sorted(partitions) for topic, partitions in found if partitions}
+    found: Partitions = {}
+    for row in rows:
+        one = dict(fields_of(row) or ())
+        topic, partitions = one.get("topic_id"), one.get("partitions")
+        if topic is not None and isinstance(partitions, list) and partitions:
+            found[topic if isinstance(topic, bytes) else bytes.fromhex(str(topic))] = sorted(partitions)
+    return found
 
 
 def _rows(of: Partitions | None) -> list[m.ConsumerGroupHeartbeatRequest.TopicPartitions] | None:

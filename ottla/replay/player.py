@@ -182,6 +182,7 @@ class Player:
             said, now = self._assignments.settle(_beat(exchange), now)
         for one in compare(exchange, said, now, self._identities, self._rules):
             self.found.differences.append((exchange, one))
+        self.found.differences += ((exchange, Answered(one, "")) for one in self._assignments.twice())
 
 
 def _beat(exchange: Exchange) -> Heartbeat:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,11 @@ from ottla.cli import main
 from ottla.testing import Broker
 from ottla.traces import reading
 
+from ..clients.verdicts import its_own, report
+from ..clients.well_known import CLIENTS, Client
 from ..oracle.kafka import program
 from ..support import trace_story
+from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
 from ..support.traced_clients import HEAD, Traced, bytes_of, of_case
 
@@ -139,6 +144,21 @@ def test_the_tables_are_the_live_verdict_on_kafkas_clients(spark: Any, tmp_path:
         assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]
 
     compare(spark, *with_live_verdict(tmp_path, work))
+
+
+@pytest.mark.skipif("OTTLA_CLIENTS" not in os.environ, reason="takes minutes: set OTTLA_CLIENTS=1")
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.name)
+def test_the_tables_are_the_live_verdict_on_a_well_known_client(
+    spark: Any, tmp_path: Path, small_shares: None, client: Client
+) -> None:
+    """The live verdict on its plain work is compared with that of the command on the way."""
+    with suppress(Missing):
+        put_on_path()
+    work = report(client, tmp_path)
+    whole = by_command(tmp_path / "trace.jsonl")
+    for tasks in (1, 2, 5):
+        assert reports(spark, tmp_path / "trace.jsonl", tasks) == whole, f"{tasks} tasks"
+    assert timeless(its_own(client, whole)) == timeless([wordless(one) for one in work])
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from ottla.protocol import messages as m
 
+from ottla import verdict_login
 from ottla.cli import main
 from ottla.testing import Broker
 
@@ -47,6 +48,22 @@ with open(sys.argv[1], "w") as file:
             value = message.value()
             file.write(f"{message.offset()} ")
 consumer.close()
+"""
+LOGIN = """
+import os, sys, time
+from confluent_kafka import Producer
+
+user, password, seconds = sys.argv[1:]
+servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "log_level": 0}
+login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": user}
+producer = Producer({**servers, **login, "sasl.password": password})
+end = time.monotonic() + float(seconds)
+while True:
+    producer.produce("t", b"value")
+    producer.flush(60)
+    if time.monotonic() >= end:
+        break
+producer.close()
 """
 BROKEN = ["KIP-848.epoch-echoed", "KIP-848.rejoins-when-fenced"]
 
@@ -163,6 +180,22 @@ def test_an_unclean_election_cuts_off_what_a_consumer_has_read(tmp_path: Path) -
     assert done.stdout.splitlines()[1:] == [f"  passed         {one}" for one in rules]
     assert (tmp_path / "read").read_text() == "0 1 2 3 4 2 "  # the last record is where the first lost one was
     assert run("--examination", "truncation", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+def test_a_client_logs_in_again_before_its_session_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(verdict_login.SETTINGS, "connections.max.reauth.ms", 1500)
+    program = tmp_path / "program.py"
+    program.write_text(LOGIN)
+    command = f"{sys.executable} {program} {verdict_login.USER} {verdict_login.PASSWORD}"
+    asked = ("--examination", "login", "--listen", "127.0.0.1:0", "--all", "--run")
+    done = run(*asked, f"{command} 2")
+    assert done.exit_code == 0, done.output
+    assert f"ottla: provoked: {verdict_login.STEP}" in done.stderr
+    assert done.stdout.splitlines()[1:] == [f"  passed         {one}" for one in verdict_login.RULES]
+    done = run(*asked, f"{command} 0")
+    assert f"ottla: not come to: {verdict_login.STEP}" in done.stderr
+    assert done.stdout.splitlines()[1] == f"  not exercised  {verdict_login.RULES[0]}"
+    assert run("--examination", "login", "--live", "http://127.0.0.1:1").exit_code == 2
 
 
 def test_without_a_program_it_examines_until_it_is_interrupted() -> None:

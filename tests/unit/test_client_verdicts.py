@@ -12,6 +12,7 @@ from ottla.verdict.rules import all_rules
 
 from ..clients.verdict_page import (
     DATA,
+    LOGIN,
     PAGE,
     RUNS,
     SIGNS,
@@ -73,10 +74,16 @@ def test_the_data_has_the_rules_that_there_are() -> None:
     for one in data():
         assert set(outcomes(one)) == set(rules), AGAIN
         for name, found in one["runs"].items():
-            wanted = "basic" if name == TRUNCATION else name
+            wanted = {TRUNCATION: "basic", LOGIN: "network"}.get(name, name)
             assert name == WORK or {rules[id].examination for id in found["rules"]} == {wanted}, AGAIN
         for id in failed(one):
             assert (outcomes(one)[id] == "warning") == (rules[id].severity == "warning"), AGAIN
+
+
+def test_each_rule_is_exercised_by_a_client() -> None:
+    rules = {one.about.id for one in all_rules()}
+    exercised = {id for one in data() for id, outcome in outcomes(one).items() if outcome != "not exercised"}
+    assert exercised == rules, AGAIN
 
 
 def test_what_failed_was_compared_with_the_clients_source() -> None:

@@ -16,6 +16,7 @@ from ottla.comparing.assignments import CONSUMER, Assignments, Heartbeat
 from ottla.comparing.differences import Difference, differences
 from ottla.comparing.generations import Round, Rounds
 from ottla.comparing.identities import MEMBER, MEMBER_EPOCH, TOPIC, Identities
+from ottla.comparing.owners import Owners
 
 GROUP = "g"
 MINE, ITS = bytes(15) + b"\x01", bytes(15) + b"\x02"
@@ -309,6 +310,53 @@ def test_what_a_has_told_counts_until_it_tells_something_else(ids: Identities) -
     assert not assignments.is_behind(second)
     assignments.answered(CONSUMER, owning("x", epoch=-1), m.ConsumerGroupHeartbeatResponse())
     assert not assignments.is_behind(beat("x", 0, 1)._replace(number=second.number)), "it has left"
+
+
+def test_a_partition_of_two_members_is_a_difference_whichever_broker_gives_it(ids: Identities) -> None:
+    assignments = Assignments(ids)
+
+    def a_says(member: str, *partitions: int, epoch: int = 1, error: int = 0) -> None:
+        r = m.ConsumerGroupHeartbeatResponse
+        given = r.Assignment(topic_partitions=[r.TopicPartitions(topic_id=MINE, partitions=list(partitions))])
+        reply = r(member_id=member, member_epoch=epoch, error_code=error, assignment=given if partitions else None)
+        assignments.answered(CONSUMER, owning(member, epoch=epoch), reply)
+
+    a_says("x", 0, 1)
+    a_says("y", 1, 2)
+    a_says("x")
+    assert assignments.twice() == [], "the request may have come before"
+    a_says("x")
+    path = f"groups[{GROUP}].assigned[{MINE.hex()}-1].members"
+    assert assignments.twice() == [Difference(path, ["x", "y"], "one member")]
+    a_says("x")
+    assert assignments.twice() == [], "once"
+    assignments.take(beat("x"), told("x", 5))
+    assignments.take(beat("y"), told("y", 5))
+    for _ in range(2):
+        assignments.take_other((CONSUMER, GROUP, "x"), {"member_id": "x", "member_epoch": 7})
+    assert assignments.twice() == [
+        Difference(f"groups[{GROUP}].assigned[{ITS.hex()}-5].members", "one member", ["x", "y"])
+    ]
+
+
+@pytest.mark.parametrize("over", ["given back", "left", "begun anew", "refused", "left by the younger"])
+def test_a_partition_that_went_from_one_member_to_another_is_of_one(over: str) -> None:
+    owners = Owners()
+    assert owners.told("g", "x", {MINE: [0, 1]}) == []
+    if over == "given back":
+        owners.told("g", "x", {MINE: [0]})
+    elif over != "left by the younger":
+        owners.gone("g", "x")
+    owners.told("g", "y", {MINE: [1]})
+    if over == "begun anew":
+        owners.told("g", "x", {MINE: [0]})
+    if over == "left by the younger":
+        assert owners.told("g", "x", None) == []
+        owners.told("g", "y", {})
+    for _ in range(3):
+        assert owners.told("g", "x", None) == []
+        assert owners.told("g", "y", None) == []
+        assert owners.told("other", "x", {MINE: [1]}) == [], "another group has partitions of its own"
 
 
 def test_the_odd_partition_may_be_anothers(ids: Identities) -> None:

@@ -244,6 +244,17 @@ def test_a_member_without_coordinator_or_membership_cannot_leave(code: int) -> N
     assert script.rule("KIP-62.leaves-at-close")["outcome"] == outcome
 
 
+def test_a_member_that_is_not_known_is_gone_whatever_was_on_its_way() -> None:
+    """It comes again with another id, and cannot leave with the one before."""
+    script = Script()
+    joined(script)
+    synced(script)
+    beats(script, code=Errors.UNKNOWN_MEMBER_ID)
+    beats(script)  # which was on its way, to a coordinator that still knows the member
+    script.closes()
+    assert script.rule("KIP-62.leaves-at-close")["outcome"] == "not exercised"
+
+
 def test_a_member_that_lost_the_reply_to_its_heartbeat_may_know_no_coordinator() -> None:
     script = Script()
     joined(script)
