@@ -26,6 +26,8 @@ from ..support.wire import Closed, Wire, request_frame
 pytestmark = pytest.mark.slow
 QUIET = {"log_level": 0}
 
+LEFT_OUT = "left out by --only or --ignore"
+
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[Broker, Broker]]:
@@ -242,6 +244,8 @@ def test_options(pair: tuple[Broker, Broker], tmp_path: Path) -> None:
         (broker,) = wire.ask("DescribeCluster", 0, m.DescribeClusterRequest()).brokers
         assert (broker.host, broker.port) == (node.host, node.port)
     assert proxy.summary["compared"] == {"Metadata": 2}
+    left_out = {one["api"]: one["count"] for one in proxy.summary["not_compared"] if one["reason"] == LEFT_OUT}
+    assert left_out.keys() >= {"ListGroups", "FindCoordinator", "DescribeCluster"}
     with (
         compared(a, b, "--exit-on-difference") as proxy,
         Wire(proxy.bootstrap_servers) as wire,
@@ -253,3 +257,13 @@ def test_options(pair: tuple[Broker, Broker], tmp_path: Path) -> None:
     assert ("ListGroups", "error_code") in proxy.differences
     assert {api for api, _ in proxy.differences} == {"ListGroups"}
     assert proxy.code == 1
+
+
+def test_what_only_one_broker_has_is_said_at_once(pair: tuple[Broker, Broker]) -> None:
+    with Broker({"ottla.emulate": "3.9"}) as older:
+        for a, b, name in ((pair[0], older, "A"), (older, pair[0], "B")):
+            with compared(a.bootstrap_servers, b.bootstrap_servers) as proxy:
+                pass
+            (note,) = (one["text"] for one in proxy.events if one["event"] == "note" and f"only {name}" in one["text"])
+            assert "StreamsGroupHeartbeat" in note
+            assert proxy.summary["notes"][0] == proxy.events[0]["text"]
