@@ -80,6 +80,9 @@ SHARES = ("java", "librdkafka")
 KINDS = ("acked", "lost", "read", "committed", "accepted", "unsure", "whole", "doubtful", "aborted", "note")
 MORE = 20  # acknowledged records, before the next step
 WITHIN_SECONDS = 90.0
+LONGER_SECONDS = 240.0
+PATIENCE = {"kafkajs": LONGER_SECONDS}
+"""Its consumer asks a former coordinator for up to half a minute each time, of Kafka too, and joins as another one."""
 Line = tuple[float, list[str]]
 
 
@@ -108,11 +111,19 @@ class Program:
         assert self._process.poll() is None, f"{self.name} has ended:\n{self.tail()}"
         return all(self.counts[kind] >= before[kind] + MORE for kind in kinds)
 
-    def end(self) -> None:
-        """Lets it come to its end, and checks that it does."""
+    @property
+    def within_seconds(self) -> float:
+        """The time in which it has to go on, and to end."""
+        return PATIENCE.get(self.name, WITHIN_SECONDS)
+
+    def end_soon(self) -> None:
+        """Lets it come to its end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        assert self._process.wait(WITHIN_SECONDS) == 0, f"{self.name} failed:\n{self.tail()}"
+
+    def end(self) -> None:
+        """Checks that it comes to its end."""
+        assert self._process.wait(self.within_seconds) == 0, f"{self.name} failed:\n{self.tail()}"
         self._reader.join()
         assert self.lines[-1][1] == ["ok"], f"{self.name} has not ended well:\n{self.tail()}"
 
@@ -248,7 +259,7 @@ def run(
         before, since = [one.counts.copy() for one in programs], time.monotonic()
         for one, counts in zip(programs, before, strict=True):
             has_worked = partial(one.has_worked, counts, kinds)
-            until(has_worked, f"{one.name} works after {after}", WITHIN_SECONDS)
+            until(has_worked, f"{one.name} works after {after}", one.within_seconds)
         took = ", ".join(f"{one.name} {one.stall(since):.2f}" for one in programs)
         told(f"{after:24} {time.monotonic() - since:6.2f} s; longest wait for an acknowledgement: {took}", flush=True)
 
@@ -261,6 +272,8 @@ def run(
             node = int(step[-1])
             until(lambda node=node: not leads(cluster, node, names), "others lead", WITHIN_SECONDS)  # type: ignore[misc]
         worked(step)
+    for one in programs:
+        one.end_soon()
     for one in programs:
         one.end()
 

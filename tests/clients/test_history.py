@@ -1,7 +1,6 @@
-"""Five clients go through one history of three nodes side by side: nothing that was acknowledged is lost, idempotent
+"""Six clients go through one history of three nodes side by side: nothing that was acknowledged is lost, idempotent
 producers write nothing twice, transactions are whole, and groups go on at their offsets. history.py has the history,
-the programs and the checks. kafkajs, whose consumer can ask a former coordinator for half a minute, here as with Kafka,
-is the sixth where OTTLA_HISTORY is set.
+the programs and the checks.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from . import history
 from .history import Program
 
 pytestmark = pytest.mark.slow
-NAMES = ("librdkafka", "aiokafka", "java", "franz", "sarama", *(["kafkajs"] if os.environ.get("OTTLA_HISTORY") else []))
+NAMES = ("librdkafka", "aiokafka", "java", "franz", "sarama", "kafkajs")
 NEEDS = {"java": jars.missing() is None, "kafkajs": bool(shutil.which("npm"))} | dict.fromkeys(
     ("franz", "sarama"), bool(shutil.which("go"))
 )
