@@ -317,6 +317,10 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["growth"]:
+        from . import growth
+
+        return growth.main(arguments[1:])
     from . import (
         beside,
         cores,

@@ -54,12 +54,16 @@ SETTINGS: dict[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     "min.insync.replicas": 2,
 }
+OURS: dict[str, object] = {**SETTINGS, "ottla.high.watermark": "lag=30ms"}
+"""Followers are behind, so that an election loses what was not acknowledged yet."""
 HISTORY = (
+    "lose",
     "stop 1",
     "start 1",
     "kill 2",
     "start 2",
     "hold 3",
+    "bounce 2",
     "release 3",
     "elect",
     "shrink",
@@ -73,11 +77,13 @@ HISTORY = (
     "pause 3",
     "resume 3",
     "roll",
+    "keep",
 )
-OURS_ALONE = ("hold", "release", "move", "drain", "fence", "unfence")
+OURS_ALONE = ("lose", "keep", "hold", "bounce", "release", "move", "drain", "fence", "unfence")
 WITHOUT_OFFSETS = ("franz", "librdkafka")  # in their transactions
 SHARES = ("java", "librdkafka")
 KINDS = ("acked", "lost", "read", "committed", "accepted", "unsure", "whole", "doubtful", "aborted", "note")
+LOST_REPLIES = {"api": "Produce", "share": 0.03, "seed": 1, "action": {"kind": "close", "at": "before-reply"}}
 MORE = 20  # acknowledged records, before the next step
 WITHIN_SECONDS = 90.0
 LONGER_SECONDS = 240.0
@@ -234,10 +240,18 @@ def happen(cluster: Cluster, step: str, names: Sequence[str], worked: Callable[[
         elect(cluster, names)
     elif what in ("shrink", "widen"):
         reassign(cluster, names, 2 if what == "shrink" else 3)
+    elif what in ("lose", "keep"):
+        assert isinstance(cluster, Nodes)
+        cluster.broker.lab.delete("faults")
+        if what == "lose":
+            cluster.broker.lab.post("faults", LOST_REPLIES)
     elif what == "move":
         assert isinstance(cluster, Nodes)
         for name in names:
             cluster.broker.lab.post(f"partitions/{name}/3/move")
+    elif what == "bounce":  # with another one out of sync too few would be left
+        cluster.happens("kill", int(number))
+        cluster.happens("start", int(number))
     elif what == "roll":
         for node in NODES:
             cluster.happens("stop", node)
@@ -276,6 +290,9 @@ def run(
         one.end_soon()
     for one in programs:
         one.end()
+    for node in NODES:  # what coordinators know now they have read from their logs
+        cluster.happens("stop", node)
+        cluster.happens("start", node)
 
 
 # what is true at the end
@@ -425,7 +442,7 @@ def main(side: str, arguments: Sequence[str]) -> int:
     wrong: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         built = {name: command(name, Path(folder)) for name in names}
-        with Nodes(SETTINGS) if side == "ottla" else KafkaCluster(SETTINGS) as cluster:
+        with Nodes(OURS) if side == "ottla" else KafkaCluster(SETTINGS) as cluster:
             prepare(cluster, names)
             programs = [started(name, built[name], cluster) for name in names]
             try:

@@ -26,7 +26,7 @@ NEEDS = {"java": jars.missing() is None, "kafkajs": bool(shutil.which("npm"))} |
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Nodes]:
-    with Nodes(history.SETTINGS) as running:
+    with Nodes(history.OURS) as running:
         yield running
 
 

@@ -88,7 +88,10 @@ def _node(broker: Broker, directory: Path) -> None:
 
 
 def _node_installed(directory: Path) -> Path:
-    programs = shutil.copytree(HERE / "node", directory / "node")
+    programs = directory / "node"
+    if programs.exists():
+        return programs
+    shutil.copytree(HERE / "node", programs)
     install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
     subprocess.run(install, cwd=programs, check=True, capture_output=True, timeout=SECONDS)
     return programs

@@ -94,6 +94,12 @@ class KafkaCluster:
     def address(self, node: int) -> str:
         return self.parts[node].bootstrap_servers
 
+    def restart(self) -> None:
+        """Stops what runs, the controller last, and starts all."""
+        for part in (*self.parts.values(), self._controller):
+            part.stop()
+        self.__enter__()
+
     def happens(self, what: str, node: int) -> None:
         """`stop`, `kill`, `start`, `pause` or `resume`."""
         part = self.parts[node]

@@ -40,6 +40,11 @@ class Nodes:
     def address(self, node: int) -> str:
         return self.broker.bootstrap_servers.split(",")[node - 1]
 
+    def restart(self) -> None:
+        """Stops the process, and starts it with all nodes."""
+        self.broker.stop()
+        self.broker.start()
+
     def happens(self, what: str, node: int) -> None:
         self.broker.lab.post(f"nodes/{node}", do=what)
 

@@ -12,6 +12,7 @@ from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
 from ..support.poll import until
+from ..support.ports import free_run
 from .cluster import KafkaCluster
 from .cluster_pair import SETTINGS, Cluster, Nodes, Pair, ask, create
 
@@ -28,13 +29,18 @@ HISTORIES = {
     "crashes": "kill 1, start 1, kill 3, start 3",
     "all_of_them": "stop 3, stop 2, start 2, start 3, stop 1, kill 3, start 1, start 3",
     "the_last": "stop 1, stop 2, stop 3, start 1, start 3, start 2",
+    "a_crash_and_a_restart": "kill 2, stop 1, stop 3, restart, stop 1, start 1",
+    "a_crash_among_stops": "stop 1, kill 2, stop 3, restart, kill 3, start 3",
+    "a_restart": "stop 3, stop 1, stop 2, restart, kill 1, start 1",
 }
+NODES = (1, 2, 3)
 State = dict[tuple[str, int], tuple[int, int, list[int], list[int], list[int]]]
 
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    with Nodes(SETTINGS) as ours, KafkaCluster(SETTINGS) as kafka:
+    listeners = f"PLAINTEXT://127.0.0.1:{free_run(len(NODES))}"  # which no client takes during a restart
+    with Nodes({**SETTINGS, "listeners": listeners}) as ours, KafkaCluster(SETTINGS) as kafka:
         for one in (ours, kafka):
             for name, placed in TOPICS.items():
                 create(one, name, *placed, configs=CONFIGS.get(name))
@@ -84,14 +90,16 @@ def produced(cluster: Cluster, node: int, topic: str, index: int) -> tuple[objec
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_the_same_history_has_the_same_leaders(history: str, pair: Pair) -> None:
-    running = {1, 2, 3}
+    running = set(NODES)
     same(pair, 1, "the start")
     for step in HISTORIES[history].split(", "):
         what, _, number = step.partition(" ")
-        node = int(number)
         for one in pair:
-            one.happens(what, node)
-        (running.add if what == "start" else running.discard)(node)
+            if what == "restart":
+                one.restart()
+            else:
+                one.happens(what, int(number))
+        running = set(NODES) if what == "restart" else running ^ {int(number)}
         if not running:
             continue
         at = min(running)

@@ -1,0 +1,52 @@
+"""What the curves measure with."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import psutil
+
+from ...support.wire import Wire
+from ..servers import Server
+
+REPEATED = 20
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def median_us(work: Callable[[], object], times: int = REPEATED) -> float:
+    """The median of some times, without the first two."""
+    return statistics.median([seconds(work) for _ in range(times)][2:]) * 1e6
+
+
+def asking(wire: Wire, frame: bytes) -> Callable[[], object]:
+    """Sends a request, and reads the reply without a look at it."""
+
+    def ask() -> None:
+        wire.send(frame)
+        wire.read_frame()
+
+    return ask
+
+
+def memory_kib(server: Server) -> float:
+    return float(psutil.Process(server.pid).memory_info().rss) / 1024
+
+
+def idle_percent(server: Server, during_s: float = 5.0) -> float:
+    """The share of a core when nobody asks for anything."""
+    process = psutil.Process(server.pid)
+
+    def used() -> float:
+        times = process.cpu_times()
+        return float(times.user + times.system)
+
+    before = used()
+    time.sleep(during_s)
+    return (used() - before) / during_s * 100
