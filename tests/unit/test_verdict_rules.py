@@ -244,6 +244,17 @@ def test_a_member_without_coordinator_or_membership_cannot_leave(code: int) -> N
     assert script.rule("KIP-62.leaves-at-close")["outcome"] == outcome
 
 
+@pytest.mark.parametrize(("after_ms", "outcome"), [(4000, "not exercised"), (6000, "failed")])
+def test_a_request_that_the_broker_refuses_after_the_end_of_a_session_is_seen(after_ms: float, outcome: str) -> None:
+    script = Script()
+    script.asks("SaslHandshake", 1, m.SaslHandshakeRequest(), m.SaslHandshakeResponse())
+    lasts = m.SaslAuthenticateResponse(session_lifetime_ms=5000)
+    script.asks("SaslAuthenticate", 2, m.SaslAuthenticateRequest(), lasts)
+    script.waits(after_ms)
+    script.refused(3, 12)
+    assert script.rule("KIP-368.reauthenticated")["outcome"] == outcome
+
+
 def test_a_member_that_is_not_known_is_gone_whatever_was_on_its_way() -> None:
     """It comes again with another id, and cannot leave with the one before."""
     script = Script()

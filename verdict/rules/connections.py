@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...protocol import messages as m
-from ..events import Closed, Reply, Request
+from ..events import Closed, Refused, Reply, Request
 from ..rule import Needs, Recent, Rule, rule
 
 BACK_OFF_US: Final = 10_000
@@ -84,10 +84,20 @@ class Reauthenticated(Rule):
             if request.key != API_VERSIONS and request.mono_us <= session[0]:
                 self.kept()
                 del self._sessions[request.connection]
-        elif request.mono_us > session[0]:
-            late_ms = (request.mono_us - session[0]) // 1000
-            self.fail(f"{request.api} {late_ms} ms after the end of the session", session[1], session[2], request)
-            del self._sessions[request.connection]
+        else:
+            self._came(session, request)
+
+    def refused(self, refused: Refused) -> None:
+        """A broker reads no request of a session that is over."""
+        session = self._sessions.get(refused.connection)
+        if session is not None:
+            self._came(session, refused)
+
+    def _came(self, session: tuple[int, Request, Reply], event: Request | Refused) -> None:
+        if event.mono_us > session[0]:
+            late_ms = (event.mono_us - session[0]) // 1000
+            self.fail(f"a request {late_ms} ms after the end of the session", session[1], session[2], event)
+            del self._sessions[event.connection]
 
     def answered(self, request: Request, reply: Reply) -> None:
         found = reply.of(m.SaslAuthenticateResponse)
