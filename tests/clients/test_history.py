@@ -14,7 +14,7 @@ import pytest
 
 from ..oracle import jars
 from ..oracle.cluster_pair import Nodes
-from . import history
+from . import history, history_checks
 from .history import Program
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def worked(
 def test_nothing_is_lost_and_nothing_twice(name: str, cluster: Nodes, worked: dict[str, Program]) -> None:
     if name not in worked:
         pytest.skip(f"{name} cannot be built here")
-    assert not history.check(cluster, worked[name]), worked[name].tail()
+    assert not history_checks.check(history.servers(cluster), worked[name]), worked[name].tail()
 
 
 def test_no_election_was_unclean(cluster: Nodes, worked: dict[str, Program]) -> None:
@@ -88,7 +88,7 @@ class Told(Program):
     ],
 )
 def test_lost_and_repeated_records_are_found(records: dict[tuple[int, int], str], wrong: list[str]) -> None:
-    assert history.wrong_records(Told("java", "acked 1", "acked 2", "lost 3"), records) == wrong
+    assert history_checks.wrong_records(Told("java", "acked 1", "acked 2", "lost 3"), records) == wrong
 
 
 def test_groups_that_go_back_or_miss_something_are_found() -> None:
@@ -96,7 +96,7 @@ def test_groups_that_go_back_or_miss_something_are_found() -> None:
         *("java", "acked 1", "acked 2", "acked 3", "read g 0 0 1", "read g 0 1 2", "committed g 0 2", "read g 0 1 2"),
         *("read g 0 2 4",),
     )
-    assert history.wrong_reads(told, {(0, 0): "1", (0, 1): "2", (0, 2): "3"}, lambda group: {0: 1}) == [
+    assert history_checks.wrong_reads(told, {(0, 0): "1", (0, 1): "2", (0, 2): "3"}, lambda group: {0: 1}) == [
         "g read 0:1 after it committed 2",
         "g read 4 at 0:2, where 3 is",
         "g missed 1 records",
@@ -106,7 +106,7 @@ def test_groups_that_go_back_or_miss_something_are_found() -> None:
 
 def test_records_that_are_accepted_twice_or_missed_are_found() -> None:
     told = Told("java", "acked 1", "acked 2", "accepted 1", "accepted 1")
-    assert history.wrong_accepts(told) == ["the share group accepted 1 2 times", "the share group missed 2"]
+    assert history_checks.wrong_accepts(told) == ["the share group accepted 1 2 times", "the share group missed 2"]
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_records_that_are_accepted_twice_or_missed_are_found() -> None:
 def test_transactions_that_are_not_whole_are_found(values: str, offset: int, wrong: int) -> None:
     told = Told("java", "whole 1", "doubtful 2", "aborted 3")
     records = {(0, number): value for number, value in enumerate(values.split())}
-    assert len(history.wrong_transactions(told, records, offset)) == wrong
+    assert len(history_checks.wrong_transactions(told, records, offset)) == wrong
