@@ -323,6 +323,7 @@ def main(arguments: list[str]) -> int:
         return growth.main(arguments[1:])
     from . import (
         beside,
+        conversion,
         cores,
         groups,
         lab,
@@ -345,6 +346,7 @@ def main(arguments: list[str]) -> int:
         **streams.SECTIONS,
         **transactions.SECTIONS,
         **beside.SECTIONS,
+        **conversion.SECTIONS,
         **cores.SECTIONS,
         **nodes.SECTIONS,
         **partitions.SECTIONS,
