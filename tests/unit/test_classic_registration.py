@@ -124,6 +124,10 @@ def test_step_4_with_a_filter_it_watches_the_topics(wanted: TopicFilter) -> None
 
 def test_step_4_without_a_filter_it_does_not_watch_the_topics() -> None:
     consumer = at_rest()
+    Consumer(consumer.zookeeper, "g_b", Subscription({}, Whitelist("t"), 1)).rebalances()
+    assert consumer.hears_of()
+    consumer.rebalances()  # it reads the topics, which another one's filter may match
+    consumer.hears_of()
     consumer.zookeeper.create(topic_path("new"), ASSIGNED, None)
     assert consumer.hears_of() == 0
 
