@@ -15,7 +15,7 @@ from .any_release import Brokers, run, served_to, wrong
 from .earlier_pairs import ALL
 
 pytestmark = pytest.mark.slow
-CHOSEN = {"0.8.2": ["3.9"], "0.9": ["3.9"], "0.10.2": ["3.9"], "2.1": ["4.4"], "3.9": ["0.10.0"]}
+CHOSEN = {"0.8.2": ["3.9"], "0.9": ["3.9"], "0.10.2": ["3.9"], "3.9": ["4.4"]}
 
 
 @pytest.fixture(scope="module")
