@@ -22,7 +22,8 @@ async def connect(broker: Broker, machine: Machine) -> None:
         words = f"zookeeper.connect needs kazoo: pip install 'ottla[zookeeper]' ({error})"
         raise ConfigError(config.where["zookeeper.connect"], words) from None
     parts = broker.turn, config, broker.nodes, broker.metadata, broker.image
-    broker.zookeeper = ZooKeeper(*parts, machine.own_thread("ottla-zookeeper"), client_of)
+    files, thread = broker.log_directories.files, machine.own_thread("ottla-zookeeper")
+    broker.zookeeper = ZooKeeper(*parts, files, thread, client_of)
     await seed.settled(drive(broker.zookeeper.connect()))
 
 

@@ -1,33 +1,30 @@
-"""What ZooKeeper shows of the metadata: the nodes of topics, partitions, configurations and quotas, from the image."""
+"""What ZooKeeper shows of the metadata: the nodes of topics, partitions and configurations, from the image."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.metadata.quotas import CLIENT_ID, USER
-from ...coordinator.metadata.state import TOPIC, MetadataState, Quota
+from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
 from ...protocol.zookeeper_paths import Number
 from ...protocol.zookeeper_values import PartitionState, TopicAssignment
-from .tree import Entity
-from .writing import Append, Put, Remove, Write
+from .agreed import Agreed, KnownTopic
+from .entities import Entities
+from .tree import Entity, FoundConfig, FoundTopic, Values
+from .writing import Append, Put, PutConfig, PutTopic, Remove, Write, Written
 
 
-def quota_entity(quota: Quota) -> Entity | None:
-    """Returns the entity that a quota belongs to; None for those of addresses, which ZooKeeper does not get."""
-    named = {kind: paths.DEFAULT_ENTITY if name is None else paths.sanitized(name) for kind, name in quota.entity}
-    if set(named) == {USER, CLIENT_ID}:
-        return paths.USERS, f"{named[USER]}/{paths.CLIENTS}/{named[CLIENT_ID]}"
-    if USER in named:
-        return paths.USERS, named[USER]
-    return (paths.CLIENTS, named[CLIENT_ID]) if CLIENT_ID in named else None
+@dataclass(slots=True)
+class Unconfirmed:
+    """What the writes of a round make, once they are done: ids of topics by name, and configurations."""
 
-
-def quota_text(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
+    topics: dict[str, bytes] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    configs: dict[Entity, Values] = field(default_factory=dict)
 
 
 class Pending(NamedTuple):
@@ -43,27 +40,36 @@ class Pending(NamedTuple):
 class Publisher:
     """`foreign`: values of ZooKeeper's configurations that this broker does not know, and leaves."""
 
-    def __init__(self, image: MetadataState, release: Number) -> None:
+    def __init__(self, image: MetadataState, release: Number, agreed: Agreed, entities: Entities) -> None:
         self._image = image
         self._release = release
-        self.foreign: dict[Entity, dict[str, str]] = {}
+        self._agreed = agreed
+        self._entities = entities
+        self.foreign: dict[Entity, Values] = {}
         self._assignments: dict[str, bytes] = {}  # as ZooKeeper has them, in the form of this release
         self._found: dict[str, frozenset[int]] = {}  # the partitions that were read there
-        self._configs: dict[Entity, dict[str, str]] = {}
+        self._configs: dict[Entity, FoundConfig] = {}
         self._pending = Pending({}, {}, {}, {}, {})
+        self._unconfirmed = Unconfirmed()
 
     def all(self) -> Iterator[None]:
         """Notes everything, in steps: at the start, and in a new session."""
         for name in list(self._image.topics):
             self._pending.created[name] = None
             yield
-        self._pending.configs.update(dict.fromkeys(self.quotas()))
+        for name, known in list(self._agreed.topics.items()):
+            topic = self._image.topics.get(name)
+            if topic is None or topic.id != known.id:
+                self._pending.removed[name] = None
+            yield
+        self._pending.configs.update(self._entities.all_but_topics())
 
     def changed(self, delta: MetadataDelta) -> Iterator[None]:
         """Notes what a commit has changed, in steps."""
         pending, names = self._pending, self._image.topic_names
         for topic in delta.removed:
-            pending.removed[topic.name] = None
+            if topic.name in self._agreed.topics:
+                pending.removed[topic.name] = None
             for table in (pending.created, pending.sized):
                 table.pop(topic.name, None)
             yield
@@ -77,25 +83,51 @@ class Publisher:
             pending.moved[names[topic_id], index] = None
             pending.sized[names[topic_id]] = None
             yield
-        for kind, name in delta.configs:
-            if kind == TOPIC and name in self._image.topics:
-                pending.configs[paths.TOPICS, name] = None
-            yield
-        for quota in delta.quotas:
-            entity = quota_entity(quota)
-            if entity is not None:
-                pending.configs[entity] = None
+        pending.configs.update(self._entities.changed(delta))
 
-    def seen(self, assignments: Mapping[str, TopicAssignment], configs: Mapping[Entity, dict[str, str]]) -> None:
+    # what is there
+
+    def seen_topic(self, name: str, found: FoundTopic) -> bool:
+        """Notes the node of a topic; returns whether it is of a topic that is gone here, and will be removed."""
+        topic, known = self._image.topics.get(name), self._agreed.topics.get(name)
+        is_known = known is not None and known.created in (None, found.created)
+        if known is not None and is_known and (topic is None or topic.id != known.id):
+            self._agreed.note_topic(name, KnownTopic(known.id, found.created))
+            self._pending.removed[name] = None
+            if topic is not None:
+                self._pending.created[name] = None
+            return True
+        self._pending.removed.pop(name, None)
+        if known is not None and not is_known:  # a tool has made another one
+            self._agreed.note_topic(name, None)
+        if topic is not None:
+            self.adopted(name, topic.id, found)
+        return False
+
+    def adopted(self, name: str, topic_id: bytes, found: FoundTopic) -> None:
+        """A topic is here as it is there, or is going to be."""
+        self._assignments[name] = found.assignment.encode(self._release)
+        self._found[name] = frozenset(found.assignment.partitions)
+        self._agreed.note_topic(name, KnownTopic(topic_id, found.created))
+
+    def seen_config(self, entity: Entity, found: FoundConfig) -> None:
         """Notes what ZooKeeper has, which need not be written there."""
-        self._assignments |= {name: one.encode(self._release) for name, one in assignments.items()}
-        self._found |= {name: frozenset(one.partitions) for name, one in assignments.items()}
-        self._configs |= configs
+        self._configs[entity] = found
+
+    def agreed_config(self, entity: Entity, there: Values) -> None:
+        """What ZooKeeper has has taken effect here."""
+        self._agreed.note_config(entity, there)
+
+    def differs(self, entity: Entity) -> None:
+        """A configuration is to be written."""
+        self._pending.configs[entity] = None
 
     def forget(self) -> None:
         """ZooKeeper may have something else: what is published next is written."""
         self._assignments.clear()
+        self._found.clear()
         self._configs.clear()
+        self._unconfirmed = Unconfirmed()
 
     def is_removed(self, topic: str) -> bool:
         """Whether a topic is gone here, and not yet there."""
@@ -115,17 +147,33 @@ class Publisher:
         self._pending.moved.update(newer.moved)
         self._pending.configs.update(newer.configs)
 
+    def confirm(self, written: Written) -> None:
+        """The writes of this round are done."""
+        done, self._unconfirmed = self._unconfirmed, Unconfirmed()
+        for name in done.removed:
+            self._agreed.note_topic(name, None)
+            self._agreed.note_config((paths.TOPICS, name), {})
+        for name, topic_id in done.topics.items():
+            if name in written.topics:
+                self._agreed.note_topic(name, KnownTopic(topic_id, written.topics[name]))
+        for entity, config in done.configs.items():
+            self._configs[entity] = FoundConfig(config, written.versions[entity])
+            self._agreed.note_config(entity, config)
+
     def writes(self, pending: Pending, controller_epoch: int) -> Iterator[Write | None]:
         """Yields what is to be written, and None after each step of work."""
         for name in pending.removed:
             self._assignments.pop(name, None)
             self._found.pop(name, None)
             self._configs.pop((paths.TOPICS, name), None)
+            self.foreign.pop((paths.TOPICS, name), None)
+            self._unconfirmed.removed.append(name)
             yield Remove(paths.topic_path(name))
             yield Remove(paths.config_path(paths.TOPICS, name))
             yield Remove(paths.deletion_path(name))
         for name in pending.created:
-            yield from self._put_config((paths.TOPICS, name), self._config(name), is_new=True)
+            is_new = name not in self._agreed.topics or name in pending.removed
+            yield from self._put_config((paths.TOPICS, name), is_new)
             yield from self._topic(name)
             yield from self._partitions(name, controller_epoch)
         for name in pending.sized:
@@ -135,22 +183,20 @@ class Publisher:
         for name, index in pending.moved:
             if name not in pending.created and name not in pending.sized:
                 yield from self._state(name, index, controller_epoch)
-        quotas = self.quotas() if any(kind != paths.TOPICS for kind, _ in pending.configs) else {}
         for kind, name in pending.configs:
-            if kind != paths.TOPICS:
-                config = {**quotas.get((kind, name), {}), **self.foreign.get((kind, name), {})}
-            elif name in pending.created or name not in self._image.topics:
-                continue
-            else:
-                config = self._config(name)
-            yield from self._put_config((kind, name), config)
+            if kind != paths.TOPICS or (name not in pending.created and name in self._image.topics):
+                yield from self._put_config((kind, name))
 
-    def _put_config(self, entity: Entity, config: dict[str, str], is_new: bool = False) -> Iterator[Write]:
+    def _put_config(self, entity: Entity, is_new: bool = False) -> Iterator[Write]:
         """Yields a configuration and, unless it is one of a new topic, what says that it has changed."""
-        if self._configs.get(entity) == config:
+        before = self._configs.get(entity)
+        config = {**self.foreign.get(entity, {}), **self._entities.here(entity)}
+        if config == before.values if before is not None else not config and not is_new:
             return
-        self._configs[entity] = config
-        yield Put(paths.config_path(*entity), values.config(config))
+        self._unconfirmed.configs[entity] = config
+        states = self._agreed.states(entity) or ({},)
+        self._agreed.note_config(entity, *(one for one in states if one != config), config)
+        yield PutConfig(entity, values.config(config), None if before is None else before.version, is_new)
         if not is_new:
             change = values.config_change(*entity, self._release)
             yield Append(f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}", change)
@@ -169,7 +215,10 @@ class Publisher:
         data = assignment.encode(self._release)
         if self._assignments.get(name) != data:
             self._assignments[name] = data
-            yield Put(paths.topic_path(name), data, self._found.get(name, frozenset()).union(parts))
+            self._unconfirmed.topics[name] = topic.id
+            if name not in self._agreed.topics:
+                self._agreed.note_topic(name, KnownTopic(topic.id, None))
+            yield PutTopic(name, data, self._found.get(name, frozenset()).union(parts))
         yield Put(paths.partitions_path(name), None)
 
     def _partitions(self, name: str, controller_epoch: int) -> Iterator[Write | None]:
@@ -185,29 +234,3 @@ class Publisher:
         if found is not None:
             state = PartitionState(found.leader, found.leader_epoch, found.isr, controller_epoch)
             yield Put(paths.state_path(name, index), state.encode())
-
-    def _config(self, name: str) -> dict[str, str]:
-        return {**self._image.config_of(TOPIC, name), **self.foreign.get((paths.TOPICS, name), {})}
-
-    def quotas(self) -> dict[Entity, dict[str, str]]:
-        """Returns the quotas of users and clients, by key, as ZooKeeper has them."""
-        found: dict[Entity, dict[str, str]] = {}
-        for quota, record in self._image.quotas.items():
-            entity = quota_entity(quota)
-            if entity is not None:
-                found.setdefault(entity, {})[quota.key] = quota_text(record.value)
-        return found
-
-
-def entity_of(kind: str, name: str) -> tuple[tuple[str, str | None], ...]:
-    """Returns the entity of client quotas that a node's name says."""
-
-    def named(part: str) -> str | None:
-        return None if part == paths.DEFAULT_ENTITY else paths.desanitized(part)
-
-    if kind == paths.CLIENTS:
-        return ((CLIENT_ID, named(name)),)
-    user, separator, client = name.partition(f"/{paths.CLIENTS}/")
-    if separator:
-        return ((CLIENT_ID, named(client)), (USER, named(user)))
-    return ((USER, named(user)),)

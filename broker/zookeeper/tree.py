@@ -21,7 +21,7 @@ from ...protocol import zookeeper_values as values
 from ...protocol.zookeeper_values import Malformed, TopicAssignment
 
 if TYPE_CHECKING:
-    from kazoo.protocol.states import WatchedEvent
+    from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 PIPELINED = 256  # requests that wait for their replies at once
@@ -30,18 +30,39 @@ _ENTITIES = (paths.CLIENTS, paths.USERS)
 T = TypeVar("T")
 Entity = tuple[str, str]
 """The kind of an entity with a configuration, and its name as nodes have it."""
+Values = dict[str, str]
+"""A configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTopic:
+    """A topic's node. `created`: the transaction that made the node (czxid)."""
+
+    assignment: TopicAssignment
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConfig:
+    """A configuration's node, and the version of its value. `values`: None if they are malformed."""
+
+    values: Values | None
+    version: int
 
 
 @dataclass(slots=True)
 class Seen:
-    """What was found that is new. `topics`: all names; `assignments`: of topics that are new or have changed."""
+    """What was found that is new. `topics`: all names; `assignments`: of topics that are new or have changed. `tree`:
+    if everything was read, the transaction that made the node of all topics, which tells one ZooKeeper from another.
+    """
 
     topics: set[str] = field(default_factory=set)
-    assignments: dict[str, TopicAssignment] = field(default_factory=dict)
-    configs: dict[Entity, dict[str, str]] = field(default_factory=dict)
+    assignments: dict[str, FoundTopic] = field(default_factory=dict)
+    configs: dict[Entity, FoundConfig] = field(default_factory=dict)
     deletions: list[str] = field(default_factory=list)
     elections: list[tuple[str, int]] | None = None
     reassignments: dict[tuple[str, int], tuple[int, ...]] | None = None
+    tree: int | None = None
 
 
 class Tree:
@@ -50,7 +71,7 @@ class Tree:
     def __init__(self, touched: Callable[[], None]) -> None:
         self._touched = touched
         self._fired: SimpleQueue[str] = SimpleQueue()
-        self._topics: dict[str, bytes] = {}
+        self._topics: dict[str, tuple[bytes, int]] = {}  # values, and the transactions that made the nodes
         self._change = -1  # the last change of a configuration that was read
         self._changes_made_ms: int | None = None  # when the node with the changes was made
         self._is_new = True  # nothing was read over this connection
@@ -61,7 +82,7 @@ class Tree:
         self._is_new = True
 
     def again(self) -> None:
-        """Everything is new again, because what was read had no effect."""
+        """Everything is new again: what was read had no effect, or ZooKeeper may have something else."""
         self._topics.clear()
         self._is_new = self._first = True
 
@@ -90,16 +111,18 @@ class Tree:
         else:
             wanted, created = [], []
         wanted += [name for name in self._topics if paths.topic_path(name) in stale and name not in wanted]
-        for name, data in self._values(client, wanted, paths.topic_path, watch=self._watch):
-            if self._topics.get(name) != data:
-                self._topics[name] = data
+        for name, data, stat in self._values(client, wanted, paths.topic_path, watch=self._watch):
+            if self._topics.get(name) != (data, stat.czxid):
+                self._topics[name] = data, stat.czxid
                 parsed = _parsed(paths.topic_path(name), data, TopicAssignment.decode)
                 if parsed is not None:
-                    seen.assignments[name] = parsed
+                    seen.assignments[name] = FoundTopic(parsed, stat.czxid)
         seen.topics = set(self._topics)
         seen.deletions = self._children(client, paths.DELETE_TOPICS) if is_new or stale else []
         seen.configs = self._changed_configs(client, now_ms)
         if self._first:
+            above = client.exists(paths.BROKER_TOPICS)
+            seen.tree = 0 if above is None else int(above.czxid)
             seen.configs |= self._all_configs(client, seen.topics)
             self._first = False
         elif created:
@@ -128,13 +151,14 @@ class Tree:
         names: Iterable[str],
         path_of: Callable[[str], str],
         watch: Callable[[WatchedEvent], None] | None = None,
-    ) -> Iterator[tuple[str, bytes]]:
+    ) -> Iterator[tuple[str, bytes, ZnodeStat]]:
         """Yields the values of the nodes that are there, many requests at a time."""
         rest = iter(names)
         while some := list(islice(rest, PIPELINED)):
             for name, waiting in [(one, client.get_async(path_of(one), watch=watch)) for one in some]:
                 try:
-                    yield name, waiting.get()[0]
+                    data, stat = waiting.get()
+                    yield name, data, stat
                 except NoNodeError:
                     continue
 
@@ -142,13 +166,13 @@ class Tree:
         """Returns what a tool asks for in a node that it makes; None if there is none."""
         if client.exists(path, watch=self._watch) is None:
             return None
-        for _, data in self._values(client, [path], str):
+        for _, data, _ in self._values(client, [path], str):
             return _parsed(path, data, values.partitions_named) or {}
         return None
 
     # configurations
 
-    def _changed_configs(self, client: KazooClient, now_ms: int) -> dict[Entity, dict[str, str]]:
+    def _changed_configs(self, client: KazooClient, now_ms: int) -> dict[Entity, FoundConfig]:
         """Returns the configurations that changes name. Changes that are old are removed, as by Kafka."""
         wanted: dict[Entity, None] = {}
         above = client.exists(paths.CONFIG_CHANGES)
@@ -161,7 +185,7 @@ class Tree:
                 continue
             path = f"{paths.CONFIG_CHANGES}/{name}"
             if number > self._change:
-                for _, data in self._values(client, [path], str):
+                for _, data, _ in self._values(client, [path], str):
                     entity = _parsed(path, data, values.config_change_of)
                     if entity is not None:
                         wanted[entity] = None
@@ -171,7 +195,7 @@ class Tree:
                 client.delete(path)
         return self._configs(client, wanted)
 
-    def _all_configs(self, client: KazooClient, topics: set[str]) -> dict[Entity, dict[str, str]]:
+    def _all_configs(self, client: KazooClient, topics: set[str]) -> dict[Entity, FoundConfig]:
         wanted = dict.fromkeys((paths.TOPICS, name) for name in sorted(topics))
         for kind in _ENTITIES:
             for name in self._children(client, f"{paths.CONFIG}/{kind}", is_watched=False):
@@ -180,15 +204,13 @@ class Tree:
                     clients = f"{name}/{paths.CLIENTS}"
                     below = self._children(client, paths.config_path(kind, clients), is_watched=False)
                     wanted |= {(kind, f"{clients}/{one}"): None for one in below}
-        return {entity: found for entity, found in self._configs(client, wanted).items() if found}
+        return self._configs(client, wanted)
 
-    def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, dict[str, str]]:
+    def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, FoundConfig]:
         by_path = {paths.config_path(*one): one for one in wanted}
-        found: dict[Entity, dict[str, str]] = {}
-        for path, data in self._values(client, by_path, str):
-            parsed = _parsed(path, data, values.config_of)
-            if parsed is not None:
-                found[by_path[path]] = parsed
+        found: dict[Entity, FoundConfig] = {}
+        for path, data, stat in self._values(client, by_path, str):
+            found[by_path[path]] = FoundConfig(_parsed(path, data, values.config_of), stat.version)
         return found
 
 

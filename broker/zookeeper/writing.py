@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 
 from kazoo.client import KazooClient
@@ -11,19 +11,44 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from ...protocol import zookeeper_paths as paths
 from ...protocol.zookeeper_values import Malformed, TopicAssignment, controller_id
-from .tree import PIPELINED
+from .tree import PIPELINED, Entity
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A value that a node gets; None makes a node without one, and leaves the value of one that is there.
-
-    `known`: of a topic, the partitions that it may have there; with others it is left as it is (`Conflict`).
-    """
+    """A value that a node gets; None makes a node without one, and leaves the value of one that is there."""
 
     path: str
     data: bytes | None
-    known: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutTopic:
+    """A topic's node. `known`: the partitions that it may have there; with others it is left as it is (`Conflict`)."""
+
+    topic: str
+    data: bytes
+    known: frozenset[int]
+
+    @property
+    def path(self) -> str:
+        return paths.topic_path(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class PutConfig:
+    """The value of a configuration. `version`: of the value that it replaces, None for a new node. With another one
+    there it is left as it is (`Conflict`). `is_first`: it may replace what an earlier topic of the name left.
+    """
+
+    entity: Entity
+    data: bytes
+    version: int | None
+    is_first: bool = False
+
+    @property
+    def path(self) -> str:
+        return paths.config_path(*self.entity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +66,22 @@ class Append:
     data: bytes
 
 
-Write = Put | Remove | Append
+Write = Put | PutTopic | PutConfig | Remove | Append
+Made = Put | PutTopic | PutConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the nodes that were written are now: the transactions that made those of topics (`FoundTopic`), and the
+    versions of configurations.
+    """
+
+    topics: dict[str, int] = field(default_factory=dict)
+    versions: dict[Entity, int] = field(default_factory=dict)
 
 
 class Conflict(KazooException):  # type: ignore[misc]
-    """A tool has added partitions to a topic that was about to be written."""
+    """A tool has written what was about to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,37 +92,59 @@ class Taken:
     data: bytes
 
 
-def write_all(client: KazooClient, writes: Sequence[Write]) -> None:
+def write_all(client: KazooClient, writes: Sequence[Write]) -> Written:
     """Writes in order, many values at a time: ZooKeeper keeps the order of a session. Raises Conflict and what kazoo
     raises.
     """
-    for kind, some in groupby(writes, type):
-        if kind is Put:
-            _put_all(client, (one for one in some if isinstance(one, Put)))
+    written = Written()
+    for is_made, some in groupby(writes, lambda one: isinstance(one, Made)):
+        if is_made:
+            _make_all(client, (one for one in some if isinstance(one, Made)), written)
             continue
         for one in some:
             if isinstance(one, Remove):
                 client.delete(one.path, recursive=True)
             elif isinstance(one, Append):
                 client.create(one.prefix, one.data, sequence=True, makepath=True)
+    return written
 
 
-def _put_all(client: KazooClient, puts: Iterator[Put]) -> None:
-    while some := list(islice(puts, PIPELINED)):
-        for put, waiting in [(one, client.create_async(one.path, one.data or b"")) for one in some]:
+def _make_all(client: KazooClient, made: Iterator[Made], written: Written) -> None:
+    while some := list(islice(made, PIPELINED)):
+        asked = [(one, client.create_async(one.path, one.data or b"")) for one in some if not _is_there(one)]
+        for one, waiting in asked:
+            version = 0
             try:
                 waiting.get()
             except NodeExistsError:
-                if put.known is not None:
-                    _put_topic(client, put, put.known)
-                elif put.data is not None:
-                    client.set(put.path, put.data)
+                version = _replace(client, one)
             except NoNodeError:
-                client.ensure_path(put.path.rpartition("/")[0])
-                client.ensure_path(put.path) if put.data is None else client.create(put.path, put.data)
+                client.ensure_path(one.path.rpartition("/")[0])
+                client.ensure_path(one.path) if one.data is None else client.create(one.path, one.data)
+            if isinstance(one, PutConfig):
+                written.versions[one.entity] = version
+        _replace_configs(client, [one for one in some if isinstance(one, PutConfig) and _is_there(one)], written)
+        topics = [one for one in some if isinstance(one, PutTopic)]
+        for topic, waiting in [(one.topic, client.exists_async(one.path)) for one in topics]:
+            stat = waiting.get()
+            if stat is not None:
+                written.topics[topic] = stat.czxid
 
 
-def _put_topic(client: KazooClient, put: Put, known: frozenset[int]) -> None:
+def _is_there(made: Made) -> bool:
+    return isinstance(made, PutConfig) and made.version is not None
+
+
+def _replace(client: KazooClient, made: Made) -> int:
+    """Writes the value of a node that is there; returns its version."""
+    if isinstance(made, PutTopic):
+        return _replace_topic(client, made)
+    if isinstance(made, PutConfig) and not made.is_first:
+        raise Conflict(f"{made.path} was not read yet")
+    return 0 if made.data is None else int(client.set(made.path, made.data).version)
+
+
+def _replace_topic(client: KazooClient, put: PutTopic) -> int:
     """Writes the assignment of a topic over the one that is there, unless that has partitions which are not known."""
     while True:
         before, stat = client.get(put.path)
@@ -94,13 +152,21 @@ def _put_topic(client: KazooClient, put: Put, known: frozenset[int]) -> None:
             found = set(TopicAssignment.decode(before).partitions)
         except Malformed:
             found = set()
-        if not found <= known:
+        if not found <= put.known:
             raise Conflict(f"{put.path} has partitions that were not read yet")
         try:
-            client.set(put.path, put.data, version=stat.version)
-            return
+            return int(client.set(put.path, put.data, version=stat.version).version)
         except BadVersionError:
             continue
+
+
+def _replace_configs(client: KazooClient, puts: Sequence[PutConfig], written: Written) -> None:
+    """Writes configurations over those that were read."""
+    for put, waiting in [(one, client.set_async(one.path, one.data, version=one.version)) for one in puts]:
+        try:
+            written.versions[put.entity] = waiting.get().version
+        except (BadVersionError, NoNodeError):
+            raise Conflict(f"{put.path} was changed after it was read") from None
 
 
 def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> Taken | None:

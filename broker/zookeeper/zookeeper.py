@@ -9,7 +9,7 @@ metadata and a new connection; what fails is done again in a later one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -24,6 +24,7 @@ from ...protocol import zookeeper_values as values
 from ...protocol.config_def import keys
 from ...protocol.errors import ApiError, Errors
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
+from ...storage.files import Files
 from .. import bugs
 from ..config.config import Config, ConfigError, ZooKeeperError
 from ..config.nodes import Node, Nodes
@@ -32,10 +33,12 @@ from ..later import Later
 from ..steps import Pace
 from ..turn import Turn
 from .adopting import Adopter
+from .agreed import FILE, Agreed
+from .entities import Entities
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread, make_chroot
 from .tree import PIPELINED, Tree
-from .writing import Conflict, Put, Taken, Write, foreign_controller, hold, next_controller_epoch, write_all
+from .writing import Conflict, Put, Taken, Write, Written, foreign_controller, hold, next_controller_epoch, write_all
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 RETRY_MS: Final = 1000
@@ -56,6 +59,7 @@ class ZooKeeper:
         nodes: Nodes,
         metadata: MetadataController,
         image: MetadataState,
+        files: Files,
         thread: Thread,
         client: Callable[[Config], KazooClient],
     ) -> None:
@@ -70,9 +74,11 @@ class ZooKeeper:
         waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         self._session = Session(turn, thread, client(config), waits_ms, self._timeout_ms, self._connected)
         self._tree = Tree(lambda: self._session.post(self._wake))
-        self._publisher = Publisher(image, self._release)
-        known = keys("topic", config.emulates)
-        self._adopter = Adopter(metadata, image, self._publisher, known, config["delete.topic.enable"])
+        self._agreed = Agreed(files, f"{config.log_dirs[0]}/{FILE}")
+        entities = Entities(metadata, image, keys("topic", config.emulates))
+        self._publisher = Publisher(image, self._release, self._agreed, entities)
+        parts = self._publisher, self._agreed, entities
+        self._adopter = Adopter(metadata, image, *parts, config["delete.topic.enable"])
         self._registered: dict[int, int] = {}  # when each node was, by id
         self._held: dict[str, bytes] = {}  # ephemeral nodes
         self._held_in: int | None = None  # the session that made them
@@ -87,8 +93,9 @@ class ZooKeeper:
 
     async def connect(self) -> None:
         """Connects, and makes what a broker of the release makes. Takes over the cluster's id if the configuration
-        names none. Fails with ZooKeeperError.
+        names none. Fails with ZooKeeperError, and OSError if the file of what was agreed on cannot be read.
         """
+        self._agreed.load()
         await self._session.connect()
         if self._release >= CLUSTER_ID_SINCE:
             found, given = await self._session.run(_cluster_id), self._config["ottla.cluster.id"]
@@ -221,7 +228,7 @@ class ZooKeeper:
             try:
                 taken = await self._hold()
                 await self._round()
-            except (*FAILURES, ApiError) as error:
+            except (*FAILURES, ApiError, OSError) as error:
                 if not self._session.is_closing:
                     logger.warning("ZooKeeper: %r; it is tried again", error)
                 self._again()
@@ -238,14 +245,27 @@ class ZooKeeper:
         self._turn.later(RETRY_MS, self._wake)
 
     async def _round(self) -> None:
-        seen = await self._session.run(partial(self._tree.read, now_ms=self._turn.now_ms()))
-        writes, pace = await self._adopter.adopt(seen), Pace(self._turn)
-        if self._shown_in != self._held_in:  # ZooKeeper may have lost what it had
+        is_new, pace = self._shown_in != self._held_in, Pace(self._turn)
+        if is_new:  # ZooKeeper may have lost what it had, and tools may have changed it
             self._publisher.forget()
+            self._tree.again()
+        seen = await self._session.run(partial(self._tree.read, now_ms=self._turn.now_ms()))
+        if seen.tree is not None:
+            self._agreed.begin(seen.tree)
+        writes = await self._adopter.adopt(seen)
+        if is_new:
             for _ in self._publisher.all():
                 if pace.is_over():
                     await pace.rest()
             self._shown_in = self._held_in
+        await self._publish(writes, pace)
+        if seen.tree is not None:
+            self._agreed.settle(seen.tree)
+        if (note := self._agreed.take()) is not None:
+            await self._session.run(lambda _: note())
+
+    async def _publish(self, writes: list[Write], pace: Pace) -> None:
+        """Writes answers, and what has changed here."""
         pending = self._publisher.take()
         try:
             for one in self._publisher.writes(pending, self._controller_epoch):
@@ -253,17 +273,16 @@ class ZooKeeper:
                     writes.append(one)
                 if pace.is_over():
                     await pace.rest()
-            if writes:
-                await self._session.run(partial(write_all, writes=writes))
-        except Conflict as conflict:
-            logger.info("ZooKeeper: %s; they are read before it is written", conflict)
+            written = await self._session.run(partial(_write, note=self._agreed.take(), writes=writes))
+        except BaseException as error:
             self._publisher.give_back(pending)
             self._publisher.forget()
-            self._turn.later(RETRY_MS, self._wake)
-        except BaseException:
-            self._publisher.give_back(pending)
-            self._publisher.forget()
-            raise
+            if not isinstance(error, Conflict):
+                raise
+            logger.info("ZooKeeper: %s; it is read again before it is written", error)
+            self._again()
+        else:
+            self._publisher.confirm(written)
 
     # offsets that consumers keep there
 
@@ -290,6 +309,13 @@ class ZooKeeper:
             logger.warning("offsets of group %s cannot be written: %r", group, error)
             return False
         return True
+
+
+def _write(client: KazooClient, note: Callable[[], None] | None, writes: Sequence[Write]) -> Written:
+    """Makes durable what was agreed on, and what may be there from now on; then writes."""
+    if note is not None:
+        note()
+    return write_all(client, writes)
 
 
 def _cluster_id(client: KazooClient) -> str | None:

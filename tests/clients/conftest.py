@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ..oracle.jars import missing
+from ..oracle.zookeeper import ZooKeeperServer
 from ..support import kcat as debians_kcat
 
 HERE = Path(__file__).parent
@@ -92,3 +94,20 @@ def kafkajs(node_programs: Path) -> Run:
         return _run(["node", *arguments], node_programs, within)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def zookeeper() -> Iterator[ZooKeeperServer]:
+    reason = missing()
+    if reason is not None:
+        assert not os.environ.get("CI"), reason
+        pytest.skip(reason)
+    with ZooKeeperServer() as running:
+        yield running
+
+
+@pytest.fixture
+def fresh(zookeeper: ZooKeeperServer) -> Iterator[ZooKeeperServer]:
+    """One that may lose its data."""
+    with ZooKeeperServer() as running:
+        yield running

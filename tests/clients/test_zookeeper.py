@@ -3,61 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ottla.broker.zookeeper.writing import Conflict, Put, Remove, write_all
+from ottla.broker.zookeeper.writing import Conflict, Put, PutTopic, Remove, write_all
 from ottla.protocol import messages as m
 from ottla.protocol.trees import tree
 
-from ottla.testing import Broker, BrokerFailed
+from ottla.testing import BrokerFailed
 
-from ..oracle.jars import missing
 from ..oracle.zookeeper import ZooKeeperServer, together, tool
 from ..support.poll import until
 from ..support.sources import ROOT
 from ..support.wire import Wire
+from .zookeeper_brokers import registered
 
 pytestmark = pytest.mark.slow
 RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper.json").read_text())
 RELEASES = {"0.8.2": "0.8.2.2", "0.9": "0.9.0.1", "0.10.0": "0.10.0.1", "0.10.2": "0.10.2.2", "1.1": "1.1.1"}
 RELEASES |= {"2.4": "2.4.1", "2.8": "2.8.2", "3.9": "3.9.1"}
-SESSION_MS = 1000
 RECORDED_PORT = 13092
 VARIES = re.compile(r'("timestamp":"\d+")|(?<=:)(\d{4,5})\b|("id":"[\w-]{22}")')
-
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[ZooKeeperServer]:
-    reason = missing()
-    if reason is not None:
-        assert not os.environ.get("CI"), reason
-        pytest.skip(reason)
-    with ZooKeeperServer() as running:
-        yield running
-
-
-@pytest.fixture
-def fresh(zookeeper: ZooKeeperServer) -> Iterator[ZooKeeperServer]:
-    """One that may lose its data."""
-    with ZooKeeperServer() as running:
-        yield running
-
-
-def registered(zookeeper: ZooKeeperServer, chroot: str, release: str, *, lab: bool = False, **more: object) -> Broker:
-    settings: dict[str, object] = {
-        "ottla.emulate": release,
-        "node.id": 7,
-        "zookeeper.connect": f"{zookeeper.address}{chroot}",
-        "zookeeper.session.timeout.ms": SESSION_MS,
-        "offsets.topic.num.partitions": 1,
-        **{key.replace("_", "."): value for key, value in more.items()},
-    }
-    return Broker(settings, lab=lab)
 
 
 def masked(text: str) -> str:
@@ -224,88 +191,15 @@ def test_a_broker_that_may_not_register(zookeeper: ZooKeeperServer) -> None:
         absent.start()
 
 
-def test_a_session_that_is_lost_is_registered_again(zookeeper: ZooKeeperServer) -> None:
-    path = "/lost/brokers/ids/7"
-    with registered(zookeeper, "/lost", "0.10.2") as broker:
-        before = zookeeper.owner(path)
-        os.kill(broker.pid, signal.SIGSTOP)
-        try:
-            until(lambda: zookeeper.owner(path) is None, "the session expires", within=30, every=0.05)
-        finally:
-            os.kill(broker.pid, signal.SIGCONT)
-        until(lambda: zookeeper.owner(path) not in (None, before), "it is registered again", within=30, every=0.02)
-        until(lambda: zookeeper.owner("/lost/controller") == zookeeper.owner(path), "as controller too", within=30)
-        until(lambda: zookeeper.value("/lost/controller_epoch") == "2", "of the next epoch", within=30)
-
-        owner = zookeeper.owner(path)
-        broker.kill()
-        broker.start()  # faster than the session ends
-        assert zookeeper.owner(path) not in (None, owner)
-
-
-def test_the_broker_goes_on_while_zookeeper_is_down(zookeeper: ZooKeeperServer) -> None:
-    with registered(zookeeper, "/down", "0.10.2") as broker:
-        zookeeper.stop()
-        r = m.MetadataRequest
-        try:
-            with Wire(broker.bootstrap_servers) as wire:
-                asked = r(topics=[r.MetadataRequestTopic(name="meanwhile")])
-                until(lambda: not wire.ask("Metadata", 0, asked).topics[0].error_code, "a topic is made", within=20)
-        finally:
-            zookeeper.start()
-        state = "/down/brokers/topics/meanwhile/partitions/0/state"
-        until(lambda: zookeeper.client.connected and zookeeper.value(state), "it is shown", within=60, every=0.05)
-        until(lambda: zookeeper.value("/down/brokers/ids/7"), "and the broker", within=60, every=0.05)
-
-
-def test_a_zookeeper_that_has_lost_its_data_gets_all_of_it_again(fresh: ZooKeeperServer) -> None:
-    with registered(fresh, "/fresh", "1.1") as broker:
-        r = m.CreateTopicsRequest
-        with Wire(broker.bootstrap_servers) as wire:
-            wanted = r.CreatableTopic(name="kept", num_partitions=2, replication_factor=1)
-            wanted.configs = [r.CreatableTopicConfig(name="retention.ms", value="1000000")]
-            assert not wire.ask("CreateTopics", 2, r(topics=[wanted], timeout_ms=10_000)).topics[0].error_code
-        state = "/fresh/brokers/topics/kept/partitions/1/state"
-        until(lambda: fresh.value(state), "it is shown", within=60, every=0.05)
-        before = fresh.tree("/fresh/brokers/topics")
-        command = ("admin.ConfigCommand", "--zookeeper", f"{fresh.address}/fresh", "--alter")
-        quota = ("--entity-type", "clients", "--entity-name", "c", "--add-config", "consumer_byte_rate=1000")
-        tool("1.1.1", *command, *quota)
-        for _ in range(5):  # changes are counted
-            change = b'{"version":2,"entity_path":"clients/c"}'
-            fresh.client.create("/fresh/config/changes/config_change_", change, sequence=True)
-        fresh.client.stop()
-        fresh.stop()
-        fresh.lose_data()
-        fresh.start()
-        fresh.client.start()
-        until(lambda: fresh.value("/fresh/brokers/ids/7"), "it is registered", within=60, every=0.05)
-        until(lambda: fresh.tree("/fresh/brokers/topics").keys() == before.keys(), "topics", within=60, every=0.05)
-        assert "1000000" in (fresh.value("/fresh/config/topics/kept") or "")
-        until(lambda: "1000" in (fresh.value("/fresh/config/clients/c") or ""), "the quota", within=60, every=0.05)
-
-        topic = ("--entity-type", "topics", "--entity-name", "kept", "--add-config", "retention.ms=2000000")
-        tool("1.1.1", *command, *topic)
-        d = m.DescribeConfigsRequest
-        asked = d(resources=[d.DescribeConfigsResource(2, "kept", ["retention.ms"])])
-        with Wire(broker.bootstrap_servers) as wire:
-
-            def followed() -> bool:
-                (found,) = wire.ask("DescribeConfigs", 1, asked).results
-                return bool(found.configs[0].value == "2000000")
-
-            until(followed, "a change is followed", within=60, every=0.05)
-
-
 def test_partitions_that_a_tool_adds_meanwhile_are_not_written_over(zookeeper: ZooKeeperServer) -> None:
     """The tool is faster than the broker, which has read one partition and is about to write the topic."""
-    client, path = zookeeper.client, "/conflict/brokers/topics/t"
+    client, path = zookeeper.client, "/brokers/topics/conflict"
     client.create(path, b'{"version":1,"partitions":{"0":[7],"1":[7]}}', makepath=True)
     ours = b'{"version":1,"partitions":{"0":[8]}}'
     with pytest.raises(Conflict):
-        write_all(client, [Put(path, ours, frozenset({0}))])
+        write_all(client, [PutTopic("conflict", ours, frozenset({0}))])
     assert client.get(path)[0] == b'{"version":1,"partitions":{"0":[7],"1":[7]}}'
-    write_all(client, [Put(path, ours, frozenset({0, 1}))])  # it was read, and cannot be had
+    write_all(client, [PutTopic("conflict", ours, frozenset({0, 1}))])  # it was read, and cannot be had
     assert client.get(path)[0] == ours
 
 

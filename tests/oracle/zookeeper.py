@@ -16,7 +16,7 @@ from ..support.poll import until
 from ..support.ports import free_port
 from .jars import archived, classpath
 
-TICK_MS = 200  # sessions take from 2 to 20 of them
+TICK_MS = 500  # sessions take from 2 to 20 of them
 START_SECONDS_MAX = 60.0
 JAVA = ("java", "-Xmx256M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LOG4J = """log4j.rootLogger=WARN, stderr

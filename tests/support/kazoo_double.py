@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, ConnectionLoss, NodeExistsError, NoNodeError
+from kazoo.protocol.states import KazooState
 from ottla.broker.clock import Schedule
 
 T = TypeVar("T")
@@ -19,10 +21,11 @@ class Node:
     value: bytes
     version: int = 0
     owner: int = 0
+    created: int = 0
 
     @property
     def stat(self) -> SimpleNamespace:
-        return SimpleNamespace(version=self.version, ephemeralOwner=self.owner, ctime=2**62)
+        return SimpleNamespace(version=self.version, ephemeralOwner=self.owner, ctime=2**62, czxid=self.created)
 
 
 class Waiting:
@@ -33,22 +36,66 @@ class Waiting:
 
 
 class KazooDouble:
-    """`before_set`: called before a value is set, as a tool that is faster."""
+    """`before_set`: called before a value is set, as a tool that is faster. `loses_answer`: whether ZooKeeper does what
+    is asked for at a path, and cannot be reached from then on. What tools do themselves is done in `tool`.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"": Node(b"")}
         self.before_set: Callable[[str], None] = lambda path: None
+        self.loses_answer: Callable[[str], bool] = lambda path: False
         self.client_id = (SESSION, b"")
         self.connected, self.chroot, self.last_zxid = True, "", 0
+        self._transactions = 0
         self._watches: dict[str, list[Callable[[Any], None]]] = {}
+        self._listeners: list[Callable[[str], None]] = []
 
     # the session
 
     def add_listener(self, listener: Callable[[str], None]) -> None:
-        """The connection is never lost."""
+        self._listeners.append(listener)
 
     def start_async(self) -> SimpleNamespace:
         return SimpleNamespace(wait=lambda seconds: True)
+
+    def lose(self) -> None:
+        """ZooKeeper cannot be reached any more."""
+        self.connected, self.loses_answer = False, lambda path: False
+        self._tell(KazooState.SUSPENDED)
+
+    def find(self, *, expired: bool) -> None:
+        """ZooKeeper can be reached again. `expired`: in a new session."""
+        self.connected = True
+        if expired:
+            self._expire()
+        self._tell(KazooState.CONNECTED)
+
+    def end(self) -> None:
+        """The broker has ended, and its session after it. Another one may use this ZooKeeper."""
+        self._listeners.clear()
+        self._expire()
+        self.connected = True
+
+    def _expire(self) -> None:
+        self._watches.clear()
+        self.nodes = {path: node for path, node in self.nodes.items() if node.owner != self.client_id[0]}
+        self.client_id = (self.client_id[0] + 1, b"")
+
+    def _tell(self, state: str) -> None:
+        for listener in self._listeners:
+            listener(state)
+
+    @contextmanager
+    def tool(self) -> Iterator[None]:
+        """A tool reaches ZooKeeper whether the broker does or not."""
+        before, self.connected = self.connected, True
+        yield
+        self.connected = before
+
+    def _done(self, path: str) -> None:
+        if self.loses_answer(path):
+            self.lose()
+            raise ConnectionLoss
 
     # what is read
 
@@ -61,8 +108,12 @@ class KazooDouble:
         return Waiting(lambda: self.get(path, watch))
 
     def exists(self, path: str, watch: Callable[[Any], None] | None = None) -> SimpleNamespace | None:
+        self._reach()
         self._watch(path, watch)
         return self.nodes[path].stat if path in self.nodes else None
+
+    def exists_async(self, path: str) -> Waiting:
+        return Waiting(lambda: self.exists(path))
 
     def get_children(self, path: str, watch: Callable[[Any], None] | None = None) -> list[str]:
         self._node(path)
@@ -73,6 +124,7 @@ class KazooDouble:
     # what is written
 
     def ensure_path(self, path: str) -> None:
+        self._reach()
         if path not in self.nodes and path != "/":
             self.ensure_path(path.rpartition("/")[0])
             self.create(path)
@@ -88,13 +140,15 @@ class KazooDouble:
             path += f"{len(self.get_children(above)):010}"
         if path in self.nodes:
             raise NodeExistsError
-        self.nodes[path] = Node(value, owner=SESSION if ephemeral else 0)
+        self._transactions += 1
+        self.nodes[path] = Node(value, owner=self.client_id[0] if ephemeral else 0, created=self._transactions)
         self._fire(path, above)
+        self._done(path)
 
     def create_async(self, path: str, value: bytes) -> Waiting:
         return Waiting(lambda: self.create(path, value))
 
-    def set(self, path: str, value: bytes, version: int = -1) -> None:
+    def set(self, path: str, value: bytes, version: int = -1) -> SimpleNamespace:
         tool, self.before_set = self.before_set, lambda path: None  # nothing comes before what a tool sets itself
         tool(path)
         self.before_set = tool
@@ -103,14 +157,26 @@ class KazooDouble:
             raise BadVersionError
         node.value, node.version = value, node.version + 1
         self._fire(path)
+        self._done(path)
+        return node.stat
+
+    def set_async(self, path: str, value: bytes, version: int = -1) -> Waiting:
+        return Waiting(lambda: self.set(path, value, version))
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        self._node(path)
+        self._reach()
+        if not recursive:
+            self._node(path)
         for one in [one for one in self.nodes if one == path or (recursive and one.startswith(f"{path}/"))]:
             del self.nodes[one]
         self._fire(path, path.rpartition("/")[0])
 
+    def _reach(self) -> None:
+        if not self.connected:
+            raise ConnectionLoss
+
     def _node(self, path: str) -> Node:
+        self._reach()
         if path not in self.nodes:
             raise NoNodeError
         return self.nodes[path]
