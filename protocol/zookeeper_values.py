@@ -248,6 +248,24 @@ def cluster_id_of(data: bytes | None) -> str:
     return found
 
 
+def producer_ids(broker_id: int, next_id: int, count: int) -> bytes:
+    """Returns the value of `/latest_producer_id_block` (0.11 and later): the last block of `count` ids that a broker
+    got. `next_id`: the id after it.
+    """
+    block = {"block_start": str(next_id - count), "block_end": str(next_id - 1)}
+    return _encoded({"version": 1, "broker": broker_id, **block})
+
+
+def next_producer_id(data: bytes | None) -> int:
+    """Returns the id after those that were given to brokers; 0 before the first. Raises Malformed."""
+    if not data:
+        return 0
+    try:
+        return _int(_object(data)["block_end"]) + 1
+    except (KeyError, TypeError, ValueError):
+        raise Malformed("the value is not a block of producer ids") from None
+
+
 def feature(release: Number) -> bytes:
     """Returns the value of `/feature` (2.7 and later, KIP-584): features are enabled, and there are none."""
     return _encoded({"features": {}, "version": 1 if release < (3, 3) else 2, "status": 1})

@@ -9,8 +9,9 @@ from itertools import groupby, islice
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
+from ...coordinator.metadata.controller import PRODUCER_ID_BLOCK
 from ...protocol import zookeeper_paths as paths
-from ...protocol.zookeeper_values import Malformed, TopicAssignment, controller_id
+from ...protocol.zookeeper_values import Malformed, TopicAssignment, controller_id, next_producer_id, producer_ids
 from .tree import PIPELINED, Entity
 
 
@@ -169,9 +170,9 @@ def _replace_configs(client: KazooClient, puts: Sequence[PutConfig], written: Wr
             raise Conflict(f"{put.path} was changed after it was read") from None
 
 
-def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> Taken | None:
-    """Makes the ephemeral nodes that are wanted, and removes those of `held` that are not. Returns the first one that
-    another session has.
+def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> list[Taken]:
+    """Makes the ephemeral nodes that are wanted, and removes those of `held` that are not. Returns those that another
+    session has, which are left alone.
     """
     for path in held:
         if path not in wanted:
@@ -179,11 +180,7 @@ def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> 
                 client.delete(path)
             except NoNodeError:
                 continue
-    for path, data in wanted.items():
-        taken = _hold(client, path, data)
-        if taken is not None:
-            return taken
-    return None
+    return [taken for path, data in wanted.items() if (taken := _hold(client, path, data)) is not None]
 
 
 def _hold(client: KazooClient, path: str, data: bytes) -> Taken | None:
@@ -218,6 +215,25 @@ def next_controller_epoch(client: KazooClient) -> int:
                 return 1
             except NodeExistsError:
                 continue
+
+
+def reserve_producer_ids(client: KazooClient, broker_id: int, next_id: int) -> None:
+    """Says which producer ids are given away, up to `next_id`. Larger ones that are said to be stay. Kafka reads the
+    node at its start and ends if the value is empty, which kazoo gives it; before the first id it is null.
+    """
+    data = producer_ids(broker_id, next_id, PRODUCER_ID_BLOCK) if next_id else None
+    while True:
+        before, stat = client.get(paths.PRODUCER_IDS)
+        try:
+            if before == data or (before and next_producer_id(before) >= next_id):
+                return
+        except Malformed:
+            pass  # Kafka could not read it either
+        try:
+            client.set(paths.PRODUCER_IDS, data, version=stat.version)
+            return
+        except BadVersionError:
+            continue
 
 
 def foreign_controller(taken: Taken, own: Iterable[int]) -> int | None:

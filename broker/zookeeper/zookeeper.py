@@ -17,6 +17,7 @@ from typing import Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from ...coordinator.metadata.controller import PRODUCER_ID_BLOCK
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
@@ -38,12 +39,24 @@ from .entities import Entities
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread, make_chroot
 from .tree import PIPELINED, Tree
-from .writing import Conflict, Put, Taken, Write, Written, foreign_controller, hold, next_controller_epoch, write_all
+from .writing import (
+    Conflict,
+    Put,
+    Taken,
+    Write,
+    Written,
+    foreign_controller,
+    hold,
+    next_controller_epoch,
+    reserve_producer_ids,
+    write_all,
+)
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 RETRY_MS: Final = 1000
 POLL_MS: Final = 200  # until a node of an earlier session is looked for again
 CLUSTER_ID_SINCE: Final = (0, 10, 1)
+PRODUCER_IDS_SINCE: Final = (0, 11)
 FEATURE_SINCE: Final = (2, 7)
 UNREADABLE: Final = (-1, int(Errors.UNKNOWN_SERVER_ERROR))
 """The offset and the error of a partition whose offset cannot be read."""
@@ -84,6 +97,8 @@ class ZooKeeper:
         self._held_in: int | None = None  # the session that made them
         self._shown_in: int | None = None  # the session in which everything was written
         self._controller, self._controller_epoch = -1, 0
+        self._taken: str | None = None  # a node that belongs to another session
+        self._reserved = 0  # the producer id after those that are given away, as shown
         self._woken: Later[None] | None = None
         self._is_woken = False
         metadata.watch(self._changed)
@@ -183,7 +198,7 @@ class ZooKeeper:
         return wanted
 
     async def _hold(self) -> Taken | None:
-        """Makes and removes ephemeral nodes; returns one that another session has."""
+        """Makes and removes ephemeral nodes; returns the first one that another session has."""
         session = self._session.id
         if session is not None and session != self._held_in:
             self._held, self._held_in, self._registered = {}, session, {}
@@ -192,15 +207,14 @@ class ZooKeeper:
         wanted = self._wanted(controller)
         if wanted == self._held:
             return None
-        held = list(self._held)
-        if controller != self._controller and paths.CONTROLLER in self._held:
-            await self._session.run(partial(hold, wanted={}, held=[paths.CONTROLLER]))
-        taken = await self._session.run(partial(hold, wanted=wanted, held=held))
-        if taken is None:
-            if controller >= 0 and (paths.CONTROLLER not in self._held or controller != self._controller):
-                self._controller_epoch = await self._session.run(next_controller_epoch)
-            self._held, self._controller = wanted, controller
-        return taken
+        taken = await self._session.run(partial(hold, wanted=wanted, held=list(self._held)))
+        is_elected = paths.CONTROLLER not in self._held or controller != self._controller
+        others = {one.path for one in taken}
+        if paths.CONTROLLER in wanted.keys() - others and is_elected:
+            self._controller_epoch = await self._session.run(next_controller_epoch)
+        self._held = {path: data for path, data in wanted.items() if path not in others}
+        self._controller = controller
+        return taken[0] if taken else None
 
     # rounds
 
@@ -227,7 +241,8 @@ class ZooKeeper:
             self._is_woken = False
             try:
                 taken = await self._hold()
-                await self._round()
+                if taken is None or taken.path != paths.CONTROLLER:
+                    await self._round()
             except (*FAILURES, ApiError, OSError) as error:
                 if not self._session.is_closing:
                     logger.warning("ZooKeeper: %r; it is tried again", error)
@@ -236,9 +251,19 @@ class ZooKeeper:
                 bugs.report("a round with ZooKeeper", error)
                 self._again()
             else:
-                if taken is not None:
-                    logger.warning("%s belongs to another session; it is tried again", taken.path)
-                    self._again()
+                self._note_taken(taken)
+
+    def _note_taken(self, taken: Taken | None) -> None:
+        """A node belongs to another session: it is tried again. Of several brokers only the controller writes topics:
+        if another one is that, this one reads and writes nothing, and everything once it is the controller again.
+        """
+        if taken is not None:
+            if taken.path != self._taken:
+                logger.warning("%s belongs to another session (%r); it is tried again", taken.path, taken.data)
+            self._turn.later(RETRY_MS, self._wake)
+            if taken.path == paths.CONTROLLER:
+                self._shown_in = None
+        self._taken = None if taken is None else taken.path
 
     def _again(self) -> None:
         self._tree.again()
@@ -249,6 +274,7 @@ class ZooKeeper:
         if is_new:  # ZooKeeper may have lost what it had, and tools may have changed it
             self._publisher.forget()
             self._tree.again()
+        await self._reserve(is_new)
         seen = await self._session.run(partial(self._tree.read, now_ms=self._turn.now_ms()))
         if seen.tree is not None:
             self._agreed.begin(seen.tree)
@@ -263,6 +289,15 @@ class ZooKeeper:
             self._agreed.settle(seen.tree)
         if (note := self._agreed.take()) is not None:
             await self._session.run(lambda _: note())
+
+    async def _reserve(self, is_new: bool) -> None:
+        """Shows the producer ids that are given away, with which brokers of Kafka begin. Before 3.0 each broker
+        has some from its start on.
+        """
+        next_id = self._image.next_producer_id or (PRODUCER_ID_BLOCK if self._release < (3, 0) else 0)
+        if self._release >= PRODUCER_IDS_SINCE and (is_new or next_id != self._reserved):
+            await self._session.run(partial(reserve_producer_ids, broker_id=self._nodes.first.id, next_id=next_id))
+            self._reserved = next_id
 
     async def _publish(self, writes: list[Write], pace: Pace) -> None:
         """Writes answers, and what has changed here."""

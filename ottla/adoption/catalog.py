@@ -5,7 +5,6 @@ It is read from what `kafka-topics --describe` of any release printed, or from Z
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -134,7 +133,7 @@ def from_zookeeper(nodes: Nodes) -> Catalog:
     for name in nodes.children(f"{paths.CONFIG}/{paths.BROKERS}"):
         broker = "" if name == paths.DEFAULT_ENTITY else name
         found.brokers[broker] = _configs(nodes, paths.config_path(paths.BROKERS, name))
-    found.next_producer_id = _next_producer_id(nodes.get(paths.PRODUCER_IDS))
+    found.next_producer_id = _read(paths.PRODUCER_IDS, nodes.get(paths.PRODUCER_IDS), values.next_producer_id)
     state = MetadataState()
     state.features.update(defaults())
     found.entities += records_of(nodes, state, found.refused.append)
@@ -172,16 +171,6 @@ def _topic(nodes: Nodes, name: str) -> KnownTopic:
 
 def _configs(nodes: Nodes, path: str) -> dict[str, str]:
     return _read(path, nodes.get(path), values.config_of)
-
-
-def _next_producer_id(data: bytes | None) -> int:
-    """Returns the id after those that were given to brokers. Raises CatalogInvalid."""
-    if not data:  # before 0.11, or before the first producer
-        return 0
-    try:
-        return int(json.loads(data)["block_end"]) + 1
-    except (KeyError, TypeError, ValueError):
-        raise CatalogInvalid(f"{paths.PRODUCER_IDS}: the value is not a block of producer ids") from None
 
 
 def _read(path: str, data: bytes | None, decode: Callable[[bytes | None], T]) -> T:

@@ -91,7 +91,7 @@ class ZooKeeperServer:
 
     def value(self, path: str) -> str | None:
         """Returns the value of a node as text; None if there is no such node."""
-        return self.client.get(path)[0].decode() if self.client.exists(path) else None
+        return (self.client.get(path)[0] or b"").decode() if self.client.exists(path) else None
 
     def owner(self, path: str) -> int | None:
         """Returns the session of an ephemeral node; None if there is no such node."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from ..support.kazoo_double import KazooDouble
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.kazoo_double import KazooDouble, Node
 from ..support.world import World
 from ..support.zookeeper_world import (
     CHANGES,
@@ -18,10 +21,12 @@ from ..support.zookeeper_world import (
     there,
     tool_configures,
     tool_creates,
+    value,
 )
 
 TOPIC = "/brokers/topics/t"
 RETENTION = "retention.ms"
+BLOCK = b'{"version":1,"broker":1,"block_start":"5000","block_end":"5999"}'
 
 
 @pytest.fixture
@@ -125,3 +130,55 @@ def test_topics_that_are_made_again_with_fewer_partitions_during_an_outage_have_
     client.find(expired=True)
     w.pass_ms(ROUNDS_MS)
     assert there(client) == here(w) == {"t": (1, {})}
+
+
+def test_a_broker_of_kafka_that_becomes_the_controller_has_the_topics_to_itself(client: KazooDouble, w: World) -> None:
+    """It is elected when this broker's session ends. Two controllers would overwrite each other, so this broker is only
+    registered, and shows everything once it is the controller again. Nodes of the other one are left alone.
+    """
+    client.lose()
+    client.find(expired=True)
+    other = {"/brokers/ids/1": b'{"host":"127.0.0.1","port":1}', "/controller": b'{"version":1,"brokerid":1}'}
+    client.nodes |= {path: Node(data, owner=99) for path, data in other.items()}
+    state = "/brokers/topics/t/partitions/0/state"
+    client.nodes[state].value = by_other = b'{"controller_epoch":2,"leader":-1,"version":1,"leader_epoch":1,"isr":[7]}'
+    create(w, "meanwhile")
+    w.pass_ms(ROUNDS_MS)
+    assert client.nodes["/brokers/ids/7"].owner == client.client_id[0]
+    assert {path: client.nodes[path].value for path in other} == other
+    assert client.nodes[state].value == by_other
+    assert list(there(client)) == ["t"]
+
+    epoch = int(client.nodes["/controller_epoch"].value)
+    del client.nodes["/controller"]
+    w.pass_ms(ROUNDS_MS)
+    assert value(client, "/controller")["brokerid"] == 7
+    assert int(client.nodes["/controller_epoch"].value) == epoch + 1
+    assert (value(client, state)["leader"], value(client, state)["controller_epoch"]) == (7, epoch + 1)
+    assert there(client) == here(w) == {"meanwhile": (1, {}), "t": (1, {})}
+    assert client.nodes["/brokers/ids/1"].value == other["/brokers/ids/1"]
+
+
+@pytest.mark.parametrize(
+    ("release", "before", "after"),
+    [
+        ("1.1", b"", {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}),
+        ("1.1", b"x", {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}),
+        ("1.1", BLOCK, json.loads(BLOCK)),
+        ("3.9", b"", None),
+        ("3.9", BLOCK, json.loads(BLOCK)),
+    ],
+)
+def test_the_producer_ids_that_are_given_away_are_shown(
+    client: KazooDouble, release: str, before: bytes, after: dict[str, object] | None
+) -> None:
+    """A broker of Kafka does not start with an empty value. Larger ones of another broker stay."""
+    path = "/latest_producer_id_block"
+    client.create(path, before)
+    w = started(client, release=release)
+    assert client.nodes[path].value is None if after is None else value(client, path) == after
+    for _ in range(1001):
+        w.ask("InitProducerId", 0, m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+    w.pass_ms(ROUNDS_MS)
+    own = {"version": 1, "broker": 7, "block_start": "1000", "block_end": "1999"}
+    assert value(client, path) == (after if before == BLOCK else own)

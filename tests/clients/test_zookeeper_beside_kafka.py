@@ -1,0 +1,83 @@
+"""A broker of Apache Kafka that is registered in the same ZooKeeper, under the same path."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ottla.testing import BrokerFailed
+
+from ..oracle.old_kafka import OldKafka
+from ..oracle.zookeeper import ZooKeeperServer, tool
+from ..support.poll import until
+from ..support.wire import Wire
+from .zookeeper_brokers import LONG_MS, SHORT_MS, registered
+
+pytestmark = pytest.mark.slow
+
+
+def metadata(bootstrap_servers: str) -> dict[str, Any]:
+    """Returns the ids of brokers, and the leaders of the partitions of each topic."""
+    with Wire(bootstrap_servers) as wire:
+        found = wire.ask("Metadata", 0, m.MetadataRequest(topics=[]))
+    topics = {one.name: [part.leader_id for part in one.partitions] for one in found.topics}
+    return {"brokers": [one.node_id for one in found.brokers], "topics": topics}
+
+
+@pytest.mark.parametrize(("release", "version"), [("0.8.2", "0.8.2.2"), ("1.1", "1.1.1")])
+def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
+    zookeeper: ZooKeeperServer, release: str, version: str
+) -> None:
+    at = f"/beside-{release}"
+    kafka = OldKafka(version, {"zookeeper.session.timeout.ms": LONG_MS}, f"{zookeeper.address}{at}")
+
+    def create(name: str, broker: int) -> None:
+        assigned = ("--create", "--topic", name, "--replica-assignment", str(broker))
+        tool(version, "admin.TopicCommand", "--zookeeper", f"{zookeeper.address}{at}", *assigned)
+
+    def controller() -> int:
+        return int(json.loads(zookeeper.value(f"{at}/controller") or '{"brokerid":-1}')["brokerid"])
+
+    def leader(topic: str) -> int:
+        state = zookeeper.value(f"{at}/brokers/topics/{topic}/partitions/0/state")
+        return int(json.loads(state)["leader"]) if state else -1
+
+    with registered(zookeeper, at, release, zookeeper_session_timeout_ms=SHORT_MS) as broker, kafka:
+        until(lambda: zookeeper.value(f"{at}/brokers/ids/1"), "Kafka is registered", within=60)
+        of_kafka, node = f"{at}/brokers/ids/1", zookeeper.value(f"{at}/brokers/ids/1")
+        assert controller() == 7
+        assert metadata(broker.bootstrap_servers)["brokers"] == [7]
+        create("own", 7)
+        create("other", 1)
+        until(lambda: leader("own") == 7, "one is led", within=20)
+        assert metadata(broker.bootstrap_servers) == {"brokers": [7], "topics": {"own": [7]}}
+
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            until(lambda: controller() == 1, "Kafka is elected", within=30, every=0.05)
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        until(lambda: zookeeper.value(f"{at}/brokers/ids/7"), "it is registered again", within=30, every=0.05)
+        with Wire(broker.bootstrap_servers) as wire:
+            r = m.MetadataRequest
+            asked = r(topics=[r.MetadataRequestTopic(name="meanwhile")])
+            until(lambda: not wire.ask("Metadata", 0, asked).topics[0].error_code, "a topic is made", within=20)
+        assert controller() == 1
+        assert zookeeper.value(of_kafka) == node
+        assert not zookeeper.client.exists(f"{at}/brokers/topics/meanwhile")
+
+        kafka.stop_broker()
+        until(lambda: controller() == 7, "it is the controller again", within=30, every=0.05)
+        until(lambda: leader("meanwhile") == leader("own") == 7, "and shows its topics", within=30, every=0.05)
+
+        kafka.start_broker()
+        broker.stop()
+        until(lambda: controller() == 1, "Kafka is elected", within=30, every=0.05)
+        with pytest.raises(BrokerFailed, match=r"exit code 7(.|\n)*broker 1 of another cluster is the controller"):
+            broker.start()
+        assert zookeeper.value(of_kafka)
