@@ -132,10 +132,12 @@ def _round(broker: Broker, load: Load, part: Part) -> Round:
 
 
 def loads(broker: Broker) -> Iterator[Load]:
-    """What clients ask most, small and large."""
+    """What clients ask most: single records, a producer's default batch, and large ones."""
     yield Load("Produce of 100 B", produce_request("small", [RECORD_100]), 1500)
     yield Load("Fetch of 100 B", request_frame("Fetch", 11, fetch_request("one", 0)), 1500)
     yield Load("OffsetCommit", _commit("g"), 1500)
+    yield Load("Produce of 16 KiB", produce_request("medium", [RECORD_100] * 150), 800)
+    yield Load("Fetch of 16 KiB", request_frame("Fetch", 11, fetch_request("batch", 0)), 800)
     yield Load("Produce of 1 MB", produce_request("large", [RECORD_1K] * 900), 60)
     yield Load("Fetch of 1 MB", request_frame("Fetch", 11, fetch_request("large", 0)), 60)
 
@@ -153,11 +155,12 @@ def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker
     (directory / "traces").mkdir()
     try:
         with Broker(settings, directory=directory / "data") as server:
-            for name in ("small", "large", "one"):
+            for name in ("small", "medium", "large", "one", "batch"):
                 topic(server, name)
             with Wire(server.bootstrap_servers) as wire:
-                wire.send(produce_request("one", [RECORD_100]))
-                wire.read_frame()
+                for name, records in (("one", 1), ("batch", 150)):
+                    wire.send(produce_request(name, [RECORD_100] * records))
+                    wire.read_frame()
                 wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
                 until(lambda: _is_committed(wire), "the coordinators are loaded")
             yield server

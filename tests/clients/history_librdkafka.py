@@ -134,14 +134,18 @@ class Work:
         return True
 
     def _again(self, call: Callable[..., object], *arguments: object) -> None:
-        """Calls until it does not fail for a reason that may pass, as the client asks its users to."""
+        """Calls until it does not fail for a reason that may pass, as the client asks its users to.
+
+        librdkafka can say so for ever of a transaction whose state it has lost; the program then begins anew.
+        """
+        ends = time.monotonic() + WITHIN_SECONDS
         while True:
             try:
                 call(*arguments, 10.0)
                 return
             except KafkaException as error:
                 self.say("note", getattr(call, "__name__", ""), error)
-                if not error.args[0].retriable():
+                if not error.args[0].retriable() or time.monotonic() > ends:
                     raise
 
 

@@ -135,6 +135,8 @@ def is_refused(servers: str) -> bool:
         Wire(servers).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # the listener closed while this connection waited to be accepted
+        return False
     return False
 
 
