@@ -100,11 +100,12 @@ def test_a_failure_that_is_real_takes_the_second_run_from_no_other(
 
 
 def test_many_failures_at_once_are_no_races(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    many = RACE.replace('["a::b [c]", "\\u00e9\\x07"]', "map(str, range(7))").replace("len(name)", "name")
+    names = f"map(str, range({lanes.SECOND_RUNS_MAX + 1}))"
+    many = RACE.replace('["a::b [c]", "\\u00e9\\x07"]', names).replace("len(name)", "name")
     good, out = run(capfd, waiting=write("tests/clients/test_it.py", many))
     assert not good
     assert "Their second run" not in out
-    assert len(out.rpartition("FAILED:")[2].splitlines()[2:]) == 7
+    assert len(out.rpartition("FAILED:")[2].splitlines()[2:]) == lanes.SECOND_RUNS_MAX + 1
 
 
 def test_what_is_wrong_with_a_whole_lane_fails_the_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

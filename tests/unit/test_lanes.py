@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..lanes import LANES, QUICK_LANES, SECOND_RUNS_MAX, Failure, Outcome, for_second_run
+from ..lanes import LANES, QUICK_LANES, SECOND_MODULES_MAX, SECOND_RUNS_MAX, Failure, Outcome, for_second_run
 from ..support.sources import ROOT
 
 CLIENT, ORACLE, BROKER = (
@@ -29,6 +29,12 @@ def test_tests_with_foreign_programs_get_a_second_run_if_they_are_few() -> None:
     many = [f"{CLIENT}{number}" for number in range(SECOND_RUNS_MAX + 1)]
     assert chosen(lane(*many[:4]), lane(*many[4:-1])) == many[:-1]
     assert chosen(lane(*many[:4]), lane(*many[4:])) == []
+
+
+def test_many_modules_that_fail_get_none() -> None:
+    tests = [f"tests/clients/test_{number}.py::a" for number in range(SECOND_MODULES_MAX + 1)]
+    assert chosen(lane(*tests[:-1])) == tests[:-1]
+    assert chosen(lane(*tests)) == []
 
 
 @pytest.mark.parametrize("folder", ["unit", "world", "sim"])
