@@ -128,7 +128,11 @@ class Program:
 
     def end(self) -> None:
         """Checks that it comes to its end."""
-        assert self._process.wait(self.within_seconds) == 0, f"{self.name} failed:\n{self.tail()}"
+        try:
+            code = self._process.wait(self.within_seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} does not end:\n{self.tail()}") from None
+        assert code == 0, f"{self.name} failed:\n{self.tail()}"
         self._reader.join()
         assert self.lines[-1][1] == ["ok"], f"{self.name} has not ended well:\n{self.tail()}"
 

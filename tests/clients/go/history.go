@@ -163,6 +163,9 @@ func (j *journal) sarama() *sarama.Config {
 	config.Metadata.Retry.Max, config.Metadata.Retry.Backoff = 100, 100*time.Millisecond
 	config.Producer.Retry.Max, config.Producer.Retry.Backoff = 300, 100*time.Millisecond
 	config.Producer.Idempotent, config.Producer.RequiredAcks = true, sarama.WaitForAll
+	// A batch that sarama sends again has later records too, if it may: it is out of order then, sarama begins a new epoch, and
+	// reports records as delivered that no broker has. Kafka's users meet that as well, where replies to Produce are lost.
+	config.Producer.Flush.MaxMessages = 1
 	config.Producer.Return.Successes, config.Producer.Return.Errors = true, true
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
