@@ -18,8 +18,11 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState
 
+from ..protocol.zookeeper_json import Malformed
 from ..protocol.zookeeper_paths import BROKER_IDS, broker_path
-from ..protocol.zookeeper_values import BrokerRegistration, Malformed
+from ..protocol.zookeeper_values import (
+    BrokerRegistration,
+)
 from .balance.operations import Children, Create, Delete, Get, Lost, Node, Operation, Put, SessionExpired
 from .cluster import Address
 from .errors import BrokerUnreachable

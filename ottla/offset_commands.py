@@ -26,7 +26,10 @@ from .lab_output import table
 from .protocol import messages
 from .protocol import zookeeper_paths as paths
 from .protocol.text import printable
-from .protocol.zookeeper_values import Malformed, offset_of
+from .protocol.zookeeper_json import Malformed
+from .protocol.zookeeper_values import (
+    offset_of,
+)
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

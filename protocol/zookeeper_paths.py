@@ -26,6 +26,9 @@ PRODUCER_IDS = "/latest_producer_id_block"
 FEATURE = "/feature"
 CONSUMERS = "/consumers"
 ACLS = "/kafka-acl"
+ACL_CHANGES = "/kafka-acl-changes"
+PREFIXED_ACL_CHANGES = "/kafka-acl-extended-changes"
+ACL_CHANGE_PREFIX = "acl_changes_"
 PREFIXED_ACLS = "/kafka-acl-extended/prefixed"
 TOKENS = "/delegation_token/tokens"
 
@@ -45,6 +48,25 @@ _PERSISTENT: tuple[tuple[Number, tuple[str, ...]], ...] = (
 def persistent_paths(release: Number) -> list[str]:
     """Returns the paths that a broker of a release makes at its start, with those above them."""
     return [path for since, paths in _PERSISTENT if release >= since for path in paths]
+
+
+_RESOURCE_TYPES: tuple[tuple[Number, str], ...] = (
+    ((1, 0), "Topic"),
+    ((1, 0), "Group"),
+    ((1, 0), "Cluster"),
+    ((1, 0), "TransactionalId"),
+    ((1, 1), "DelegationToken"),
+    ((3, 3), "User"),
+)
+
+
+def acl_paths(release: Number) -> list[str]:
+    """Returns the paths that the authorizer of a release makes at its start, with those above them."""
+    types = [name for since, name in _RESOURCE_TYPES if release >= since]
+    found = [ACLS, ACL_CHANGES, *(f"{ACLS}/{name}" for name in types)]
+    if release >= (2,):
+        found += [PREFIXED_ACL_CHANGES, *(f"{PREFIXED_ACLS}/{name}" for name in types)]
+    return found
 
 
 # paths
@@ -70,6 +92,13 @@ def state_path(topic: str, partition: int) -> str:
 def config_path(kind: str, name: str) -> str:
     """Returns the path of an entity's configuration. `name`: as a node has it (`sanitized`)."""
     return f"{CONFIG}/{kind}/{name}"
+
+
+def entity_path(kind: str, name: str) -> str:
+    """Returns the path of what an entity has: a configuration, or the rights of a resource, whose `kind` is ACLS or
+    PREFIXED_ACLS and whose name has the type: `Topic/orders`.
+    """
+    return f"{kind}/{name}" if kind in (ACLS, PREFIXED_ACLS) else config_path(kind, name)
 
 
 def deletion_path(topic: str) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, keys
+from ...protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
 from ..config.listener_values import PREFIX as LISTENER_PREFIX
+from ..config.rates import RATES
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
@@ -51,15 +52,6 @@ CORDONED = "cordoned.log.dirs"
 CLEANER_THREADS = "log.cleaner.threads"
 REPORTERS = "metric.reporters"
 REPORTER_CLASSES = ("org.apache.kafka.common.metrics.JmxReporter",)
-RATES = {
-    name: ConfigKey(name, "LONG", str((1 << 63) - 1), "[0,...]", True, False)
-    for name in (
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    )
-}
-"""Keys that only have dynamic values (QuotaConfig); they have no effect."""
 C = TypeVar("C")
 Outcomes = dict[tuple[int, str], ApiError | None]
 """The outcome of each resource of a request, by its type and name: an error, None where it was altered."""

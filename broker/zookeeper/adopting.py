@@ -18,8 +18,10 @@ from ...protocol.zookeeper_values import TopicAssignment
 from ..controller.controller import MetadataController
 from .agreed import Agreed, merged
 from .entities import Entities
+from .found import Entity, FoundConfig, FoundTopic, Values
 from .publishing import Publisher
-from .tree import Entity, FoundTopic, Seen, Values
+from .rights import is_rights
+from .tree import Seen
 from .writing import Put, Remove, Write
 
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
@@ -49,15 +51,19 @@ class Adopter:
         answers: list[Write] = []
         gone = {name for name, found in seen.assignments.items() if self._publisher.seen_topic(name, found)}
         found = {name: one for name, one in seen.assignments.items() if name not in gone}
+        if seen.tree is not None:  # rights that are gone have no node
+            for entity in self._agreed.entities():
+                if is_rights(entity):
+                    seen.configs.setdefault(entity, FoundConfig({}, None))
         for entity, config in seen.configs.items():
-            if not self._is_gone(entity):
+            if self._is_shown(entity):
                 self._publisher.seen_config(entity, config)
         if seen.deletions:
             answers += await self._delete([name for name in seen.deletions if name not in gone])
         await self._create({name: one for name, one in found.items() if self._is_new(name, seen)}, seen)
         await self._grow({name: one.assignment for name, one in found.items()})
         for entity, config in seen.configs.items():
-            if config.values is not None and not self._is_gone(entity):
+            if config.values is not None and self._is_shown(entity):
                 await self._configure(entity, config.values)
         if seen.elections is not None:
             await self._elect(seen.elections)
@@ -70,10 +76,10 @@ class Adopter:
         is_leaving = self._publisher.is_removed(name) or name in seen.deletions
         return name not in self._image.topics and not is_leaving
 
-    def _is_gone(self, entity: Entity) -> bool:
-        """Whether a configuration is of a topic that is gone here, and will be removed there."""
+    def _is_shown(self, entity: Entity) -> bool:
+        """Whether what an entity has in ZooKeeper concerns this broker. A topic that is gone here will be removed."""
         kind, name = entity
-        return kind == paths.TOPICS and self._publisher.is_removed(name)
+        return self._entities.is_shown(entity) and not (kind == paths.TOPICS and self._publisher.is_removed(name))
 
     async def _delete(self, wanted: list[str]) -> list[Write]:
         here = [name for name in wanted if name in self._image.topics and not self._publisher.is_removed(name)]
@@ -105,13 +111,15 @@ class Adopter:
             if error is None:
                 self._publisher.adopted(name, topic_id, found)
                 self._publisher.agreed_config(entity, there)
+                if config is not None:
+                    self._publisher.seen_config(entity, config)
 
     def _known(self, entity: Entity, config: Values) -> Values:
         """Returns what this broker can have of a configuration; the rest stays in ZooKeeper without effect."""
         known = self._entities.taken(entity, config)
         foreign = {key: value for key, value in config.items() if key not in known}
         if foreign:
-            logger.warning("%s %s: configuration without effect: %s", *entity, ", ".join(sorted(foreign)))
+            logger.warning("%s: %s without effect", paths.entity_path(*entity), ", ".join(sorted(foreign)))
         self._publisher.foreign[entity] = foreign
         return known
 
@@ -130,15 +138,12 @@ class Adopter:
 
     async def _configure(self, entity: Entity, found: Values) -> None:
         """Takes over what a tool has changed in a configuration, unless the broker has changed the same."""
-        kind, name = entity
-        if kind == paths.TOPICS and name not in self._image.topics:
-            return
         there, here = self._known(entity, found), self._entities.here(entity)
         wanted = merged(self._agreed.states(entity), there, here)
         changes = {key: wanted.get(key) for key in {**here, **wanted} if here.get(key) != wanted.get(key)}
         error = await self._entities.change(entity, changes) if changes else None
         if error is not None:
-            logger.warning("the configuration of %s %s in ZooKeeper is refused: %s", kind, name, error)
+            logger.warning("what %s has in ZooKeeper is refused: %s", paths.entity_path(*entity), error)
             return
         self._publisher.agreed_config(entity, found)
         if wanted != there:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...storage.files import Files
-from .tree import Entity, Values
+from .found import Entity, Values
 
 FILE = "zookeeper-agreed"
 LINES_SPARE = 1000  # how many lines of what is no more true may stand in the file, beside as many as are true
@@ -53,9 +53,13 @@ class Agreed:
 
     def states(self, entity: Entity) -> tuple[Values, ...] | None:
         """Returns what a configuration was when both agreed, and after that what may have been written since. None if
-        nothing was agreed on yet: then ZooKeeper decides.
+        nothing was agreed on yet.
         """
         return None if self.is_empty else self._configs.get(entity, ({},))
+
+    def entities(self) -> list[Entity]:
+        """Returns what has a configuration, or may have one."""
+        return list(self._configs)
 
     def begin(self, tree: int) -> None:
         """Forgets what was agreed on with another ZooKeeper, or before this one lost its data."""
@@ -184,10 +188,11 @@ def merged(states: Sequence[Values] | None, there: Mapping[str, str], here: Mapp
     """Returns what a configuration is to be. `states`: as `Agreed.states` returns them.
 
     A key that has changed in ZooKeeper only has the value of ZooKeeper, and any other one that of the broker: what the
-    broker has acknowledged stays, also where a tool has changed the same key meanwhile.
+    broker has acknowledged stays, also where a tool has changed the same key meanwhile. If nothing was agreed on yet,
+    what ZooKeeper has is taken over.
     """
     if states is None:
-        return dict(there)
+        return {**here, **there}
     found: Values = {}
     for key in {**here, **there}:
         is_theirs = here.get(key) == states[-1].get(key) and all(there.get(key) != one.get(key) for one in states)

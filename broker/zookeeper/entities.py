@@ -1,119 +1,253 @@
-"""Entities with configurations in ZooKeeper, as the metadata has them: topics, and users and clients with quotas."""
+"""What entities have in ZooKeeper, as the metadata has it: configurations of topics and brokers, quotas of users,
+clients and addresses, SCRAM credentials of users, and rights on resources.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
-from ...coordinator.metadata import configs, quotas
+from ...coordinator.metadata import configs, credentials, quotas
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.metadata.quotas import CLIENT_ID, USER, Alteration
-from ...coordinator.metadata.state import TOPIC, MetadataState, Quota
+from ...coordinator.metadata.quotas import CLIENT_ID, IP, USER, Alteration
+from ...coordinator.metadata.state import BROKER, TOPIC, MetadataState, Quota
+from ...coordinator.security.scram import (
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISMS,
+    ScramCredential,
+    credential_text,
+    parse_credential,
+)
 from ...coordinator.shard import Result
 from ...protocol import zookeeper_paths as paths
-from ...protocol.config_def import ConfigInvalid, ConfigKey
-from ...protocol.errors import ApiError
+from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, keys
+from ...protocol.errors import ApiError, Errors
+from ..config import relations
+from ..config.config import Config
+from ..config.rates import RATES
 from ..controller.controller import MetadataController
-from .tree import Entity, Values
+from .found import Entity, Values
+from .rights import Rights, is_rights
 
-logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
-QUOTAS = {
+_OF_CLIENTS = {
     quotas.PRODUCER_BYTE_RATE,
     quotas.CONSUMER_BYTE_RATE,
     quotas.REQUEST_PERCENTAGE,
     quotas.CONTROLLER_MUTATION_RATE,
 }
+_OF_ADDRESSES = {quotas.CONNECTION_CREATION_RATE}
+_OF_LISTENERS = ("ssl.", "sasl.")
+_KINDS = {TOPIC: paths.TOPICS, BROKER: paths.BROKERS}
+SCRAM_SINCE, BROKERS_SINCE, DYNAMIC_SINCE = (0, 10, 2), (0, 10, 1), (1, 1)
+PREFIXED_SINCE, ADDRESSES_SINCE = (2, 0), (2, 7)
 
 
 class Entities:
-    """`known`: the keys that topics may have."""
+    """`nodes`: the ids of this broker. `rights`: None without an authorizer, which ignores them as Kafka does."""
 
-    def __init__(self, metadata: MetadataController, image: MetadataState, known: Mapping[str, ConfigKey]) -> None:
+    def __init__(
+        self,
+        metadata: MetadataController,
+        image: MetadataState,
+        config: Config,
+        nodes: Mapping[int, object],
+        release: tuple[int, ...],
+    ) -> None:
         self._metadata = metadata
         self._image = image
-        self._known = known
+        self._nodes = nodes
+        self._release = release
+        self.rights = Rights(metadata, image) if config["authorizer.class.name"] else None
+        self._of_topics = keys("topic", config.emulates)
+        self._config = config
+        self._min_isr = str(config[configs.MIN_ISR])
+        self._of_brokers = _dynamic_keys(config.emulates, release)
 
     # what is here
 
     def here(self, entity: Entity) -> Values:
-        """Returns the configuration of an entity, empty if there is none."""
+        """Returns what an entity has, as far as ZooKeeper gets it; empty if it has nothing."""
+        return self.taken(entity, dict(self._all(entity)))
+
+    def _all(self, entity: Entity) -> Iterator[tuple[str, str]]:
         kind, name = entity
-        if kind == paths.TOPICS:
-            return dict(self._image.config_of(TOPIC, name))
-        quota_entity = entity_of(kind, name)
-        found = ((key, self._image.quotas.get(Quota(quota_entity, key))) for key in sorted(QUOTAS))
-        return {key: quota_text(record.value) for key, record in found if record is not None}
+        if is_rights(entity):
+            yield from self.rights.here(entity).items() if self.rights is not None else ()
+        elif kind == paths.TOPICS:
+            yield from self._image.config_of(TOPIC, name).items()
+        elif kind == paths.BROKERS:
+            own = () if name != paths.DEFAULT_ENTITY else ((configs.MIN_ISR, self._min_isr),)  # `records_for_elr`
+            config = self._image.config_of(BROKER, "" if name == paths.DEFAULT_ENTITY else name)
+            yield from (one for one in config.items() if one not in own)
+        else:
+            owner = quota_entity(kind, name)
+            for key in sorted(_OF_CLIENTS | _OF_ADDRESSES):
+                limit = self._image.quotas.get(Quota(owner, key))
+                if limit is not None:
+                    yield key, quota_text(limit.value)
+            for mechanism in MECHANISMS.values():
+                found = self._image.credentials.get((_user(entity), mechanism.number))
+                if found is not None:
+                    keys_of = found.salt, found.stored_key, found.server_key, found.iterations
+                    yield mechanism.name, credential_text(ScramCredential(*keys_of))
 
     def all_but_topics(self) -> dict[Entity, None]:
-        """Returns the entities that have a configuration, without topics."""
-        return {entity: None for entity in map(quota_node, self._image.quotas) if entity is not None}
+        """Returns the entities that have something, without topics."""
+        found = dict.fromkeys(map(quota_node, self._image.quotas))
+        found |= {(paths.USERS, paths.sanitized(user)): None for user, _ in self._image.credentials}
+        found |= {_config_node(kind, name): None for kind, name in self._image.configs if kind == BROKER}
+        found |= self.rights.all() if self.rights is not None else {}
+        return {entity: None for entity in found if self.is_shown(entity)}
 
     def changed(self, delta: MetadataDelta) -> dict[Entity, None]:
-        """Returns the entities whose configuration was changed by a commit."""
-        found: dict[Entity, None] = {
-            (paths.TOPICS, name): None for kind, name in delta.configs if kind == TOPIC and name in self._image.topics
-        }
-        return found | {entity: None for entity in map(quota_node, delta.quotas) if entity is not None}
+        """Returns the entities of which a commit has changed something."""
+        found = dict.fromkeys(map(quota_node, delta.quotas))
+        found |= {(paths.USERS, paths.sanitized(user)): None for user in delta.credentials}
+        found |= {_config_node(kind, name): None for kind, name in delta.configs if kind in _KINDS}
+        found |= dict.fromkeys(self.rights.changed(delta)) if self.rights is not None else {}
+        return {entity: None for entity in found if self.is_shown(entity)}
 
     # what is there
 
+    def is_shown(self, entity: Entity) -> bool:
+        """Whether the release has an entity in ZooKeeper, and it is one of this broker's."""
+        kind, name = entity
+        if kind == paths.TOPICS:
+            return name in self._image.topics
+        if kind == paths.BROKERS:
+            is_own = name == paths.DEFAULT_ENTITY or (name.isdecimal() and int(name) in self._nodes)
+            return is_own and self._release >= BROKERS_SINCE
+        if is_rights(entity):
+            is_node = paths.is_node_name(name.partition("/")[2])
+            is_known = kind == paths.ACLS or self._release >= PREFIXED_SINCE
+            return self.rights is not None and is_node and is_known
+        return kind in (paths.USERS, paths.CLIENTS) or (kind == paths.IPS and self._release >= ADDRESSES_SINCE)
+
     def taken(self, entity: Entity, there: Values) -> Values:
-        """Returns what this broker can have of a configuration in ZooKeeper, as `here` would return it. The rest stays
-        there: keys that it does not know, and values that earlier releases took.
+        """Returns what this broker can have of what ZooKeeper has, as `here` would return it. The rest stays there:
+        keys that it does not know, values that earlier releases took, and passwords, which are encrypted there.
         """
-        found = {key: self._taken(entity[0], key, value) for key, value in there.items()}
+        found = {key: self._taken(entity, key, value) for key, value in there.items()}
         return {key: value for key, value in found.items() if value is not None}
 
-    def _taken(self, kind: str, key: str, value: str) -> str | None:
+    def _taken(self, entity: Entity, key: str, value: str) -> str | None:
+        kind, _ = entity
         try:
-            if kind == paths.TOPICS:
-                known = self._known.get(key)
+            if is_rights(entity):
+                return "" if self.rights is not None and self.rights.is_known(entity, key) else None
+            if kind in (paths.TOPICS, paths.BROKERS):
+                known = (self._of_topics if kind == paths.TOPICS else self._of_brokers).get(key)
                 return value if known is not None and known.parse(value) is not None else None
-            return quota_text(float(value)) if key in QUOTAS else None
+            if key in MECHANISMS:
+                return self._credential(entity, value)
+            limits = _OF_ADDRESSES if kind == paths.IPS else _OF_CLIENTS
+            return quota_text(float(value)) if key in limits else None
         except (ConfigInvalid, ValueError, OverflowError):
             return None
 
-    async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:
-        """Changes single keys of an entity; returns the error if that is refused. Fails with ApiError."""
-        kind, name = entity
-        controller = self._metadata.controller
-        if kind == paths.TOPICS:
-            operations = [(key, configs.DELETE if one is None else configs.SET, one) for key, one in changes.items()]
-            wanted = [(TOPIC, name, operations)]
-            return (await self._metadata.submit(partial(configs.incremental_alter_configs, controller, wanted)))[0]
-        limits = {key: None if one is None else float(one) for key, one in changes.items()}
-        asked = [Alteration(entity_of(kind, name), limits, False)]
+    def _credential(self, entity: Entity, text: str) -> str | None:
+        """Raises ValueError."""
+        found = parse_credential(text)
+        is_valid = ITERATIONS_MIN <= found.iterations <= ITERATIONS_MAX
+        return credential_text(found) if is_valid and _user(entity) and self._release >= SCRAM_SINCE else None
 
+    async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:
+        """Changes what an entity has; returns the error if that is refused. Fails with ApiError."""
+        kind, name = entity
+        if self.rights is not None and is_rights(entity):
+            return await self.rights.change(entity, changes)
+        if kind in (paths.TOPICS, paths.BROKERS):
+            operations = [(key, configs.DELETE if one is None else configs.SET, one) for key, one in changes.items()]
+            of = (TOPIC, name)
+            if kind == paths.BROKERS:
+                of = (BROKER, "" if name == paths.DEFAULT_ENTITY else name)
+                wrong = self._contradiction(of, changes)
+                if wrong is not None:
+                    return ApiError(Errors.INVALID_CONFIG, wrong)
+            alter = partial(configs.incremental_alter_configs, self._metadata.controller, [(*of, operations)])
+            return (await self._metadata.submit(alter))[0]
+        of_user = {key: one for key, one in changes.items() if key in MECHANISMS}
+        if of_user:
+            found = {key: None if one is None else parse_credential(one) for key, one in of_user.items()}
+            await self._metadata.submit(partial(credentials.put, self._metadata.controller, _user(entity), found))
+        limits = {key: None if one is None else float(one) for key, one in changes.items() if key not in MECHANISMS}
+        return await self._limit(quota_entity(kind, name), limits) if limits else None
+
+    def _contradiction(self, of: tuple[int, str], changes: Mapping[str, str | None]) -> str | None:
+        """Returns what is wrong with values of a broker, or of all, beside those that are in force."""
+        for node in self._nodes:
+            found = dict(self._config.values)
+            for resource in ((BROKER, ""), (BROKER, str(node))):
+                dynamic = {**self._image.config_of(*resource), **(changes if resource == of else {})}
+                for key, value in dynamic.items():
+                    if value is not None and key in self._of_brokers:
+                        found[key] = self._of_brokers[key].parse(value)
+            wrong = relations.refused(found)
+            if wrong is not None:
+                return wrong[1]
+        return None
+
+    async def _limit(self, entity: quotas.Entity, limits: dict[str, float | None]) -> ApiError | None:
         def alter() -> Result[dict[quotas.Entity, ApiError | None]]:
-            return quotas.alter(controller, asked, ())
+            return quotas.alter(self._metadata.controller, [Alteration(entity, limits, False)], ())
 
         return next(iter((await self._metadata.submit(alter)).values()))
 
 
-def quota_node(quota: Quota) -> Entity | None:
-    """Returns the entity that a quota belongs to; None for those of addresses, which ZooKeeper does not get."""
-    named = {kind: paths.DEFAULT_ENTITY if name is None else paths.sanitized(name) for kind, name in quota.entity}
+def _dynamic_keys(release: str | None, number: paths.Number) -> dict[str, ConfigKey]:
+    """Returns the keys of brokers that are taken from ZooKeeper: no passwords, and none of listeners."""
+    if number < DYNAMIC_SINCE:
+        return dict(RATES)
+    dynamic, known = dynamic_broker_keys(release), keys("broker", release)
+    return RATES | {
+        name: key
+        for name, key in known.items()
+        if name in dynamic and key.type != "PASSWORD" and not name.startswith(_OF_LISTENERS)
+    }
+
+
+def _config_node(kind: int, name: str) -> Entity:
+    return _KINDS[kind], name or paths.DEFAULT_ENTITY
+
+
+def quota_node(quota: Quota) -> Entity:
+    """Returns the entity in ZooKeeper that a quota belongs to."""
+    named = {kind: _node_name(kind, name) for kind, name in quota.entity}
     if set(named) == {USER, CLIENT_ID}:
         return paths.USERS, f"{named[USER]}/{paths.CLIENTS}/{named[CLIENT_ID]}"
-    if USER in named:
-        return paths.USERS, named[USER]
-    return (paths.CLIENTS, named[CLIENT_ID]) if CLIENT_ID in named else None
+    ((kind, name),) = named.items()
+    return {USER: paths.USERS, CLIENT_ID: paths.CLIENTS, IP: paths.IPS}[kind], name
+
+
+def _node_name(kind: str, name: str | None) -> str:
+    """Returns the name of a user's, client's or address's node. Addresses are as they are."""
+    if name is None:
+        return paths.DEFAULT_ENTITY
+    return name if kind == IP else paths.sanitized(name)
 
 
 def quota_text(value: float) -> str:
     return str(int(value)) if value == int(value) else str(value)
 
 
-def entity_of(kind: str, name: str) -> quotas.Entity:
+def _named(part: str) -> str | None:
+    return None if part == paths.DEFAULT_ENTITY else paths.desanitized(part)
+
+
+def quota_entity(kind: str, name: str) -> quotas.Entity:
     """Returns the entity of client quotas that a node's name says, its parts in order."""
-
-    def named(part: str) -> str | None:
-        return None if part == paths.DEFAULT_ENTITY else paths.desanitized(part)
-
+    if kind == paths.IPS:
+        return ((IP, None if name == paths.DEFAULT_ENTITY else name),)
     if kind == paths.CLIENTS:
-        return ((CLIENT_ID, named(name)),)
+        return ((CLIENT_ID, _named(name)),)
     user, separator, client = name.partition(f"/{paths.CLIENTS}/")
     if separator:
-        return ((CLIENT_ID, named(client)), (USER, named(user)))
-    return ((USER, named(user)),)
+        return ((CLIENT_ID, _named(client)), (USER, _named(user)))
+    return ((USER, _named(user)),)
+
+
+def _user(entity: Entity) -> str:
+    """Returns the user that may have credentials; empty for what is no user."""
+    kind, name = entity
+    return paths.desanitized(name) if kind == paths.USERS and "/" not in name and name != paths.DEFAULT_ENTITY else ""

@@ -14,8 +14,9 @@ from ...protocol.zookeeper_paths import Number
 from ...protocol.zookeeper_values import PartitionState, TopicAssignment
 from .agreed import Agreed, KnownTopic
 from .entities import Entities
-from .tree import Entity, FoundConfig, FoundTopic, Values
-from .writing import Append, Put, PutConfig, PutTopic, Remove, Write, Written
+from .found import Entity, FoundConfig, FoundTopic, Values
+from .rights import change_of, is_rights, value_of
+from .writing import Append, Put, PutConfig, PutTopic, Remove, RemoveConfig, Write, Written
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ class Publisher:
             if name in written.topics:
                 self._agreed.note_topic(name, KnownTopic(topic_id, written.topics[name]))
         for entity, config in done.configs.items():
-            self._configs[entity] = FoundConfig(config, written.versions[entity])
+            self._configs[entity] = FoundConfig(config, written.versions.get(entity))
             self._agreed.note_config(entity, config)
 
     def writes(self, pending: Pending, controller_epoch: int) -> Iterator[Write | None]:
@@ -196,7 +197,15 @@ class Publisher:
         self._unconfirmed.configs[entity] = config
         states = self._agreed.states(entity) or ({},)
         self._agreed.note_config(entity, *(one for one in states if one != config), config)
-        yield PutConfig(entity, values.config(config), None if before is None else before.version, is_new)
+        version = None if before is None else before.version
+        if is_rights(entity):
+            if config:
+                yield PutConfig(entity, value_of(config, self._release), version)
+            elif version is not None:
+                yield RemoveConfig(entity, version)
+            yield Append(*change_of(entity, self._release))
+            return
+        yield PutConfig(entity, values.config(config), version, is_new)
         if not is_new:
             change = values.config_change(*entity, self._release)
             yield Append(f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}", change)

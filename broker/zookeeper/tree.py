@@ -18,7 +18,12 @@ from kazoo.exceptions import NoNodeError
 
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
-from ...protocol.zookeeper_values import Malformed, TopicAssignment
+from ...protocol.zookeeper_json import Malformed
+from ...protocol.zookeeper_values import (
+    TopicAssignment,
+)
+from . import rights
+from .found import Entity, FoundConfig, FoundTopic
 
 if TYPE_CHECKING:
     from kazoo.protocol.states import WatchedEvent, ZnodeStat
@@ -26,28 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.kafka.zookeeper.ZooKeeperClient")
 PIPELINED = 256  # requests that wait for their replies at once
 CHANGES_KEPT_MS = 15 * 60_000  # as by Kafka
-_ENTITIES = (paths.CLIENTS, paths.USERS)
+_ENTITIES = (paths.CLIENTS, paths.USERS, paths.BROKERS, paths.IPS)
 T = TypeVar("T")
-Entity = tuple[str, str]
-"""The kind of an entity with a configuration, and its name as nodes have it."""
-Values = dict[str, str]
-"""A configuration."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTopic:
-    """A topic's node. `created`: the transaction that made the node (czxid)."""
-
-    assignment: TopicAssignment
-    created: int
-
-
-@dataclass(frozen=True, slots=True)
-class FoundConfig:
-    """A configuration's node, and the version of its value. `values`: None if they are malformed."""
-
-    values: Values | None
-    version: int
 
 
 @dataclass(slots=True)
@@ -66,14 +51,19 @@ class Seen:
 
 
 class Tree:
-    """`touched`: called in any thread when a watch has fired."""
+    """`touched`: called in any thread when a watch has fired. `has_rights`: whether rights on resources are read."""
 
-    def __init__(self, touched: Callable[[], None]) -> None:
+    def __init__(self, touched: Callable[[], None], has_rights: bool) -> None:
         self._touched = touched
         self._fired: SimpleQueue[str] = SimpleQueue()
         self._topics: dict[str, tuple[bytes, int]] = {}  # values, and the transactions that made the nodes
-        self._change = -1  # the last change of a configuration that was read
-        self._changes_made_ms: int | None = None  # when the node with the changes was made
+        self._changes = [Changes(paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, values.config_change_of)]
+        if has_rights:
+            self._changes += [
+                Changes(paths.ACL_CHANGES, paths.ACL_CHANGE_PREFIX, rights.changed),
+                Changes(paths.PREFIXED_ACL_CHANGES, paths.ACL_CHANGE_PREFIX, rights.prefixed_changed),
+            ]
+        self._has_rights = has_rights
         self._is_new = True  # nothing was read over this connection
         self._first = True  # and over none
 
@@ -173,26 +163,14 @@ class Tree:
     # configurations
 
     def _changed_configs(self, client: KazooClient, now_ms: int) -> dict[Entity, FoundConfig]:
-        """Returns the configurations that changes name. Changes that are old are removed, as by Kafka."""
+        """Returns what the entities have that changes name."""
         wanted: dict[Entity, None] = {}
-        above = client.exists(paths.CONFIG_CHANGES)
-        made_ms = None if above is None else int(above.ctime)
-        if made_ms != self._changes_made_ms:  # ZooKeeper has lost its data, and counts changes from 0 again
-            self._changes_made_ms, self._change = made_ms, -1
-        for name in self._children(client, paths.CONFIG_CHANGES):
-            number = _sequence(name)
-            if number is None:
-                continue
-            path = f"{paths.CONFIG_CHANGES}/{name}"
-            if number > self._change:
-                for _, data, _ in self._values(client, [path], str):
-                    entity = _parsed(path, data, values.config_change_of)
+        for changes in self._changes:
+            for name in changes.new(client, self._children(client, changes.path), now_ms):
+                for _, data, _ in self._values(client, [name], str):
+                    entity = _parsed(name, data, changes.parse)
                     if entity is not None:
                         wanted[entity] = None
-            self._change = max(self._change, number)
-            stat = client.exists(path)
-            if stat is not None and stat.ctime < now_ms - CHANGES_KEPT_MS:
-                client.delete(path)
         return self._configs(client, wanted)
 
     def _all_configs(self, client: KazooClient, topics: set[str]) -> dict[Entity, FoundConfig]:
@@ -204,20 +182,60 @@ class Tree:
                     clients = f"{name}/{paths.CLIENTS}"
                     below = self._children(client, paths.config_path(kind, clients), is_watched=False)
                     wanted |= {(kind, f"{clients}/{one}"): None for one in below}
+        for above in (paths.ACLS, paths.PREFIXED_ACLS) if self._has_rights else ():
+            for kind in self._children(client, above, is_watched=False):
+                below = self._children(client, f"{above}/{kind}", is_watched=False)
+                wanted |= {(above, f"{kind}/{name}"): None for name in below}
         return self._configs(client, wanted)
 
     def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, FoundConfig]:
-        by_path = {paths.config_path(*one): one for one in wanted}
-        found: dict[Entity, FoundConfig] = {}
+        """Returns what entities have there. One whose rights are gone has none, in no node."""
+        by_path = {paths.entity_path(*one): one for one in wanted if _is_possible(one)}
+        found = {entity: FoundConfig({}, None) for entity in by_path.values() if rights.is_rights(entity)}
         for path, data, stat in self._values(client, by_path, str):
-            found[by_path[path]] = FoundConfig(_parsed(path, data, values.config_of), stat.version)
+            entity = by_path[path]
+            parse = rights.values_of if rights.is_rights(entity) else values.config_of
+            found[entity] = FoundConfig(_parsed(path, data, parse), stat.version)
         return found
 
 
-def _sequence(name: str) -> int | None:
-    """Returns the number of a change; None if the name is not one of a change."""
-    digits = name.removeprefix(paths.CONFIG_CHANGE_PREFIX)
-    return int(digits) if digits != name and digits.isdecimal() and digits.isascii() else None
+class Changes:
+    """The nodes below one, in which tools name what they have changed. `parse`: of their values; raises Malformed."""
+
+    def __init__(self, path: str, prefix: str, parse: Callable[[bytes], Entity]) -> None:
+        self.path = path
+        self.parse = parse
+        self._prefix = prefix
+        self._last = -1  # the number of the last one that was read
+        self._made_ms: int | None = None  # when the node was made
+
+    def new(self, client: KazooClient, names: Iterable[str], now_ms: int) -> Iterator[str]:
+        """Yields the paths of those that are new. Old ones are removed, as by Kafka."""
+        above = client.exists(self.path)
+        made_ms = None if above is None else int(above.ctime)
+        if made_ms != self._made_ms:  # ZooKeeper has lost its data, and counts changes from 0 again
+            self._made_ms, self._last = made_ms, -1
+        for name in names:
+            number = self._number(name)
+            if number is None:
+                continue
+            path = f"{self.path}/{name}"
+            if number > self._last:
+                yield path
+            self._last = max(self._last, number)
+            stat = client.exists(path)
+            if stat is not None and stat.ctime < now_ms - CHANGES_KEPT_MS:
+                client.delete(path)
+
+    def _number(self, name: str) -> int | None:
+        """Returns the number of a change; None if the name is not one of a change."""
+        digits = name.removeprefix(self._prefix)
+        return int(digits) if digits != name and digits.isdecimal() and digits.isascii() else None
+
+
+def _is_possible(entity: Entity) -> bool:
+    """Whether ZooKeeper can have the node of an entity that a change names."""
+    return all(map(paths.is_node_name, paths.entity_path(*entity)[1:].split("/")))
 
 
 def _parsed(path: str, data: bytes, parse: Callable[[bytes], T]) -> T | None:

@@ -11,8 +11,15 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from ...coordinator.metadata.controller import PRODUCER_ID_BLOCK
 from ...protocol import zookeeper_paths as paths
-from ...protocol.zookeeper_values import Malformed, TopicAssignment, controller_id, next_producer_id, producer_ids
-from .tree import PIPELINED, Entity
+from ...protocol.zookeeper_json import Malformed
+from ...protocol.zookeeper_values import (
+    TopicAssignment,
+    controller_id,
+    next_producer_id,
+    producer_ids,
+)
+from .found import Entity
+from .tree import PIPELINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,15 @@ class PutConfig:
 
     @property
     def path(self) -> str:
-        return paths.config_path(*self.entity)
+        return paths.entity_path(*self.entity)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveConfig:
+    """The node of rights that are gone. With another version than the one that was read it stays (`Conflict`)."""
+
+    entity: Entity
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,7 @@ class Append:
     data: bytes
 
 
-Write = Put | PutTopic | PutConfig | Remove | Append
+Write = Put | PutTopic | PutConfig | RemoveConfig | Remove | Append
 Made = Put | PutTopic | PutConfig
 
 
@@ -105,6 +120,8 @@ def write_all(client: KazooClient, writes: Sequence[Write]) -> Written:
         for one in some:
             if isinstance(one, Remove):
                 client.delete(one.path, recursive=True)
+            elif isinstance(one, RemoveConfig):
+                _remove_config(client, one)
             elif isinstance(one, Append):
                 client.create(one.prefix, one.data, sequence=True, makepath=True)
     return written
@@ -168,6 +185,16 @@ def _replace_configs(client: KazooClient, puts: Sequence[PutConfig], written: Wr
             written.versions[put.entity] = waiting.get().version
         except (BadVersionError, NoNodeError):
             raise Conflict(f"{put.path} was changed after it was read") from None
+
+
+def _remove_config(client: KazooClient, gone: RemoveConfig) -> None:
+    path = paths.entity_path(*gone.entity)
+    try:
+        client.delete(path, version=gone.version)
+    except BadVersionError:
+        raise Conflict(f"{path} was changed after it was read") from None
+    except NoNodeError:
+        return
 
 
 def hold(client: KazooClient, wanted: dict[str, bytes], held: Iterable[str]) -> list[Taken]:

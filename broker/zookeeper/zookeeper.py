@@ -22,8 +22,8 @@ from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
-from ...protocol.config_def import keys
 from ...protocol.errors import ApiError, Errors
+from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from ...storage.files import Files
 from .. import bugs
@@ -86,9 +86,10 @@ class ZooKeeper:
         self._timeout_ms: int = config["zookeeper.session.timeout.ms"]
         waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         self._session = Session(turn, thread, client(config), waits_ms, self._timeout_ms, self._connected)
-        self._tree = Tree(lambda: self._session.post(self._wake))
         self._agreed = Agreed(files, f"{config.log_dirs[0]}/{FILE}")
-        entities = Entities(metadata, image, keys("topic", config.emulates))
+        entities = Entities(metadata, image, config, nodes.by_id, self._release)
+        self._has_rights = entities.rights is not None
+        self._tree = Tree(lambda: self._session.post(self._wake), self._has_rights)
         self._publisher = Publisher(image, self._release, self._agreed, entities)
         parts = self._publisher, self._agreed, entities
         self._adopter = Adopter(metadata, image, *parts, config["delete.topic.enable"])
@@ -121,6 +122,8 @@ class ZooKeeper:
     def _prepare(self, client: KazooClient) -> None:
         make_chroot(client)
         for path in paths.persistent_paths(self._release):
+            client.ensure_path(path)
+        for path in paths.acl_paths(self._release) if self._has_rights else ():
             client.ensure_path(path)
         if self._release >= FEATURE_SINCE and client.exists(paths.FEATURE) is None:
             client.create(paths.FEATURE, values.feature(self._release))
@@ -167,7 +170,7 @@ class ZooKeeper:
             return True
         try:
             found = BrokerRegistration.decode(taken.data)
-        except values.Malformed:
+        except Malformed:
             return False
         own = self._end_points(self._nodes.by_id[int(taken.path.rpartition("/")[2])])
         return any((one.host, one.port) == (other.host, other.port) for one in own for other in found.endpoints)
@@ -358,7 +361,7 @@ def _cluster_id(client: KazooClient) -> str | None:
         return None
     try:
         return values.cluster_id_of(client.get(paths.CLUSTER_ID)[0])
-    except values.Malformed as error:
+    except Malformed as error:
         raise ZooKeeperError(f"{paths.CLUSTER_ID}: {error}") from None
 
 
@@ -371,7 +374,7 @@ def _offsets(client: KazooClient, group: str, wanted: list[tuple[str, int]]) -> 
                 found.append((values.offset_of(waiting.get()[0]), int(Errors.NONE)))
             except NoNodeError:
                 found.append(None)
-            except values.Malformed:
+            except Malformed:
                 found.append(UNREADABLE)
     return found
 

@@ -303,14 +303,18 @@ def _clearing(controller: Controller, records: Iterable[Struct]) -> Iterator[Str
                 yield messages.ClearElrRecord(topic_name=topic)
 
 
+def _own_min_isr(controller: Controller) -> str | None:
+    """Returns the `min.insync.replicas` of the broker's own configuration."""
+    return (controller.defaults.topic_configs or {}).get(MIN_ISR, keys("topic")[MIN_ISR].default)
+
+
 def records_for_elr(controller: Controller) -> list[Struct]:
     """Returns the records with which eligible leader replicas begin: `min.insync.replicas` of all brokers, which
     replaces those of single brokers (ConfigurationControlManager).
     """
     record, found = messages.ConfigRecord, list[Struct]()
     if MIN_ISR not in controller.state.config_of(BROKER, ""):
-        own = (controller.defaults.topic_configs or {}).get(MIN_ISR, keys("topic")[MIN_ISR].default)
-        found.append(record(resource_type=BROKER, resource_name="", name=MIN_ISR, value=own))
+        found.append(record(resource_type=BROKER, resource_name="", name=MIN_ISR, value=_own_min_isr(controller)))
     for (kind, name), values in controller.state.configs.items():
         if kind == BROKER and name and MIN_ISR in values:
             found.append(record(resource_type=BROKER, resource_name=name, name=MIN_ISR, value=None))
@@ -326,6 +330,9 @@ def _alter(
 ) -> ApiError | None:
     """Appends the records of one resource's change, or returns the error."""
     before = controller.state.config_of(kind, name)
+    is_removed = (kind, name) == (BROKER, "") and changes.get(MIN_ISR, "") is None
+    if is_removed and controller.defaults.release is not None and controller.state.features.get(ELR_VERSION):
+        changes = {**changes, MIN_ISR: _own_min_isr(controller)}  # clients of earlier releases know of no such rule
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     try:
         _check_min_isr(controller.state, kind, name, changes)

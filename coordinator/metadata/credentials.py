@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..hashing import java_order
-from ..security.scram import BY_NUMBER, ITERATIONS_MAX, ITERATIONS_MIN, credential_of
+from ..security.scram import (
+    BY_NUMBER,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    MECHANISMS,
+    ScramCredential,
+    ScramMechanism,
+    credential_of,
+)
 from ..shard import Result
 from .controller import Controller
 from .state import MetadataState
@@ -83,15 +91,33 @@ def _record(one: Deletion | Upsertion) -> messages.RemoveUserScramCredentialReco
     """Returns the record of a deletion, or with the keys that a server derives from a salted password (RFC 5802)."""
     if _is_deletion(one):
         return messages.RemoveUserScramCredentialRecord(name=one.name, mechanism=one.mechanism)
-    keys = credential_of(BY_NUMBER[one.mechanism].digest, one.salted_password, one.salt, one.iterations)
+    mechanism = BY_NUMBER[one.mechanism]
+    return record_of(
+        one.name, mechanism, credential_of(mechanism.digest, one.salted_password, one.salt, one.iterations)
+    )
+
+
+def record_of(user: str, mechanism: ScramMechanism, keys: ScramCredential) -> messages.UserScramCredentialRecord:
     return messages.UserScramCredentialRecord(
-        name=one.name,
-        mechanism=one.mechanism,
+        name=user,
+        mechanism=mechanism.number,
         salt=keys.salt,
         stored_key=keys.stored_key,
         server_key=keys.server_key,
         iterations=keys.iterations,
     )
+
+
+def put(controller: Controller, user: str, found: Mapping[str, ScramCredential | None]) -> Result[None]:
+    """Makes credentials of a user, by mechanism, what someone else has derived from a password; None removes one."""
+    records: list[messages.Struct] = []
+    for name, keys in found.items():
+        mechanism = MECHANISMS[name]
+        if keys is not None:
+            records.append(record_of(user, mechanism, keys))
+        elif (user, mechanism.number) in controller.state.credentials:
+            records.append(messages.RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.number))
+    return Result(records, None)
 
 
 def described(

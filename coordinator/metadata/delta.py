@@ -36,6 +36,7 @@ class MetadataDelta:
         self.features: dict[str, None] = {}
         self.acls: dict[bytes, None] = {}  # ids of access control entries that were created or deleted
         self.quotas: dict[Quota, None] = {}  # client quotas that were set or removed
+        self.credentials: dict[str, None] = {}  # users whose SCRAM credentials were set or removed
         self.tokens: dict[str, None] = {}  # ids of delegation tokens that were created, changed or removed
 
     def replay(self, record: object) -> None:
@@ -111,6 +112,9 @@ class MetadataDelta:
     def _quota(self, r: messages.ClientQuotaRecord) -> None:
         self.quotas[quota_of(r)] = None
 
+    def _credential(self, r: messages.UserScramCredentialRecord | messages.RemoveUserScramCredentialRecord) -> None:
+        self.credentials[r.name] = None
+
     def _token(self, r: messages.DelegationTokenRecord | messages.RemoveDelegationTokenRecord) -> None:
         self.tokens[r.token_id] = None
 
@@ -130,6 +134,8 @@ _NOTES: dict[str, Callable[[MetadataDelta, Any], None]] = {
     "AccessControlEntryRecord": MetadataDelta._acl,
     "RemoveAccessControlEntryRecord": MetadataDelta._acl,
     "ClientQuotaRecord": MetadataDelta._quota,
+    "UserScramCredentialRecord": MetadataDelta._credential,
+    "RemoveUserScramCredentialRecord": MetadataDelta._credential,
     "DelegationTokenRecord": MetadataDelta._token,
     "RemoveDelegationTokenRecord": MetadataDelta._token,
 }

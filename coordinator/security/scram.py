@@ -13,7 +13,7 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ...protocol.errors import MalformedMessage
 from .sasl import SaslFailed
@@ -45,6 +45,25 @@ class ScramCredential(NamedTuple):
     stored_key: bytes
     server_key: bytes
     iterations: int
+
+
+_CREDENTIAL_FIELDS: Final = ("salt", "stored_key", "server_key", "iterations")
+
+
+def credential_text(credential: ScramCredential) -> str:
+    """Returns a credential as brokers with ZooKeeper keep it there (Kafka's ScramCredentialUtils)."""
+    *keys, iterations = credential
+    fields = [*(b64encode(one).decode() for one in keys), str(iterations)]
+    return ",".join(f"{name}={one}" for name, one in zip(_CREDENTIAL_FIELDS, fields, strict=True))
+
+
+def parse_credential(text: str) -> ScramCredential:
+    """Returns what `credential_text` wrote. Raises ValueError."""
+    fields = dict(one.split("=", 1) for one in text.split(","))
+    if fields.keys() != set(_CREDENTIAL_FIELDS):
+        raise ValueError("the fields are not those of a credential")
+    salt, stored_key, server_key = (b64decode(fields[name], validate=True) for name in _CREDENTIAL_FIELDS[:3])
+    return ScramCredential(salt, stored_key, server_key, int(fields["iterations"]))
 
 
 class ScramIdentity(NamedTuple):

@@ -15,6 +15,7 @@ from ..protocol import messages
 from ..protocol import zookeeper_paths as paths
 from ..protocol import zookeeper_values as values
 from ..protocol.features import defaults
+from ..protocol.zookeeper_json import Malformed
 from ..storage.checkpoints import uuid_from_text
 from .entities import Nodes, records_of
 
@@ -177,5 +178,5 @@ def _read(path: str, data: bytes | None, decode: Callable[[bytes | None], T]) ->
     """Raises CatalogInvalid."""
     try:
         return decode(data)
-    except values.Malformed as error:
+    except Malformed as error:
         raise CatalogInvalid(f"{path}: {error}") from None

@@ -6,24 +6,24 @@ Each is checked as if a client asked for it; what ottla would refuse is named, w
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 from uuid import uuid4
 
-from ..coordinator.metadata import acls, quotas
+from ..coordinator.metadata import acls, credentials, quotas
 from ..coordinator.metadata.state import MetadataState
-from ..coordinator.security.acls import Acl, Operation, PatternType, Permission, ResourceType, as_record
-from ..coordinator.security.scram import MECHANISMS
-from ..protocol import messages
+from ..coordinator.security.acl_names import acl_named
+from ..coordinator.security.acls import Acl, PatternType, as_record
+from ..coordinator.security.scram import MECHANISMS, parse_credential
+from ..protocol import messages, zookeeper_rights
 from ..protocol import zookeeper_paths as paths
 from ..protocol import zookeeper_values as values
 from ..protocol.errors import ApiError
+from ..protocol.zookeeper_json import Malformed
 
 T = TypeVar("T")
 _PATTERNS = ((paths.ACLS, PatternType.LITERAL), (paths.PREFIXED_ACLS, PatternType.PREFIXED))
 _KINDS = {paths.USERS: quotas.USER, paths.CLIENTS: quotas.CLIENT_ID, paths.IPS: quotas.IP}
-_CREDENTIAL_FIELDS = frozenset(("salt", "stored_key", "server_key", "iterations"))
 Refused = Callable[[str], None]
 """Is told what cannot be carried over."""
 
@@ -48,7 +48,7 @@ def records_of(nodes: Nodes, state: MetadataState, refused: Refused) -> Iterator
 def _read(path: str, data: bytes | None, decode: Callable[[bytes | None], T], refused: Refused) -> T | None:
     try:
         return decode(data)
-    except values.Malformed as error:
+    except Malformed as error:
         refused(f"{path}: {error}")
         return None
 
@@ -92,21 +92,11 @@ def _limits(nodes: Nodes, path: str, entity: dict[str, str | None], refused: Ref
 
 
 def _credential(user: str, mechanism: str, text: str) -> messages.UserScramCredentialRecord:
-    """Raises KeyError, ValueError."""
-    fields = dict(one.split("=", 1) for one in text.split(","))
-    if fields.keys() != _CREDENTIAL_FIELDS or not user:
+    """Raises ValueError."""
+    if not user:
         raise ValueError(mechanism)
-    salt, stored_key, server_key = (
-        b64decode(fields[name], validate=True) for name in ("salt", "stored_key", "server_key")
-    )
-    return messages.UserScramCredentialRecord(
-        name=user,
-        mechanism=MECHANISMS[mechanism].number,
-        salt=salt,
-        stored_key=stored_key,
-        server_key=server_key,
-        iterations=int(fields["iterations"]),
-    )
+    found = parse_credential(text)
+    return credentials.record_of(user, MECHANISMS[mechanism], found)
 
 
 # rights
@@ -117,14 +107,14 @@ def _rights(nodes: Nodes, state: MetadataState, refused: Refused) -> Iterator[me
         for kind in nodes.children(above):
             for name in nodes.children(f"{above}/{kind}"):
                 path = f"{above}/{kind}/{name}"
-                entries = _read(path, nodes.get(path), values.acl_entries_of, refused) or []
+                entries = _read(path, nodes.get(path), zookeeper_rights.acl_entries_of, refused) or []
                 yield from _entries(path, (kind, name, pattern), entries, state, refused)
 
 
 def _entries(
     path: str,
     of: tuple[str, str, PatternType],
-    entries: Iterable[values.AclEntry],
+    entries: Iterable[zookeeper_rights.AclEntry],
     state: MetadataState,
     refused: Refused,
 ) -> Iterator[messages.Struct]:
@@ -132,15 +122,7 @@ def _entries(
     seen: set[Acl] = set()
     for one in entries:
         try:
-            acl = Acl(
-                _coded(ResourceType, kind),
-                name,
-                pattern,
-                one.principal,
-                one.host,
-                _coded(Operation, one.operation),
-                _coded(Permission, one.permission),
-            )
+            acl = acl_named(kind, name, pattern, one)
             acls.check(state, acl)
         except ApiError as error:
             refused(f"{path}: {one}: {error}")
@@ -150,14 +132,6 @@ def _entries(
             if acl not in seen:
                 seen.add(acl)
                 yield as_record(uuid4().bytes, acl)
-
-
-def _coded(kind: type[ResourceType] | type[Operation] | type[Permission], name: str) -> int:
-    """Returns the code for the name that ZooKeeper has: `TransactionalId`, `ClusterAction`. Raises KeyError."""
-    for one in kind:
-        if one.name.replace("_", "").lower() == name.lower():
-            return int(one)
-    raise KeyError(name)
 
 
 # tokens

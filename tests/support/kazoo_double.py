@@ -36,13 +36,14 @@ class Waiting:
 
 
 class KazooDouble:
-    """`before_set`: called before a value is set, as a tool that is faster. `loses_answer`: whether ZooKeeper does what
-    is asked for at a path, and cannot be reached from then on. What tools do themselves is done in `tool`.
+    """`before_write`: called before a node is set or deleted, as a tool that is faster. `loses_answer`: whether
+    ZooKeeper does what is asked for at a path, and cannot be reached from then on. What tools do themselves is done in
+    `tool`.
     """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {"": Node(b"")}
-        self.before_set: Callable[[str], None] = lambda path: None
+        self.before_write: Callable[[str], None] = lambda path: None
         self.loses_answer: Callable[[str], bool] = lambda path: False
         self.client_id = (SESSION, b"")
         self.connected, self.chroot, self.last_zxid = True, "", 0
@@ -149,9 +150,7 @@ class KazooDouble:
         return Waiting(lambda: self.create(path, value))
 
     def set(self, path: str, value: bytes, version: int = -1) -> SimpleNamespace:
-        tool, self.before_set = self.before_set, lambda path: None  # nothing comes before what a tool sets itself
-        tool(path)
-        self.before_set = tool
+        self._overtake(path)
         node = self._node(path)
         if version not in (-1, node.version):
             raise BadVersionError
@@ -163,19 +162,26 @@ class KazooDouble:
     def set_async(self, path: str, value: bytes, version: int = -1) -> Waiting:
         return Waiting(lambda: self.set(path, value, version))
 
-    def delete(self, path: str, *, recursive: bool = False) -> None:
+    def delete(self, path: str, version: int = -1, *, recursive: bool = False) -> None:
         self._reach()
-        if not recursive:
-            self._node(path)
+        self._overtake(path)
+        if not recursive and version not in (-1, self._node(path).version):
+            raise BadVersionError
         for one in [one for one in self.nodes if one == path or (recursive and one.startswith(f"{path}/"))]:
             del self.nodes[one]
         self._fire(path, path.rpartition("/")[0])
+
+    def _overtake(self, path: str) -> None:
+        tool, self.before_write = self.before_write, lambda path: None  # nothing comes before what a tool writes itself
+        tool(path)
+        self.before_write = tool
 
     def _reach(self) -> None:
         if not self.connected:
             raise ConnectionLoss
 
     def _node(self, path: str) -> Node:
+        assert not {".", ".."} & set(path.split("/")), f"kazoo refuses {path}"
         self._reach()
         if path not in self.nodes:
             raise NoNodeError

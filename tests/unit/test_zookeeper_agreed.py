@@ -15,7 +15,7 @@ TOPIC_ID = bytes(range(16))
 @pytest.mark.parametrize(
     ("states", "there", "here", "expected"),
     [
-        (None, {"a": "1"}, {"a": "2", "b": "3"}, {"a": "1"}),
+        (None, {"a": "1"}, {"a": "2", "b": "3"}, {"a": "1", "b": "3"}),
         ([{}], {"a": "1"}, {}, {"a": "1"}),
         ([{"a": "0"}], {"a": "1"}, {"a": "0"}, {"a": "1"}),
         ([{"a": "0"}], {}, {"a": "0"}, {}),
@@ -29,7 +29,7 @@ TOPIC_ID = bytes(range(16))
         ([{}, {"a": "1"}], {"a": "1", "b": "2"}, {}, {"b": "2"}),
     ],
     ids=[
-        "nothing was agreed on: ZooKeeper decides",
+        "nothing was agreed on: what ZooKeeper has counts",
         "a tool adds",
         "a tool changes",
         "a tool removes",

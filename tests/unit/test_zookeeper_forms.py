@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ottla.coordinator.security.scram import credential_text, parse_credential
 from ottla.protocol import zookeeper_paths as paths
+from ottla.protocol import zookeeper_rights
 from ottla.protocol import zookeeper_values as values
+from ottla.protocol.zookeeper_json import Malformed
 from ottla.protocol.zookeeper_values import (
     BrokerRegistration,
     ConsumerRegistration,
     EndPoint,
-    Malformed,
     PartitionState,
     TopicAssignment,
 )
@@ -139,6 +141,8 @@ READERS: dict[str, Callable[[bytes | None], object]] = {
     "change": values.config_change_of,
     "partitions": values.partitions_named,
     "offset": values.offset_of,
+    "rights": zookeeper_rights.acl_change_of,
+    "rights of a prefix": zookeeper_rights.prefixed_acl_change_of,
 }
 
 
@@ -189,15 +193,68 @@ def test_a_token_is_read_as_brokers_write_it(version: str) -> None:
 
 @pytest.mark.parametrize("version", [version for version in ENTITIES if version >= "0.9"])
 def test_rights_are_read_as_tools_write_them(version: str) -> None:
-    found = values.acl_entries_of(ENTITIES[version]["nodes"][f"{paths.ACLS}/Cluster/kafka-cluster"].encode())
+    found = zookeeper_rights.acl_entries_of(ENTITIES[version]["nodes"][f"{paths.ACLS}/Cluster/kafka-cluster"].encode())
     denied = next(one for one in found if one.permission == "Deny")
-    assert denied == values.AclEntry("User:mallory", "Deny", "All", "10.0.0.1")
+    assert denied == zookeeper_rights.AclEntry("User:mallory", "Deny", "All", "10.0.0.1")
     assert str(denied) == "Deny All for User:mallory from 10.0.0.1"
-    assert values.acl_entries_of(b"") == []
+    assert zookeeper_rights.acl_entries_of(b"") == []
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{}", b'{"acls":{}}', b'{"acls":[1]}', b'{"acls":[{"principal":"User:a"}]}'])
 def test_rights_and_tokens_of_another_form_are_malformed(data: bytes) -> None:
-    for decode in (values.acl_entries_of, values.Token.decode):
+    for decode in (zookeeper_rights.acl_entries_of, values.Token.decode):
         with pytest.raises(Malformed):
             decode(data)
+
+
+@pytest.mark.parametrize("version", [version for version in ENTITIES if version >= "0.9"])
+def test_rights_are_written_as_the_authorizer_of_the_release_writes_them(version: str) -> None:
+    found = {path: text for path, text in ENTITIES[version]["nodes"].items() if path.startswith("/kafka-acl") and text}
+    for text in found.values():
+        entries = zookeeper_rights.acl_entries_of(text.encode())
+        assert zookeeper_rights.acl_entries(entries, number(version)) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "release", "change"),
+    [
+        ("Topic", (1, 1), b"Topic:a:b"),
+        ("Topic", (2, 0), b"TOPIC:a:b"),
+        ("TransactionalId", (2, 0), b"TRANSACTIONAL_ID:a:b"),
+    ],
+)
+def test_the_resources_of_changes_are_named_in_capitals_since_2_0(
+    kind: str, release: tuple[int, ...], change: bytes
+) -> None:
+    """As the authorizers of 1.1.1 and 2.8.2 wrote them."""
+    assert zookeeper_rights.acl_change(kind, "a:b", release) == change
+    assert zookeeper_rights.acl_change_of(change) == (kind, "a:b")
+    of_prefix = zookeeper_rights.prefixed_acl_change(kind, "a:b")
+    assert zookeeper_rights.prefixed_acl_change_of(of_prefix) == (kind, "a:b")
+    assert zookeeper_rights.prefixed_acl_change("Topic", "pre") == (
+        b'{"version":1,"resourceType":"TOPIC","name":"pre","patternType":"PREFIXED"}'
+    )
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version >= "0.11" and version < "3"])
+def test_a_block_of_producer_ids_is_that_of_a_broker(version: str) -> None:
+    recorded = nodes(version).get(paths.PRODUCER_IDS)
+    if recorded is not None:
+        assert values.producer_ids(7, values.next_producer_id(recorded), 1000) == recorded
+    assert values.next_producer_id(None) == values.next_producer_id(b"") == 0
+    for data in (b"x", b"{}", b'{"block_end":[]}'):
+        with pytest.raises(Malformed):
+            values.next_producer_id(data)
+
+
+@pytest.mark.parametrize("version", [version for version in ENTITIES if version >= "1"])
+def test_a_credential_is_written_as_the_tool_writes_it(version: str) -> None:
+    config = json.loads(ENTITIES[version]["nodes"]["/config/users/alice"])["config"]
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        assert credential_text(parse_credential(config[mechanism])) == config[mechanism]
+
+
+@pytest.mark.parametrize("text", ["", "salt", "salt=YQ==", "salt=YQ==,stored_key=YQ==,server_key=%,iterations=1"])
+def test_a_credential_of_another_form_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse_credential(text)

@@ -147,3 +147,15 @@ def test_a_deletion_times_out_where_topics_may_not_be_deleted() -> None:
     assert deleted(with_topic("0.10.2", delete_topic_enable="true"), 1500) == {**refused, "t": 0}
     assert deleted(with_topic("1.0"), 1500) == {**refused, "t": 0}
     assert deleted(with_topic("2.1", delete_topic_enable="false"), 1500)["t"] == Errors.INVALID_REQUEST
+
+
+def test_a_client_may_replace_the_configuration_of_all_brokers() -> None:
+    """Before 4.0 `min.insync.replicas` of all brokers needs no value; the broker's own is in force then."""
+    w = world_of("1.1")
+    r = m.AlterConfigsRequest
+    for values in ({"min.insync.replicas": "2", "log.retention.ms": "5000"}, {"log.retention.ms": "6000"}, {}):
+        config = [r.AlterableConfig(name=name, value=value) for name, value in values.items()]
+        asked = r(resources=[r.AlterConfigsResource(resource_type=4, resource_name="", configs=config)])
+        assert not w.ask("AlterConfigs", 0, asked).responses[0].error_code
+        found = w.broker.image.config_of(4, "")
+        assert found == {"min.insync.replicas": "1", **values}

@@ -56,7 +56,7 @@ def test_partitions_that_a_tool_adds_between_the_reading_and_the_writing_of_a_ro
         if path == TOPIC and by_tool:
             client.set(path, by_tool.pop())
 
-    client.before_set = add
+    client.before_write = add
     grow(w, "t", 2)
     w.pass_ms(ROUNDS_MS)
     assert not by_tool
@@ -73,7 +73,7 @@ def test_a_write_that_only_another_version_refuses_is_made_again_in_the_same_rou
             touched.append(path)
             client.set(path, client.nodes[path].value)
 
-    client.before_set = touch
+    client.before_write = touch
     grow(w, "t", 2)
     w.pass_ms(100)
     assert touched
@@ -92,7 +92,7 @@ def test_a_configuration_that_a_tool_changes_between_the_reading_and_the_writing
         if path == "/config/topics/t" and by_tool:
             tool_configures(client, "topics/t", by_tool.pop())
 
-    client.before_set = change
+    client.before_write = change
     configure(w, "t", retention_ms="2")
     w.pass_ms(ROUNDS_MS)
     assert not by_tool

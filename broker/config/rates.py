@@ -1,0 +1,14 @@
+"""Keys of brokers that have dynamic values only (Kafka's QuotaConfig)."""
+
+from __future__ import annotations
+
+from ...protocol.config_def import ConfigKey
+
+RATES = {
+    name: ConfigKey(name, "LONG", str((1 << 63) - 1), "[0,...]", True, False)
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
