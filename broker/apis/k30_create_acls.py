@@ -56,12 +56,13 @@ def handle(context: Context, request: messages.CreateAclsRequest) -> Steps[messa
     ]
     for acl in wanted:
         check_known(acl.resource_type, acl.pattern_type, acl.operation, acl.permission)
-    if context.broker.authorizer is None:
-        raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     return _create(context, wanted)
 
 
 async def _create(context: Context, wanted: list[Acl]) -> messages.CreateAclsResponse:
+    await context.broker.metadata.quorum.reached()
+    if context.broker.authorizer is None:
+        raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     if any(_stands_for_all(acl) for acl in wanted):  # an entry must name one thing; Kafka fails with a Java exception
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     refused = [_refused(acl) for acl in wanted]

@@ -49,13 +49,13 @@ ERRORS = (
 
 
 def handle(context: Context, request: messages.DeleteAclsRequest) -> Steps[messages.DeleteAclsResponse]:
-    wanted = [filter_of(one) for one in request.filters]
-    if context.broker.authorizer is None:
-        raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
-    return _delete(context, wanted)
+    return _delete(context, [filter_of(one) for one in request.filters])
 
 
 async def _delete(context: Context, wanted: list[AclFilter]) -> messages.DeleteAclsResponse:
+    await context.broker.metadata.quorum.reached()
+    if context.broker.authorizer is None:
+        raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     entries = [(acl_id, acl_of(record)) for acl_id, record in context.broker.image.acls.items()]
     pace, deletions = Pace(context.broker.turn), Deletions()
     left = context.broker.config["ottla.reply.max.bytes"] // ENTRY_BYTES_MIN

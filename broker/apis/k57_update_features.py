@@ -13,7 +13,6 @@ from __future__ import annotations
 from ...coordinator.metadata.features import UPGRADE, Update, update_features
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.errors import ApiError
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check
@@ -45,13 +44,10 @@ async def handle(context: Context, request: messages.UpdateFeaturesRequest) -> m
         for u in request.feature_updates
     ]
     metadata, validate_only = context.broker.metadata, context.version >= KINDS_SINCE and request.validate_only
-    try:
-        await metadata.forward(
-            lambda: update_features(metadata.controller, metadata.quorum.leader, updates, validate_only),
-            request.timeout_ms,
-        )
-    except ApiError as error:
-        return error.put_into(r())
+    await metadata.forward(
+        lambda: update_features(metadata.controller, metadata.quorum.leader, updates, validate_only),
+        request.timeout_ms,
+    )
     results = (
         []
         if context.version >= ONE_RESULT_SINCE

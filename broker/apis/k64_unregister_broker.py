@@ -11,6 +11,7 @@ from functools import partial
 from ...coordinator.metadata import brokers
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
+from ...protocol.errors import ApiError, Errors
 from ..error_places import CONTROLLER, Place, Text, codes
 from ..net.context import Context
 from ..security.authorization import Check
@@ -27,5 +28,10 @@ ERRORS = (
 
 async def handle(context: Context, request: messages.UnregisterBrokerRequest) -> messages.UnregisterBrokerResponse:
     metadata = context.broker.metadata
-    await metadata.forward(partial(brokers.unregister, metadata.controller, request.broker_id))
+    try:
+        await metadata.forward(partial(brokers.unregister, metadata.controller, request.broker_id))
+    except ApiError as error:
+        if error.code != Errors.REQUEST_TIMED_OUT:
+            raise
+        return messages.UnregisterBrokerResponse(error_code=error.code, error_message=None)  # Kafka has none here
     return messages.UnregisterBrokerResponse()
