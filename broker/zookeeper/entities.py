@@ -92,21 +92,19 @@ class Entities:
                     keys_of = found.salt, found.stored_key, found.server_key, found.iterations
                     yield mechanism.name, credential_text(ScramCredential(*keys_of))
 
-    def all_but_topics(self) -> dict[Entity, None]:
-        """Returns the entities that have something, without topics."""
-        found = dict.fromkeys(map(quota_node, self._image.quotas))
-        found |= {(paths.USERS, paths.sanitized(user)): None for user, _ in self._image.credentials}
-        found |= {_config_node(kind, name): None for kind, name in self._image.configs if kind == BROKER}
-        found |= self.rights.all() if self.rights is not None else {}
-        return {entity: None for entity in found if self.is_shown(entity)}
+    def all_but_topics(self) -> Iterator[Entity]:
+        """Yields the entities that have something, without topics; some more than once."""
+        yield from map(quota_node, list(self._image.quotas))
+        yield from (_user_node(user) for user, _ in list(self._image.credentials))
+        yield from (_config_node(kind, name) for kind, name in list(self._image.configs) if kind == BROKER)
+        yield from self.rights.all() if self.rights is not None else ()
 
-    def changed(self, delta: MetadataDelta) -> dict[Entity, None]:
-        """Returns the entities of which a commit has changed something."""
-        found = dict.fromkeys(map(quota_node, delta.quotas))
-        found |= {(paths.USERS, paths.sanitized(user)): None for user in delta.credentials}
-        found |= {_config_node(kind, name): None for kind, name in delta.configs if kind in _KINDS}
-        found |= dict.fromkeys(self.rights.changed(delta)) if self.rights is not None else {}
-        return {entity: None for entity in found if self.is_shown(entity)}
+    def changed(self, delta: MetadataDelta) -> Iterator[Entity]:
+        """Yields the entities of which a commit has changed something."""
+        yield from map(quota_node, delta.quotas)
+        yield from map(_user_node, delta.credentials)
+        yield from (_config_node(kind, name) for kind, name in delta.configs if kind in _KINDS)
+        yield from self.rights.changed(delta) if self.rights is not None else ()
 
     # what is there
 
@@ -209,6 +207,10 @@ def _dynamic_keys(release: str | None, number: paths.Number) -> dict[str, Config
 
 def _config_node(kind: int, name: str) -> Entity:
     return _KINDS[kind], name or paths.DEFAULT_ENTITY
+
+
+def _user_node(user: str) -> Entity:
+    return paths.USERS, paths.sanitized(user)
 
 
 def quota_node(quota: Quota) -> Entity:

@@ -63,7 +63,9 @@ class Publisher:
             if topic is None or topic.id != known.id:
                 self._pending.removed[name] = None
             yield
-        self._pending.configs.update(self._entities.all_but_topics())
+        for entity in self._entities.all_but_topics():
+            self.differs(entity)
+            yield
 
     def changed(self, delta: MetadataDelta) -> Iterator[None]:
         """Notes what a commit has changed, in steps."""
@@ -84,7 +86,9 @@ class Publisher:
             pending.moved[names[topic_id], index] = None
             pending.sized[names[topic_id]] = None
             yield
-        pending.configs.update(self._entities.changed(delta))
+        for entity in self._entities.changed(delta):
+            self.differs(entity)
+            yield
 
     # what is there
 
@@ -120,8 +124,9 @@ class Publisher:
         self._agreed.note_config(entity, there)
 
     def differs(self, entity: Entity) -> None:
-        """A configuration is to be written."""
-        self._pending.configs[entity] = None
+        """A configuration is to be written, if ZooKeeper gets it."""
+        if self._entities.is_shown(entity):
+            self._pending.configs[entity] = None
 
     def forget(self) -> None:
         """ZooKeeper may have something else: what is published next is written."""

@@ -36,10 +36,10 @@ class Rights:
         self._by_entity: dict[Entity, dict[Acl, None]] = {}
         self._is_loaded = False
 
-    def all(self) -> dict[Entity, None]:
+    def all(self) -> list[Entity]:
         """Returns the resources that have entries."""
         self._load()
-        return dict.fromkeys(self._by_entity)
+        return list(self._by_entity)
 
     def changed(self, delta: MetadataDelta) -> Iterator[Entity]:
         """Yields the resources whose entries were changed by a commit."""
