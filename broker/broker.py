@@ -276,6 +276,7 @@ class Broker:
         found = copy(self)
         found.config = node.config
         found.settings = self.settings.of_node(node.config)
+        self.replicas.cleaner.start(found.settings)
         found.partitions = partitions = self.partitions.of_node(node.id)
         found.groups = self.groups.of_node(partitions)
         found.share_states = self.share_states.of_node(partitions)

@@ -39,8 +39,16 @@ class Figures:
     delay_ms: int = 0
 
 
+@dataclass
+class Pace:
+    """When the last compaction of a node's logs began, and what it read and wrote."""
+
+    began_ms: int = 0
+    io_bytes: int = 0
+
+
 class Cleaner:
-    """Runs one compaction at a time."""
+    """Runs one compaction at a time. Each node has rounds and a rate of its own, for the logs that it leads."""
 
     def __init__(self, turn: Turn, settings: Settings, partitions: Partitions, metrics: Metrics) -> None:
         self.turn = turn
@@ -51,33 +59,37 @@ class Cleaner:
         self.paused: set[Partition] = set()  # those whose logs are being copied
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
         self._workers: ProcessPoolExecutor | None = None
-        self._began_ms = 0  # the last compaction
-        self._io_bytes = 0  # what that read and wrote
+        self._paces: dict[Settings, Pace] = {}
         self._stopped = False
 
-    def start(self) -> None:
-        if self.settings.config["log.cleaner.enable"]:
-            self.turn.every(lambda: self.settings.value("log.cleaner.backoff.ms"), self._round)
+    def start(self, settings: Settings) -> None:
+        """Begins the rounds of a node. `settings`: its own."""
+        if settings not in self._paces and self.settings.config["log.cleaner.enable"]:
+            self._paces[settings] = Pace()
+            self.turn.every(lambda: settings.value("log.cleaner.backoff.ms"), lambda: self._round(settings))
 
     def stop(self) -> None:
         self._stopped = True
         if self._workers is not None:
             self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _round(self) -> None:
-        if self.busy is None and not self._is_paced():
-            self.clean_one()
+    def _round(self, settings: Settings) -> None:
+        if self.busy is None and not self._is_paced(settings):
+            self.clean_one(settings)
 
-    def _is_paced(self) -> bool:
-        """Whether the last compaction would still go on at the rate of `log.cleaner.io.max.bytes.per.second`: one
+    def _is_paced(self, settings: Settings) -> bool:
+        """Whether a node's last compaction would still go on at the rate of `log.cleaner.io.max.bytes.per.second`: one
         reads and writes at full speed, and the next one waits, where Kafka's go on slowly.
         """
-        elapsed_ms = self.turn.schedule.monotonic_ms() - self._began_ms
-        return bool(elapsed_ms * self.settings.value(RATE) < self._io_bytes * 1000)
+        pace = self._paces[settings]
+        elapsed_ms = self.turn.schedule.monotonic_ms() - pace.began_ms
+        return bool(elapsed_ms * settings.value(RATE) < pace.io_bytes * 1000)
 
-    def clean_one(self) -> bool:
-        """Starts to clean the dirtiest log that is due; returns False if none is due."""
-        found = self._plans()
+    def clean_one(self, of: Settings | None = None) -> bool:
+        """Starts to clean the dirtiest log that is due; returns False if none is due. `of`: of the node that leads it,
+        if not of any.
+        """
+        found = [one for one in self._plans() if of is None or self._leads(one[0]) is of]
         self.figures.last_run_ms = self.turn.schedule.monotonic_ms()
         self.figures.max_dirty_ratio = max((plan.dirty_ratio for _, plan in found), default=0.0)
         due = [one for one in found if one[1].is_due]
@@ -85,6 +97,10 @@ class Cleaner:
             return False
         self._begin(*max(due, key=lambda one: one[1].dirty_ratio))
         return True
+
+    def _leads(self, partition: Partition) -> Settings:
+        """Returns the settings of the node that leads a partition."""
+        return self.settings.at(partition.leader)
 
     def _plans(self) -> list[tuple[Partition, cleaning.Plan]]:
         """Returns what can be cleaned in each compacted log."""
@@ -115,14 +131,15 @@ class Cleaner:
             return self._failed(partition, log, error)
         workers = None if small or not hasattr(files, "lock") else self._pool()
         self.busy = partition
-        self._began_ms, self._io_bytes = self.turn.schedule.monotonic_ms(), plan.bytes
+        pace = self._paces.setdefault(self._leads(partition), Pace())
+        pace.began_ms, pace.io_bytes = self.turn.schedule.monotonic_ms(), plan.bytes
 
         def done(outcome: cleaning.Outcome | None, error: BaseException | None) -> None:
             self.busy = None
             self.figures.clean_time_ns = time_ns() - began
             self.metrics.cleaning_ns += self.figures.clean_time_ns
             if not self._stopped:
-                self._finish(partition, log, plan, flush, outcome, error)
+                self._finish(partition, log, plan, flush, pace, outcome, error)
 
         def work() -> cleaning.Outcome:
             flush.run()
@@ -144,6 +161,7 @@ class Cleaner:
         log: Log,
         plan: cleaning.Plan,
         flush: FlushJob,
+        pace: Pace,
         outcome: cleaning.Outcome | None,
         error: BaseException | None,
     ) -> None:
@@ -161,7 +179,7 @@ class Cleaner:
             return self._failed(partition, log, failure)
         self.metrics.cleanings += 1
         written = sum(size for _, _, size in outcome.groups)
-        self._io_bytes += written
+        pace.io_bytes += written
         self.figures.recopy_ratio = written / plan.bytes
         partition.forget_positions()
 

@@ -130,7 +130,7 @@ class ReplicaManager:
         turn.every(lambda: config["log.flush.offset.checkpoint.interval.ms"], self.checkpoints.begin_round)
         turn.every(lambda: REMOVE_FILES_MS, self.remove_files, config["log.initial.task.delay.ms"])
         turn.every(self.flusher.round_ms, self._flush_due)
-        self.cleaner.start()
+        self.cleaner.start(self.settings)
 
     def _flush_due(self) -> None:
         self.turn.background(in_steps(self.turn, self.flusher.flush_due(), ROUND_STEP))

@@ -185,7 +185,12 @@ def test_limits_of_connections_follow_dynamic_values() -> None:
 def test_the_pause_of_the_cleaner_follows_its_dynamic_value() -> None:
     w = World(None, 0)
     rounds: list[int] = []
-    w.broker.replicas.cleaner.clean_one = lambda: rounds.append(1) or False  # type: ignore[method-assign, func-returns-value]
+
+    def looks(of: object) -> bool:
+        rounds.append(1)
+        return False
+
+    w.broker.replicas.cleaner.clean_one = looks  # type: ignore[assignment, method-assign]
     assert alter(w, "1", {"log.cleaner.backoff.ms": "100"})[0] == 0
     w.pass_ms(15_000)
     rounds.clear()

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol import records as batches
 from ottla.protocol.errors import Errors
 
+from ..support.ask import produce_message
 from ..support.dynamic import described_broker, set_broker
-from ..support.node_world import NODES, cluster, create
+from ..support.node_world import NODES, cluster, create, records
 from ..support.world import World
 
 BACKOFF = "log.cleaner.backoff.ms"
@@ -146,3 +148,27 @@ def test_a_replica_of_one_node_moves_and_the_log_with_the_last(shared: World) ->
     assert [homes(shared, node, "m") for node in NODES] == [[target], [target], []]
     assert shared.files.exists(f"{target}/m-0")
     assert not shared.files.exists(f"{source}/m-0")
+
+
+def compacts_within(world: World, node: int, topic: str, ms: int) -> bool:
+    """Whether a topic is compacted in time after a key has got three values."""
+    create(world, topic, [node], cleanup_policy="compact", segment_ms="1", min_cleanable_dirty_ratio="0.01")
+    world.pass_ms(10)
+    for number in range(3):
+        data = bytes(batches.encode([batches.Record(b"k", b"%d" % number, world.schedule.now_ms())]))
+        reply = world.at(node, "Produce", 9, produce_message(topic, data, 0))
+        assert reply.responses[0].partition_responses[0].error_code == 0
+        world.pass_ms(10)
+    world.pass_ms(ms)
+    return b"0" not in records(world, node, topic=topic)
+
+
+def test_a_node_compacts_what_it_leads_at_its_own_pace() -> None:
+    world = cluster()
+    assert altered(world, 2, BROKER, "2", BACKOFF, "100") == ("NONE", None)
+    assert altered(world, 3, BROKER, "3", "log.cleaner.io.max.bytes.per.second", "1") == ("NONE", None)
+    world.pass_ms(15_000)
+    assert [compacts_within(world, node, f"of-{node}", 1000) for node in NODES] == [False, True, False]
+    world.pass_ms(30_000)
+    assert [b"0" in records(world, node, topic=f"of-{node}") for node in NODES] == [False] * 3
+    assert [compacts_within(world, node, f"again-{node}", 30_000) for node in NODES] == [True, True, False]
