@@ -44,10 +44,19 @@ def kcat() -> None:
 @pytest.fixture(scope="session")
 def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program with franz-go and sarama."""
-    program = tmp_path_factory.mktemp("go") / "clients"
+    return _built(HERE / "go", tmp_path_factory.mktemp("go") / "clients")
+
+
+@pytest.fixture(scope="session")
+def go_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program with franz-go and sarama of a history of nodes."""
+    return _built(HERE / "go" / "history", tmp_path_factory.mktemp("go") / "history")
+
+
+def _built(folder: Path, program: Path) -> Path:
     with Path(tempfile.gettempdir(), "ottla-go-build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the second of two lanes finds everything compiled
-        subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "go", check=True, timeout=300)
+        subprocess.run(["go", "build", "-o", str(program), "."], cwd=folder, check=True, timeout=300)
     return program
 
 

@@ -315,13 +315,13 @@ def command(name: str, folder: Path) -> tuple[list[str], Path]:
         install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock"]
         subprocess.run(install, cwd=directory, check=True, capture_output=True, timeout=200)
         return ["node", "history.js"], directory
-    subprocess.run(["go", "build", "-o", str(folder / "go"), "."], cwd=here / "go", check=True, timeout=300)
+    subprocess.run(["go", "build", "-o", str(folder / "go"), "."], cwd=here / "go" / "history", check=True, timeout=300)
     return [str(folder / "go")], ROOT
 
 
 def started(name: str, built: tuple[list[str], Path], cluster: Cluster) -> Program:
     parts, cwd = built
-    more = ["history", name] if name in ("franz", "sarama") else []
+    more = [name] if name in ("franz", "sarama") else []
     return Program(name, [*parts, servers(cluster), *more], cwd)
 
 

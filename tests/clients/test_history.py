@@ -40,7 +40,7 @@ def worked(
         if name == "kafkajs":
             return ["node", "history.js"], request.getfixturevalue("node_programs")
         if name in ("franz", "sarama"):
-            return [str(request.getfixturevalue("go_program"))], history.ROOT
+            return [str(request.getfixturevalue("go_history"))], history.ROOT
         return history.command(name, tmp_path_factory.mktemp(name))
 
     commands = {name: built(name) for name in NAMES if os.environ.get("CI") or NEEDS.get(name, True)}

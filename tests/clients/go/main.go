@@ -250,8 +250,6 @@ func main() {
 		franzSessions(broker)
 		franzFencing(broker)
 		saramaTransactions(broker)
-	case "history":
-		history(os.Args[3], broker)
 	case "franz-work":
 		franzGroup(broker, false, "classic")
 		franzGroup(broker, true, "consumer")

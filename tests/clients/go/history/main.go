@@ -1,4 +1,6 @@
-// franz-go and sarama at work until the input ends; what each line of the journal means is in history.py.
+// franz-go and sarama at work until the input ends; what each line of the journal means is in history.py. A module of its own:
+// before 1.48 sarama's idempotent producer reports records as delivered that no broker has, of Kafka too, when leaders change,
+// and later releases cannot speak to the oldest brokers.
 package main
 
 import (
@@ -57,8 +59,24 @@ func (j *journal) missing(seen map[string]bool) bool {
 	return false
 }
 
-// history runs one client of each kind.
-func history(name, bootstrap string) {
+func no(what string, err error) {
+	if err != nil {
+		fmt.Println("failed:", what, err)
+		os.Exit(1)
+	}
+}
+
+// generation lets franz-go's groups be those of KIP-848.
+func generation(next bool) context.Context {
+	if !next {
+		return context.Background()
+	}
+	return context.WithValue(context.Background(), "opt_in_kafka_next_gen_balancer_beta", true)
+}
+
+// main runs one client of each kind: ADDRESSES franz|sarama.
+func main() {
+	name, bootstrap := os.Args[2], os.Args[1]
 	j := &journal{acked: map[string]bool{}, name: name, bootstrap: strings.Split(bootstrap, ",")}
 	work := []func(){j.franzProduce, j.franzTransact, func() { j.franzConsume("classic", false) }, func() { j.franzConsume("consumer", true) }}
 	if name == "sarama" {
@@ -72,6 +90,7 @@ func history(name, bootstrap string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	j.enough.Store(true)
 	running.Wait()
+	j.say("ok")
 }
 
 func (j *journal) franz(more ...kgo.Opt) *kgo.Client {
@@ -96,7 +115,7 @@ func (j *journal) franzProduce() {
 // One member of a group reads everything, and commits what it has read.
 func (j *journal) franzConsume(protocol string, next bool) {
 	group, seen := j.name+"-"+protocol, map[string]bool{}
-	client := j.franz(kgo.ConsumerGroup(group), kgo.ConsumeTopics(j.name), kgo.WithContext(nextGeneration(next)), kgo.DisableAutoCommit(),
+	client := j.franz(kgo.ConsumerGroup(group), kgo.ConsumeTopics(j.name), kgo.WithContext(generation(next)), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.BlockRebalanceOnPoll())
 	for j.missing(seen) {
 		time.Sleep(200 * time.Millisecond) // some records for each commit
@@ -163,9 +182,6 @@ func (j *journal) sarama() *sarama.Config {
 	config.Metadata.Retry.Max, config.Metadata.Retry.Backoff = 100, 100*time.Millisecond
 	config.Producer.Retry.Max, config.Producer.Retry.Backoff = 300, 100*time.Millisecond
 	config.Producer.Idempotent, config.Producer.RequiredAcks = true, sarama.WaitForAll
-	// A batch that sarama sends again has later records too, if it may: it is out of order then, sarama begins a new epoch, and
-	// reports records as delivered that no broker has. Kafka's users meet that as well, where replies to Produce are lost.
-	config.Producer.Flush.MaxMessages = 1
 	config.Producer.Return.Successes, config.Producer.Return.Errors = true, true
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
