@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict
 
 from ..broker.replica.directories import OWN_FILE
 from ..broker.replica.replica_ends import FILE as REPLICA_ENDS
+from ..broker.zookeeper.agreed import FILE as AGREED_WITH_ZOOKEEPER
 from ..coordinator.metadata.state import Partition
 from ..protocol.features import METADATA_VERSION, defaults
 from ..storage.layout import FLUSHED_OFFSET, partition_directory
@@ -180,7 +181,8 @@ def _doubtful(source: Source, partitions: list[Partition]) -> Iterator[str]:
 
 def _left_out(source: Source, given: Mapping[str, str] | None, for_kafka: bool) -> Iterator[str]:
     if source.is_ottlas:
-        yield f"{OWN_FILE}, {REPLICA_ENDS} and {FLUSHED_OFFSET}, ottla's own files"
+        own = f"{OWN_FILE}, {REPLICA_ENDS}, {AGREED_WITH_ZOOKEEPER} and {FLUSHED_OFFSET}"
+        yield f"{own}, ottla's own files"
     for directory in source.directories:
         yield from (f"{directory.path}/{name}" for name in directory.others)
     if for_kafka and given is not None:
