@@ -58,7 +58,8 @@ GROUPS = modules(
 )
 LONG = modules("process", "attack", "docs", "packaging")
 WITH_KAFKA = ["tests/differential", "tests/oracle"]  # they share a Kafka
-IN_STEPS = ["tests/unit", "tests/world", "tests/sim"]
+IN_STEPS = ["tests/unit", "tests/world"]
+SIMULATED = ["tests/sim"]
 QUICK = ["-q", "-m", "not slow and not oracle and not go and not node"]
 LANES = {
     "groups": Plan(GROUPS),
@@ -66,8 +67,9 @@ LANES = {
     "long": Plan(LONG),
     "oracle": Plan(WITH_KAFKA),
     "computing": Plan(IN_STEPS, COMPUTING),
+    "simulating": Plan(SIMULATED, COMPUTING),
     "pipeline": Plan(["tests/pipeline"]),
-    "others": Plan(ignoring(["tests/clients", *LONG, *WITH_KAFKA, *IN_STEPS, "tests/pipeline"])),
+    "others": Plan(ignoring(["tests/clients", *LONG, *WITH_KAFKA, *IN_STEPS, *SIMULATED, "tests/pipeline"])),
 }
 QUICK_LANES = {  # every test of the folders that are left out is slow: they are not even imported
     "world": Plan([*QUICK, "tests/world"]),
