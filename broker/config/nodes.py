@@ -15,6 +15,7 @@ from .config import Config, as_text
 from .listener_values import Listener
 
 NODES_MAX = 100
+MAIN_SIDE = 0  # of the network: where the active controller is, or may be elected
 
 
 class NodeRefused(Exception):
@@ -40,7 +41,7 @@ class Node:
         self.state = NodeState.RUNNING
         self.session = 0
         self.is_held = False  # its replicas do not follow, as the lab asks
-        self.is_cut = False  # neither other nodes nor the controller reach it; its clients do
+        self.side = MAIN_SIDE  # of the network: nodes on the same side reach each other; clients reach all nodes
 
     def __repr__(self) -> str:
         return f"Node({self.id})"
@@ -48,6 +49,11 @@ class Node:
     @property
     def is_serving(self) -> bool:
         return self.state in (NodeState.RUNNING, NodeState.STOPPING)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the controller does not reach the node."""
+        return self.side != MAIN_SIDE
 
     @property
     def rack(self) -> str | None:
@@ -106,23 +112,27 @@ class Nodes:
         node = self.by_id.get(node_id)
         return node is not None and node.is_serving
 
-    def follows(self, node_id: int, leader: int | None = None) -> bool:
-        """Whether the replicas of a node follow their leaders. `leader`: their leader; None for one that they reach."""
+    def follows(self, node_id: int, leader: int) -> bool:
+        """Whether the replicas of a node follow a leader. A leader that is no node counts as on the main side, where
+        the next one is elected.
+        """
         node = self.by_id.get(node_id)
-        is_fit = node is not None and node.is_serving and not node.is_held and not node.is_cut
-        return is_fit and not self.is_cut(leader)
+        return node is not None and node.is_serving and not node.is_held and node.side == self._side(leader)
 
     def reaches(self, one: int | None, other: int | None) -> bool:
         """Whether two nodes run, answer, and can speak with each other. None: not known, which is everywhere."""
         found = [self.by_id.get(node) for node in dict.fromkeys((one, other)) if node is not None]
         if any(node is None or not node.is_serving for node in found):
             return False
-        return len(found) < 2 or not any(node is not None and node.is_cut for node in found)
+        return len({node.side for node in found if node is not None}) < 2
 
-    def is_cut(self, node_id: int | None) -> bool:
-        """Whether neither other nodes nor the controller reach a node."""
-        node = None if node_id is None else self.by_id.get(node_id)
-        return node is not None and node.is_cut
+    def _side(self, node_id: int) -> int:
+        node = self.by_id.get(node_id)
+        return MAIN_SIDE if node is None else node.side
+
+    def free_side(self) -> int:
+        """Returns the number of a side on which no node is."""
+        return 1 + max(node.side for node in self)
 
     @property
     def first(self) -> Node:

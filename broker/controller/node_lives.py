@@ -8,14 +8,16 @@ process goes on, and so do its log directories.
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from ...coordinator.metadata import brokers
 from ...coordinator.metadata.elections import Kind
 from ...protocol.errors import ApiError
-from ..config.nodes import Node, NodeRefused, Nodes, NodeState
-from ..later import Later, finished
+from ..config.nodes import MAIN_SIDE, Node, NodeRefused, Nodes, NodeState
+from ..later import Later, drive, finished
 from ..replica.leaders import Leaders
 from ..settings import Settings
 from ..turn import Turn
@@ -208,8 +210,10 @@ class NodeLives:
         self._expect(node, NodeState.PAUSED)
         node.state = NodeState.RUNNING
         self.sockets.resume(node)
-        self.metadata.quorum.came(node)
-        if not node.is_cut:
+        if node.is_cut:
+            self.leaders.reach_again(node.id)  # on its side
+        else:
+            self.metadata.quorum.came(node)
             node.session += 1
             await self._unfence(node)
 
@@ -248,26 +252,33 @@ class NodeLives:
         """
         self._expect(node, NodeState.RUNNING)
         self._expect_reachable(node)
-        node.is_cut = True
-        self.views.cut_off(node)
-        self.leaders.cut_off(node.id)
-        self.metadata.quorum.lost(node)
-        self._expire_session(node)
+        await self._move({node: self.nodes.free_side()})
 
     async def heal(self, node: Node) -> None:
-        """Ends `cut`. Raises NodeRefused or ApiError."""
+        """Lets the controller, and the nodes that it reaches, reach a node again. Raises NodeRefused or ApiError."""
         if not node.is_cut:
             raise NodeRefused(f"node {node.id} is not cut off")
-        node.is_cut = False
-        self.views.healed(node)
-        self.leaders.forget_stale(node.id)
-        if node.state is not NodeState.RUNNING:
-            return
-        node.session += 1
-        self.metadata.quorum.came(node)
-        controller = self.metadata.controller
-        await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
-        await self.in_sync.extend(self.leaders.reach_again(node.id))
+        await self._move({node: MAIN_SIDE})
+
+    async def part(self, sides: Sequence[Sequence[Node]]) -> None:
+        """Parts the network: nodes reach those on their own side alone. The active controller is, or can be, on the
+        side with most voters of the metadata log; one at no node is on the first side. The others go on like a node
+        that is cut off, and still follow the leaders on their side. Raises NodeRefused or ApiError.
+        """
+        named = Counter(node for side in sides for node in side)
+        wrong = [node for node in self.nodes if named[node] != 1]
+        if wrong or len(sides) < 2 or not all(sides):
+            what = f"node {wrong[0].id} is on {named[wrong[0]]}" if wrong else f"there are {len(sides)}"
+            raise NodeRefused(f"each node must be on one of two or more sides; {what}")
+        main = self.metadata.quorum.main_side([[node.id for node in side] for side in sides])
+        ordered = [sides[main], *(side for number, side in enumerate(sides) if number != main)]
+        await self._move({node: number for number, side in enumerate(ordered) for node in side})
+
+    async def join(self) -> None:
+        """Ends `part` and each `cut`: all nodes reach each other. Raises NodeRefused or ApiError."""
+        if not any(node.is_cut for node in self.nodes):
+            raise NodeRefused("all nodes reach each other")
+        await self._move(dict.fromkeys(self.nodes, MAIN_SIDE))
 
     async def control(self, node: Node) -> None:
         """Makes a node the active controller. Raises NodeRefused."""
@@ -281,10 +292,50 @@ class NodeLives:
     async def release(self, node: Node) -> None:
         """Ends `hold`. Raises ApiError."""
         node.is_held = False
-        if self.nodes.follows(node.id):
+        if node.is_serving:
             await self.in_sync.extend(self.leaders.follow_again(node.id))
 
     # steps
+
+    async def _move(self, sides: Mapping[Node, int]) -> None:
+        """Moves nodes to sides of the network. The controller hears no more of those that leave its side, and fences
+        them when their sessions are over.
+        """
+        moved = {node: side for node, side in sides.items() if node.side != side}
+        lost = [node for node in moved if not node.is_cut]
+        back = [node for node, side in moved.items() if side == MAIN_SIDE]
+        for node in lost:
+            self._expect(node, NodeState.RUNNING, NodeState.PAUSED, NodeState.STOPPED)
+        for node, side in moved.items():
+            node.side = side
+        for node in lost:
+            self.views.cut_off(node)
+        self.leaders.cut_off([node.id for node in moved])
+        for node in lost:
+            if node.state is NodeState.RUNNING:  # else that has happened
+                self.metadata.quorum.lost(node)
+                self._expire_session(node)
+        for node in moved:
+            if node.is_cut:
+                self.leaders.reach_again(node.id)
+        await self._reached(back)
+
+    async def _reached(self, nodes: list[Node]) -> None:
+        """The controller, and the nodes on its side, reach nodes again."""
+        for node in nodes:
+            self.views.healed(node)
+            self.leaders.forget_stale(node.id)
+        running = [node for node in nodes if node.state is NodeState.RUNNING]
+        for node in running:
+            node.session += 1
+            self.metadata.quorum.came(node)
+        for done in [drive(self._unfence_reached(node)) for node in running]:
+            await done
+
+    async def _unfence_reached(self, node: Node) -> None:
+        controller = self.metadata.controller
+        await self.metadata.submit(lambda: brokers.unfence(controller, node.id))
+        await self.in_sync.extend(self.leaders.reach_again(node.id))
 
     @property
     def _crashed(self) -> set[int]:

@@ -12,7 +12,7 @@ There is one log all the same: voters are as far as it is while they are reached
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
@@ -78,9 +78,22 @@ class Quorum:
     @property
     def voters(self) -> list[int]:
         """The ids of the controllers that elect."""
-        if self.active is None:
-            return [self.nodes.first.id]
+        return [self.nodes.first.id] if self.active is None else self._voting
+
+    @property
+    def _voting(self) -> list[int]:
+        """The voters, where the controller is at a node."""
         return [node for node in self.nodes.by_id if node not in self._observers]
+
+    def main_side(self, sides: Sequence[Sequence[int]]) -> int:
+        """Returns the number of the side of the network where a controller may be: that with most voters, the first of
+        several; the first one for a controller that is at no node.
+        """
+        if self.active is None:
+            return 0
+        voters = set(self.voters)
+        counts = [len(voters.intersection(side)) for side in sides]
+        return counts.index(max(counts))
 
     @property
     def observers(self) -> Iterator[int]:
@@ -118,6 +131,8 @@ class Quorum:
             raise NodeRefused(f"node {node.id} is {'cut off' if node.is_cut else node.state.value}")
         if node is not None and self.active is not None and node.id in self._observers:
             raise NodeRefused(f"node {node.id} is no voter of the metadata log: AddRaftVoter makes it one")
+        if node is not None and not self._has_majority(self._voting):
+            raise NodeRefused(f"node {node.id} does not reach most voters of the metadata log")
         self._begin(None if node is None else node.id)
 
     def add(self, node_id: int) -> None:
@@ -173,7 +188,10 @@ class Quorum:
     @property
     def is_possible(self) -> bool:
         """Whether enough voters are there to have a controller: more than half of them."""
-        return self.active is None or 2 * len(self._fit_voters()) > len(self.voters)
+        return self.active is None or self._has_majority(self.voters)
+
+    def _has_majority(self, voters: list[int]) -> bool:
+        return 2 * sum(map(self._is_alive, voters)) > len(voters)
 
     def _fit_voters(self) -> list[int]:
         return [node for node in self.voters if self._is_alive(node)]

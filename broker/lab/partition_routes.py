@@ -309,7 +309,7 @@ def _replica(lab: Lab, partition: Partition, state: PartitionState, node: int) -
     own, follows, policy = end, True, None
     if replicas is not None:
         own = replicas.end_of(node, end, min(end, partition.follower.replicated))
-        follows = lab.broker.nodes.follows(node)
+        follows = lab.broker.nodes.follows(node, state.leader)
         policy = replicas.policy_of(node)
     return {
         "node": node,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,7 +97,8 @@ class Leaders:
         self.owner.closed(partition)
         partition.log.producers.forget_verifications()
         if before is not None and partition.leader != before:
-            if self.nodes.is_cut(before) and self.nodes.by_id[before].is_serving:
+            node = self.nodes.by_id.get(before)
+            if node is not None and node.is_cut and node.is_serving:
                 partition.leave_behind(before, left)
             partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()
@@ -167,20 +168,23 @@ class Leaders:
 
     # nodes
 
-    def cut_off(self, node_id: int) -> None:
-        """The replicas of a node do not follow any more, nor do those that follow it."""
-        self.stop_following(node_id, is_gone=False)
+    def cut_off(self, moved: Collection[int]) -> None:
+        """Replicas stop that do not reach their leaders any more. `moved`: the nodes that are on other sides of the
+        network than before.
+        """
         for partition in list(self.partitions.by_name.values()):
-            if partition.leader == node_id and partition.replica_set is not None:
-                for node in partition.replicas:
+            leader = NO_LEADER if partition.leader is None else partition.leader
+            for node in partition.replicas if partition.replica_set is not None else ():
+                if (node in moved or leader in moved) and not self.nodes.follows(node, leader):
                     self._stop(partition, node)
+        self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
 
     def reach_again(self, node_id: int) -> list[Partition]:
-        """Ends `cut_off`; returns the partitions with replicas that follow again."""
-        found = dict.fromkeys(self.follow_again(node_id) if self.nodes.follows(node_id) else ())
+        """Ends `cut_off` for a node; returns the partitions with replicas that follow again."""
+        found = dict.fromkeys(self.follow_again(node_id))
         led = [one for one in self.partitions.by_name.values() if one.leader == node_id]
         for node in self.nodes.by_id:
-            if node != node_id and self.nodes.follows(node):
+            if node != node_id and self.nodes.follows(node, node_id):
                 found.update(dict.fromkeys(one for one in led if self._follow_again(one, node)))
         return list(found)
 
@@ -228,9 +232,11 @@ class Leaders:
         self.partitions.heal_replicas(node_id)
 
     def follow_again(self, node_id: int) -> list[Partition]:
-        """The replicas of a node follow their leaders again; returns their partitions."""
-        found = [one for one in self.partitions.by_name.values() if node_id in one.replicas]
-        for partition in found:
-            if not self.nodes.is_cut(partition.leader) or partition.leader == node_id:
+        """The replicas of a node follow the leaders again that they reach; returns their partitions."""
+        found = []
+        for partition in self.partitions.by_name.values():
+            leader = NO_LEADER if partition.leader is None else partition.leader
+            if node_id in partition.replicas and self.nodes.follows(node_id, leader):
                 self._follow_again(partition, node_id)
+                found.append(partition)
         return found

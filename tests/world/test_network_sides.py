@@ -1,0 +1,269 @@
+"""The network is parted: nodes reach those on their own side alone, and one side has the active controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.later import Later, drive
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
+
+from ..support.ask import batch, produce_message
+from ..support.node_world import SMALL, create, happens, produce, records, state
+from ..support.world import Answer, World
+
+FETCH_MS = 2_000  # controller.quorum.fetch.timeout.ms
+SESSION_MS = 9_000  # broker.session.timeout.ms
+LAG_MS = 30_000  # replica.lag.time.max.ms
+
+
+def five(controller: int = -1, nodes: int = 5, **settings: str) -> World:
+    """Nodes with the topic `t`, led by node 4, with replicas on 4, 5 and 1."""
+    w = World(None, 0, **{"ottla_nodes": str(nodes), "ottla_controller_node": str(controller), **SMALL, **settings})
+    if nodes == 5:
+        create(w, "t", [4, 5, 1])
+    return w
+
+
+def parting(w: World, *sides: Sequence[int]) -> Later[None]:
+    lives = w.broker.node_lives
+    done = drive(lives.part([[lives.find(node) for node in side] for side in sides]))
+    w.broker.turn.settle()
+    return done
+
+
+def part(w: World, *sides: Sequence[int]) -> None:
+    parting(w, *sides).get()
+
+
+def join(w: World) -> None:
+    """Ends the partition, and lets a controller be elected if there is none."""
+    done = drive(w.broker.node_lives.join())
+    w.broker.turn.settle()
+    w.pass_ms(FETCH_MS + 10)
+    done.get()
+
+
+def sent(w: World, node: int, timeout_ms: int = 120_000, topic: str = "t") -> Answer:
+    """Produces with acks=all at a node."""
+    before, w.dispatcher = w.dispatcher, w.dispatchers[node]
+    answer = w.send("Produce", 10, produce_message(topic, batch(b"v"), 0, -1, timeout_ms))
+    w.dispatcher = before
+    return answer
+
+
+def code(answer: Answer) -> str:
+    return Errors(answer.reply.responses[0].partition_responses[0].error_code).name
+
+
+def alive(w: World) -> list[int]:
+    return [one.id for one in w.broker.alive()]
+
+
+def ends(w: World, topic: str = "t") -> dict[int, int]:
+    """How far the replicas have the log."""
+    one = w.broker.partitions.get(topic, 0)
+    assert one.replica_set is not None
+    return {node: end for node, end, _ in one.replica_set.views(one.end_offset, one.follower.replicated)}
+
+
+# who has the controller
+
+
+@pytest.mark.parametrize("active", [1, 4])
+@pytest.mark.parametrize("sides", [([1, 2, 3], [4, 5]), ([4, 5], [1, 2, 3])])
+def test_the_side_with_most_voters_has_or_elects_a_controller(active: int, sides: tuple[list[int], ...]) -> None:
+    w = five(active)
+    part(w, *sides)
+    assert w.broker.metadata.quorum.leader == (1 if active == 1 else -1)
+    w.pass_ms(FETCH_MS + 10)
+    assert w.broker.metadata.quorum.leader == 1
+
+
+@pytest.mark.parametrize("sides", [([1, 2], [3, 4]), ([1, 2], [3], [4])])
+def test_without_a_majority_there_is_no_controller_until_the_sides_join(sides: tuple[list[int], ...]) -> None:
+    """Nor is any node fenced, as no controller hears that its session has expired."""
+    w = five(1, nodes=4)
+    part(w, *sides)
+    w.pass_ms(3 * SESSION_MS)
+    assert (w.broker.metadata.quorum.leader, alive(w)) == (-1, [1, 2, 3, 4])
+    join(w)
+    assert w.broker.metadata.quorum.leader > 0
+    w.pass_ms(3 * SESSION_MS)
+    assert alive(w) == [1, 2, 3, 4]
+
+
+def test_a_majority_of_nodes_that_do_not_run_elects_none() -> None:
+    w = five(4)
+    happens(w, "kill", 3)
+    part(w, [1, 2, 3], [4, 5])
+    w.pass_ms(3 * SESSION_MS)
+    assert w.broker.metadata.quorum.leader == -1
+    happens(w, "begin", 3)
+    assert w.broker.metadata.quorum.leader == 1
+
+
+def test_a_controller_at_no_node_is_on_the_first_side() -> None:
+    w = five()
+    part(w, [4, 5], [1, 2, 3])
+    w.pass_ms(SESSION_MS + 100)
+    assert alive(w) == [4, 5]
+    with pytest.raises(NodeRefused, match="does not reach most voters"):
+        happens(w, "control", 4)
+    with pytest.raises(NodeRefused, match="cut off"):
+        happens(w, "control", 1)
+
+
+def test_the_other_side_may_have_the_majority_next() -> None:
+    """Two nodes change sides: who heard of the controller does not any more, and the others hear again."""
+    w = five(1)
+    part(w, [1, 2, 3], [4, 5])
+    w.pass_ms(SESSION_MS + 100)
+    assert alive(w) == [1, 2, 3]
+    done = parting(w, [1, 2], [3, 4, 5])
+    w.pass_ms(FETCH_MS + 10)
+    done.get()
+    assert w.broker.metadata.quorum.leader == 3
+    w.pass_ms(2 * SESSION_MS)
+    assert alive(w) == [3, 4, 5]
+
+
+# what leaders and followers do
+
+
+def test_a_leader_without_the_controller_keeps_the_followers_on_its_side() -> None:
+    """Until it is fenced: it cannot change who is in sync, and commits nothing without those on the other side."""
+    w = five()
+    part(w, [1, 2, 3], [4, 5])
+    late = sent(w, 4)
+    assert (ends(w), state(w, at=4)[:3]) == ({4: 1, 5: 1, 1: 0}, (4, 0, [4, 5, 1]))
+    assert records(w, 4) == []
+    assert produce(w, 4, acks=1).error_code == 0
+    w.pass_ms(SESSION_MS - 100)
+    assert not late.done
+    assert state(w, at=1)[:3] == (4, 0, [4, 5, 1])
+    w.pass_ms(200)
+    assert state(w, at=1)[0] == 1, "both are fenced, and the last one in sync leads"
+    assert state(w, at=4)[:2] == state(w, at=5)[:2] == (4, 0), "they do not hear of that"
+    assert produce(w, 4, acks=1).error_code == 0
+    assert produce(w, 1, value=b"w").error_code == 0
+    join(w)
+    assert code(late) == "NOT_LEADER_OR_FOLLOWER"
+    assert sorted(state(w)[2]) == [1, 4, 5]
+    assert records(w, 1) == [b"w"]
+
+
+def test_what_all_in_sync_have_on_one_side_is_committed() -> None:
+    """They are where the controller is not, and need it for nothing."""
+    w = five()
+    create(w, "near", [4, 5])
+    part(w, [1, 2, 3], [4, 5])
+    assert produce(w, 4, topic="near").error_code == 0
+    w.pass_ms(SESSION_MS + 100)
+    assert state(w, 0, "near", at=1)[0] == -1
+    join(w)
+    assert sorted(state(w, 0, "near")[2]) == [4, 5]
+    leader = state(w, 0, "near")[0]
+    assert records(w, leader, topic="near") == [b"v"]
+
+
+def test_followers_leave_the_isr_of_a_leader_that_reaches_the_controller() -> None:
+    """They fall behind, and are fenced before that; when the sides join they catch up."""
+    w = five(broker_session_timeout_ms="90000")
+    create(w, "far", [1, 2, 4])
+    part(w, [1, 2, 3], [4, 5])
+    late = sent(w, 1, topic="far")
+    w.pass_ms(LAG_MS - 1_000)
+    assert not late.done
+    w.pass_ms(LAG_MS)
+    assert (code(late), state(w, 0, "far")[2], ends(w, "far")) == ("NONE", [1, 2], {1: 1, 2: 1, 4: 0})
+    assert 4 in alive(w)
+    join(w)
+    assert (state(w, 0, "far")[2], ends(w, "far")) == ([1, 2, 4], {1: 1, 2: 1, 4: 1})
+
+
+@pytest.mark.parametrize("what", [("hold", "release"), ("pause", "resume")])
+def test_a_follower_goes_on_behind_the_leader_on_its_side(what: tuple[str, str]) -> None:
+    w = five()
+    part(w, [1, 2, 3], [4, 5])
+    happens(w, what[0], 5)
+    assert produce(w, 4, acks=1).error_code == 0
+    assert ends(w) == {4: 1, 5: 0, 1: 0}
+    happens(w, what[1], 5)
+    assert ends(w) == {4: 1, 5: 1, 1: 0}
+
+
+def test_nodes_that_were_cut_off_alone_reach_each_other_on_one_side() -> None:
+    w = five()
+    happens(w, "cut", 4)
+    happens(w, "cut", 5)
+    assert produce(w, 4, acks=1).error_code == 0
+    assert ends(w) == {4: 1, 5: 0, 1: 0}
+    part(w, [1, 2, 3], [4, 5])
+    assert ends(w) == {4: 1, 5: 1, 1: 0}
+
+
+def test_a_node_can_be_healed_alone() -> None:
+    w = five()
+    part(w, [1, 2, 3], [4, 5])
+    assert produce(w, 4, acks=1).error_code == 0
+    happens(w, "heal", 5)
+    assert produce(w, 4, acks=1).error_code == 0
+    assert ends(w) == {4: 2, 5: 1, 1: 0}
+    w.pass_ms(SESSION_MS + 100)
+    assert alive(w) == [1, 2, 3, 5]
+    assert (state(w, at=5)[0], records(w, 5)) == (5, [b"v"]), "it leads with what it had before it was healed"
+
+
+def test_what_a_side_asks_of_the_controller_waits_for_the_join() -> None:
+    w = five(1)
+    part(w, [1, 2, 3], [4, 5])
+    r = m.CreateTopicsRequest
+    topic = r.CreatableTopic(name="late", num_partitions=1, replication_factor=1)
+    before, w.dispatcher = w.dispatcher, w.dispatchers[5]
+    late = w.send("CreateTopics", 7, r(topics=[topic], timeout_ms=1000))
+    w.dispatcher = before
+    w.pass_ms(30_000)
+    assert not late.done
+    join(w)
+    assert late.reply.topics[0].error_code == 0
+
+
+def test_a_node_that_stands_still_is_parted_too() -> None:
+    """One that was stopped starts when the sides have joined; one that was paused goes on at once."""
+    w = five()
+    happens(w, "pause", 5)
+    happens(w, "stop", 3)
+    part(w, [1, 2], [3, 4, 5])
+    w.pass_ms(SESSION_MS + 100)
+    assert alive(w) == [1, 2]
+    with pytest.raises(NodeRefused, match="cut off"):
+        happens(w, "begin", 3)
+    join(w)
+    assert alive(w) == [1, 2, 4]
+    happens(w, "resume", 5)
+    happens(w, "begin", 3)
+    assert alive(w) == [1, 2, 3, 4, 5]
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("sides", "why"),
+    [
+        (([1, 2, 3, 4, 5],), "there are 1"),
+        (([1, 2, 3], [4]), "node 5 is on 0"),
+        (([1, 2, 3], [3, 4, 5]), "node 3 is on 2"),
+        (([1, 2, 3, 4, 5], []), "there are 2"),
+    ],
+)
+def test_each_node_is_on_one_side(sides: tuple[list[int], ...], why: str) -> None:
+    w = five()
+    with pytest.raises(NodeRefused, match=why):
+        part(w, *sides)
+    with pytest.raises(NodeRefused, match="reach each other"):
+        join(w)
+    assert produce(w, 4).error_code == 0
