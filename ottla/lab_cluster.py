@@ -7,7 +7,7 @@ with Cluster(nodes=3) as cluster:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from .lab_client import Lab, Reply, segment
 from .testing import Broker
@@ -143,6 +143,16 @@ class Cluster(Broker):
 
     def partition(self, topic: str, index: int = 0) -> ClusterPartition:
         return ClusterPartition(self.lab, topic, index)
+
+    def part(self, *sides: Collection[int]) -> None:
+        """Parts the network between nodes: `cluster.part([1, 2], [3])`. The controller is, or can be, on the side with
+        most voters, and on the first side where it is at no node. Raises LabRefused: each node must be on one side.
+        """
+        self.lab.post("nodes/partition", sides=[list(side) for side in sides])
+
+    def join(self) -> None:
+        """Lets all nodes reach each other again, after `part` and `ClusterNode.cut`. Raises LabRefused: they do."""
+        self.lab.delete("nodes/partition")
 
     def losses(self) -> list[Reply]:
         """Returns which records were lost in elections."""

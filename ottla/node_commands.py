@@ -1,4 +1,4 @@
-"""`ottla node`: lists, stops, starts, pauses and fences the nodes of a running cluster, through its lab port."""
+"""`ottla node`: lists, stops, starts, pauses, parts and fences the nodes of a running cluster, through its lab port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ import click
 from .lab_client import Lab
 from .lab_output import Shown, lab_command, table
 
-COLUMNS = ("node", "rack", "state", "held", "cut", "drained", "fenced", "leads", "in_sync", "replicas", "listeners")
+COLUMNS = (
+    "node",
+    "rack",
+    "state",
+    "held",
+    "cut",
+    "side",
+    "drained",
+    "fenced",
+    "leads",
+    "in_sync",
+    "replicas",
+    "listeners",
+)
 HELP = {
     "stop": "Stop the node NODE: others lead before it ends.",
     "kill": "End the node NODE at once; it is fenced when its session has expired.",
@@ -59,6 +72,31 @@ def remove_node(lab: Lab, node: int) -> Shown:
     return _shown(lab.delete(f"nodes/{node}"))
 
 
+class _Side(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """Ids of nodes, with commas between them."""
+
+    name = "side"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        try:
+            return [int(one) for one in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is no list of nodes, such as 1,2", param, ctx)
+
+
+@lab_command("part")
+@click.argument("sides", type=_Side(), nargs=-1, required=True, metavar="NODE,... NODE,...")
+def part_network(lab: Lab, sides: tuple[list[int], ...]) -> Shown:
+    """Part the network into sides, such as 1,2 and 3, which do not reach each other; clients reach all nodes."""
+    return _shown(lab.post("nodes/partition", sides=sides))
+
+
+@lab_command("join")
+def join_network(lab: Lab) -> Shown:
+    """Let all nodes reach each other again, after `part` and `cut`."""
+    return _shown(lab.delete("nodes/partition"))
+
+
 def _command(do: str) -> click.Command:
     @click.argument("node", type=int)
     def change(lab: Lab, node: int) -> Shown:
@@ -69,7 +107,7 @@ def _command(do: str) -> click.Command:
     return made
 
 
-for command in (list_nodes, add_node, remove_node):
+for command in (list_nodes, add_node, remove_node, part_network, join_network):
     node.add_command(command)
 for word in HELP:
     node.add_command(_command(word))

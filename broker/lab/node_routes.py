@@ -7,17 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
-from ..config.nodes import Node, NodeRefused
+from ..config.nodes import NODES_MAX, Node, NodeRefused
 from ..later import Later, Steps, drive
 from .lab import Lab
 from .routes import Nothing, Refused, route
+from .shapes import Size
 
 
 class NodeView(TypedDict):
     """A node. `listeners`: the addresses that it advertises. `state`: running, starting, stopping, stopped or paused.
-    `held`: whether its replicas do not follow their leaders. `cut`: whether neither other nodes nor the controller
-    reach it. `drained`: whether others lead instead of it, as before it stops. `fenced`: whether it may lead nothing.
-    `leads`, `replicas`, `in_sync`: the numbers of its partitions.
+    `held`: whether its replicas do not follow their leaders. `cut`: whether the controller does not reach it. `side`:
+    of the network; nodes reach those on the same side, and the controller is, or can be, on side 0. `drained`: whether
+    others lead instead of it, as before it stops. `fenced`: whether it may lead nothing. `leads`, `replicas`,
+    `in_sync`: the numbers of its partitions.
     """
 
     node: int
@@ -26,6 +28,7 @@ class NodeView(TypedDict):
     state: str
     held: bool
     cut: bool
+    side: int
     drained: bool
     fenced: bool
     epoch: int
@@ -98,6 +101,37 @@ def add_node(lab: Lab, asked: Nothing) -> Later[NodesView]:
     return _settled(lab, drive(_refusing(lab, lab.broker.node_lives.add())))
 
 
+@dataclass(frozen=True)
+class Sides:
+    """A network that is parted."""
+
+    sides: Annotated[
+        list[Annotated[list[int], Size(1, NODES_MAX)]],
+        Size(2, NODES_MAX),
+        "The ids of the nodes on each side; each node is on one.",
+    ]
+
+
+@route(
+    "POST /v1/nodes/partition",
+    example=Sides([[1, 2], [3]]),
+    errors={404: "a node does not exist", 409: "a node is on no side or on two, or it starts or stops just now"},
+)
+def part_network(lab: Lab, asked: Sides) -> Later[NodesView]:
+    """Parts the network: nodes reach only those on their own side, and clients reach all. The controller is, or can be,
+    on the side with most voters, the first of several; a controller at no node is on the first side.
+    """
+    lives = lab.broker.node_lives
+    sides = [[lives.find(one) for one in side] for side in asked.sides]
+    return _settled(lab, drive(_refusing(lab, lives.part(sides))))
+
+
+@route("DELETE /v1/nodes/partition", example=Nothing(), errors={409: "all nodes reach each other"})
+def join_network(lab: Lab, asked: Nothing) -> Later[NodesView]:
+    """Lets all nodes reach each other again, after a partition of the network and after cuts of single nodes."""
+    return _settled(lab, drive(_refusing(lab, lab.broker.node_lives.join())))
+
+
 @route(
     "DELETE /v1/nodes/{node}",
     example=OneNode(1),
@@ -153,6 +187,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "state": node.state.value,
         "held": node.is_held,
         "cut": node.is_cut,
+        "side": node.side,
         "drained": lab.broker.node_lives.is_drained(node),
         "fenced": registered is None or registered.fenced,
         "epoch": -1 if registered is None else registered.epoch,

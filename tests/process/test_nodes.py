@@ -83,6 +83,7 @@ def test_the_nodes_have_consecutive_ports() -> None:
             "state",
             "held",
             "cut",
+            "side",
             "drained",
             "fenced",
             "leads",
@@ -118,6 +119,21 @@ def test_nodes_are_added_and_removed_while_clients_run(cluster: Broker) -> None:
     assert node(cluster, "add")[3]["node"] == 5, "an id is not used twice"
     refused = CliRunner().invoke(main, ["node", "remove", "1", "--lab", cluster.lab_url])
     assert (refused.exit_code, "node 1 is the first one" in refused.stderr) == (1, True)
+
+
+def test_the_network_is_parted_by_commands(cluster: Broker) -> None:
+    parted = node(cluster, "part", "1", "2,3")
+    assert [(one["side"], one["cut"]) for one in parted] == [(0, False), (1, True), (1, True)]
+    assert [(one["side"], one["cut"]) for one in node(cluster, "join")] == [(0, False)] * 3
+    for arguments, code, words in (
+        (["part", "1", "2"], 1, "each node must be on one of two or more sides; node 3 is on 0"),
+        (["part", "1,2,3"], 1, "sides"),
+        (["part", "1", "2,3,4"], 1, "there is no node 4"),
+        (["part", "1", "2 3"], 2, "'2 3' is no list of nodes, such as 1,2"),
+        (["join"], 1, "all nodes reach each other"),
+    ):
+        done = CliRunner().invoke(main, ["node", *arguments, "--lab", cluster.lab_url])
+        assert (done.exit_code, words in done.stderr) == (code, True), done.output
 
 
 def run(cluster: Broker, *arguments: str) -> object:

@@ -55,6 +55,10 @@ def test_a_cluster(ottla_cluster):
     assert cluster.node(leader).view["drained"]
     cluster.node(leader).unfence()
     assert cluster.node(leader).address in cluster.bootstrap_servers
+    cluster.part([1], [2])
+    assert [cluster.node(one).view["cut"] for one in (1, 2)] == [False, True]
+    cluster.join()
+    assert [cluster.node(one).view["side"] for one in (1, 2)] == [0, 0]
     with pytest.raises(LookupError, match="there is no node 9"):
         cluster.node(9).view
     follower = next(one for one in (1, 2) if one != cluster.partition("orders").leader)

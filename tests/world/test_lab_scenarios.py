@@ -319,10 +319,16 @@ steps:
   - elect_leader: {topic: t, partition: 0}
   - shrink_isr: {topic: t, partition: 0, node: 2}
   - expect: {get: partitions/t/0, path: isr, length: 2}
+  - part_network: {sides: [[1, 2], [3]]}
+  - expect: {get: nodes/3, path: cut, equals: true}
+  - part_network: {sides: [[1, 2], [2, 3]]}
+    refused: 409
+  - join_network: {}
+  - expect: {get: nodes/3, path: side, equals: 0}
 """
 
 
 def test_a_scenario_lets_nodes_fail_and_leaders_move() -> None:
     assert not list(validator().iter_errors(yaml.safe_load(NODES)))
     report = run(NODES, cluster())
-    assert [one["problem"] for one in report["steps"]] == [None] * 9
+    assert [one["problem"] for one in report["steps"]] == [None] * 14
