@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ottla.protocol import messages as m
 
+from ...support.poll import until
 from ...support.wire import Wire, request_frame
 from ..groups import ready
 from ..servers import Server, dispose, fresh, topic
@@ -31,6 +32,13 @@ def _served(side: str, **settings: object) -> Server:
     server.start()
     topic(server, "t", 100)
     ready(server)
+    with Wire(server.bootstrap_servers) as wire:
+
+        def is_served() -> bool:
+            wire.send(_joins("first", "m"))
+            return not wire.reply("ConsumerGroupHeartbeat", 1).error_code
+
+        until(is_served, "a group has a member")
     return server
 
 
@@ -129,6 +137,7 @@ def transactional_ids(side: str) -> Iterator[Point]:
             while wire.ask("InitProducerId", 4, asked).error_code:
                 continue
 
+        wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=1, coordinator_keys=["id-0"]))
         begin(0)
         for count in IDS:
 
