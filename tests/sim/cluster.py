@@ -1,6 +1,6 @@
-"""A cluster under trouble: nodes that stop, crash, pause, fall behind, are drained, fenced and cut off, elections of
-all kinds, topics that come and go, replicas that move, slow followers, a process that starts again, and clients that
-find their way.
+"""A cluster under trouble: nodes that stop, crash, pause, fall behind, are drained, fenced and cut off, a network that
+is parted, controllers that fail, elections of all kinds, topics that come and go, replicas that move, slow followers, a
+process that starts again, and clients that find their way.
 
     python -m tests.sim cluster [seeds=20000] [seed=N]
 
@@ -30,6 +30,8 @@ from .cluster_moves import MOVES, mend, reassign
 from .cluster_network import Check, Network
 from .cluster_nodes import NODES
 from .cluster_restarts import lose_tails, restart
+from .cluster_sides import CONTROLLERS, SIDES, control, part
+from .cluster_sides import NODES as NODES_WITH_SIDES
 from .cluster_truth import Told, Truth
 
 SETTINGS = {
@@ -48,13 +50,18 @@ _created: dict[int, Any] = {}  # by number of nodes, files with the topics, of w
 
 
 class Sim:
-    """One history, determined by its seed."""
+    """One history, determined by its seed. `has_sides`: whether the network is parted, and the controller may be at a
+    node; None for every second history.
+    """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, has_sides: bool | None = None) -> None:
         self.chance = random.Random(seed)
         self.trouble = True
-        self.nodes = self.chance.choice((3, 3, 3, 4, 5))
+        self.has_sides = seed % 2 == 0 if has_sides is None else has_sides
+        self.nodes = self.chance.choice(NODES_WITH_SIDES if self.has_sides else (3, 3, 3, 4, 5))
         self.settings = {**SETTINGS, "ottla_nodes": str(self.nodes)}
+        if self.has_sides:
+            self.settings["ottla_controller_node"] = str(self.chance.choice(CONTROLLERS))
         self.world = _world(self.nodes, self.chance.randrange(1, 1 << 30), self.settings)
         self.past_ms = 0
         self.is_any_cut = False  # a node may have said what is not true any more
@@ -66,13 +73,14 @@ class Sim:
         self.changes: list[Later[None]] = []
         self.truth = Truth(self.world)
         self.truth.followed = self._followed
-        self.always: list[Invariant] = [one(self) for one in (*ALWAYS, *MOVES, *NODES)]
+        self.always: list[Invariant] = [one(self) for one in (*ALWAYS, *MOVES, *NODES, *SIDES)]
         self.sometimes: list[Invariant] = [one(self) for one in SOMETIMES]
         self.network = Network(self.world, self._delivered)
         self.bugs = bugs.count()
         for group in GROUPS:
             self.clients.append(Committer(self, group))
-        self.weights = {name: self.chance.choice((0, 1, 1, 3)) for name in ACTIONS}  # some never happen
+        actions = [name for name in ACTIONS if self.has_sides or name not in OF_SIDES]
+        self.weights = {name: self.chance.choice((0, 1, 1, 3)) for name in actions}  # some never happen
         self.weights["client"] = 6
         self.weights["restart"] = min(self.weights["restart"], 1)
 
@@ -128,10 +136,11 @@ class Sim:
                 assert isinstance(change.error, NodeRefused | ApiError), change.error
         self.changes = [change for change in self.changes if not change.done]
 
-    def happens(self, what: str, node: Node) -> None:
+    def happens(self, what: str, *about: Any) -> None:
+        """Something happens to a node, or to the network."""
         lives = self.world.broker.node_lives
-        self.changes.append(drive(getattr(lives, what)(node)))
-        self.is_any_cut |= what == "cut"
+        self.changes.append(drive(getattr(lives, what)(*about)))
+        self.is_any_cut |= what in ("cut", "part")
         self.truth.note_cuts()
         self.world.broker.turn.settle()
 
@@ -347,14 +356,17 @@ ACTIONS: dict[str, Callable[[Sim], None]] = {
         Sim.stale,
         reassign,
         restart,
+        part,
+        control,
     )
 }
+OF_SIDES = ("part", "control")
 
 
 def _world(nodes: int, seed: int, settings: dict[str, str]) -> World:
     """A world with its topics: made once, then begun again from its files."""
     if nodes not in _created:
-        world = World(**settings)
+        world = World(**{**settings, "ottla_controller_node": "-1"})
         r = m.CreateTopicsRequest
         for name, partitions, factor in (("t", 2, 3), ("u", 1, 2), ("v", 1, 3)):
             made = r.CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor)
@@ -368,7 +380,7 @@ def _world(nodes: int, seed: int, settings: dict[str, str]) -> World:
     return world
 
 
-def run(seed: int, steps: int = 50) -> None:
+def run(seed: int, steps: int = 50, has_sides: bool | None = None) -> None:
     """One history. AssertionError with the seed."""
     with told_with(seed):
-        Sim(seed).run(steps)
+        Sim(seed, has_sides).run(steps)

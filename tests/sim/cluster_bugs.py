@@ -8,6 +8,7 @@ from ottla.broker.apis.k00_produce import _Appending
 from ottla.broker.config.nodes import Nodes
 from ottla.broker.controller.controller import MetadataController
 from ottla.broker.controller.node_lives import NodeLives
+from ottla.broker.controller.quorum import Quorum
 from ottla.broker.replica import partition
 from ottla.broker.replica.followers import Replicas
 from ottla.broker.replica.high_watermarks import HighWatermarks
@@ -73,4 +74,8 @@ BUGS: tuple[Bug, ...] = (
     (ReplicaEnds, "of", "return found if self.is_exact else", "return found if found else"),
     (Replicas, "recall", "end = min(here.end, known.get(self.leader, here).end)", "end = 0"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
+    # those from here on only sides of the network show, with several nodes each
+    (Nodes, "follows", "and node.side == self._side(leader)", "and node.side == MAIN_SIDE == self._side(leader)"),
+    (NodeLives, "_move", "self.leaders.reach_again(node.id)", "pass"),
+    (Quorum, "main_side", "return counts.index(max(counts))", "return 0"),
 )

@@ -31,19 +31,21 @@ class NodesThatAreDrainedLeadNothing(Invariant):
 
 
 class NodesThatAreCutOffAreFenced(Invariant):
-    """When their session with the controller has expired; and not before."""
+    """When their session with the controller has expired. Without a controller no session expires, and a new controller
+    begins all of them again.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._since: dict[tuple[int, int], int] = {}  # when a node was seen cut off in a session
+        self._since: dict[tuple[int, int, int], int] = {}  # when a node was seen cut off in a session with a controller
 
     def holds(self) -> None:
         broker, now_ms = self.cluster.world.broker, self.cluster.world.schedule.monotonic_ms()
-        session_ms = broker.config["broker.session.timeout.ms"]
-        seen: dict[tuple[int, int], int] = {}
-        for node in broker.nodes:
+        session_ms, quorum = broker.config["broker.session.timeout.ms"], broker.metadata.quorum
+        seen: dict[tuple[int, int, int], int] = {}
+        for node in broker.nodes if quorum.leader >= 0 else ():
             if node.is_cut and not broker.node_lives.is_fenced(node):
-                key = node.id, node.session
+                key = node.id, node.session, quorum.terms
                 since = seen[key] = self._since.get(key, now_ms)
                 assert now_ms <= since + session_ms + GRACE_MS, f"{node} is cut off since {since}, and not fenced"
         self._since = seen
@@ -53,7 +55,7 @@ class NodesThatAreCutOffAreFenced(Invariant):
 
 
 class ReplicasFollowLeadersThatTheyReach(Invariant):
-    """One that is away, held or cut off, and all those of a leader that is cut off, stay where they are."""
+    """One that is away or held, and all those on other sides of the network than their leader, stay where they are."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -81,8 +83,8 @@ class ReplicasFollowLeadersThatTheyReach(Invariant):
         """Whether a node follows a leader; not asked of the broker, which may be wrong."""
         nodes = self.cluster.world.broker.nodes.by_id
         one, other = nodes.get(node), nodes.get(leader)
-        is_fit = one is not None and one.is_serving and not (one.is_held or one.is_cut)
-        return is_fit and not (other is not None and other.is_cut)
+        is_fit = one is not None and one.is_serving and not one.is_held
+        return is_fit and one is not None and one.side == (0 if other is None else other.side)
 
     def began_again(self) -> None:
         self._stay = {}

@@ -1,0 +1,129 @@
+"""A simulated cluster whose network is parted between groups of nodes, with the controller at a node: which side has a
+controller, and what happens on the others.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Protocol
+
+from ottla.broker.config.nodes import Node, NodeState
+from ottla.coordinator.metadata.state import Partition as State
+
+from ..support.world import World
+from .cluster_invariants import Cluster, Invariant
+from .cluster_truth import Told
+
+CONTROLLERS = (-1, -1, 1, 2, 3)  # `ottla.controller.node`; -1: at no node, as with controllers of their own
+NODES = (3, 3, 4, 5)
+GRACE_MS = 500  # for an election that is due, and for records on their way
+
+
+class History(Protocol):
+    """What the network needs of the history that it is part of."""
+
+    world: World
+    chance: random.Random
+
+    def happens(self, what: str, *about: Any) -> None: ...
+
+    def any_node(self) -> Node: ...
+
+
+def part(sim: History) -> None:
+    """The network is parted, or parted otherwise, or joined."""
+    chance, nodes = sim.chance, list(sim.world.broker.nodes)
+    if chance.random() < 0.3:
+        sim.happens("join")
+        return
+    chance.shuffle(nodes)
+    cuts = sorted(chance.sample(range(1, len(nodes)), chance.choice((1, 1, 1, 2))))
+    sim.happens("part", [nodes[start:end] for start, end in zip([0, *cuts], [*cuts, len(nodes)], strict=True)])
+
+
+def control(sim: History) -> None:
+    """The controller moves to a node, and fails with it from now on."""
+    if sim.world.broker.metadata.quorum.active is not None:
+        sim.happens("control", sim.any_node())
+
+
+def _side_with_majority(cluster: Cluster) -> frozenset[int]:
+    """The nodes that run, and reach each other, if they are the majority; all are voters. Not asked of the broker."""
+    nodes = list(cluster.world.broker.nodes)
+    away = (NodeState.STOPPED, NodeState.PAUSED)
+    for side in {node.side for node in nodes}:
+        found = frozenset(node.id for node in nodes if node.side == side and node.state not in away)
+        if 2 * len(found) > len(nodes):
+            return found
+    return frozenset()
+
+
+class TheMajorityHasTheController(Invariant):
+    """Or elects one, and no other side has it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._since: tuple[frozenset[int], int] | None = None  # when a majority was seen without a controller
+
+    def holds(self) -> None:
+        broker, now_ms = self.cluster.world.broker, self.cluster.world.schedule.monotonic_ms()
+        quorum, side = broker.metadata.quorum, _side_with_majority(self.cluster)
+        before, self._since = self._since, None
+        if quorum.active is None:
+            return
+        if quorum.leader >= 0:
+            assert quorum.leader in side, f"node {quorum.leader} is the controller, and the majority is {sorted(side)}"
+        elif side:
+            self._since = before if before is not None and before[0] == side else (side, now_ms)
+            since = self._since[1]
+            timeout_ms = broker.config["controller.quorum.fetch.timeout.ms"]
+            assert now_ms <= since + timeout_ms + GRACE_MS, f"{sorted(side)} have no controller since {since}"
+
+    def began_again(self) -> None:
+        self._since = None
+
+
+class NothingChangesWithoutAController(Invariant):
+    """But for what the last one had written."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._missing: object = None  # the wait for a controller, and when it was seen first
+        self._since_ms = 0
+
+    def followed(self, told: Told, before: State, after: State) -> None:
+        world = self.cluster.world
+        missing, late_ms = world.broker.metadata.quorum.missing, world.schedule.monotonic_ms() - self._since_ms
+        assert missing is None or missing is not self._missing or late_ms <= GRACE_MS, (
+            f"{told.name} changes {late_ms} ms after the controller was seen missing: {before} to {after}"
+        )
+
+    def holds(self) -> None:
+        missing = self.cluster.world.broker.metadata.quorum.missing
+        if missing is not self._missing:
+            self._missing, self._since_ms = missing, self.cluster.world.schedule.monotonic_ms()
+
+    def began_again(self) -> None:
+        self._missing = None
+
+
+class ReplicasFollowTheLeaderOnTheirSide(Invariant):
+    """Also where the controller is not."""
+
+    def holds(self) -> None:
+        nodes = self.cluster.world.broker.nodes.by_id
+        for told, partition in self.cluster.truth.open():
+            leader = nodes.get(told.state.leader)
+            if partition.replica_set is None or leader is None or leader.side == 0:
+                continue
+            for at, _, follows in partition.replica_set.views(partition.end_offset, partition.follower.replicated):
+                node = nodes[at]
+                if node.side == leader.side and node.state is NodeState.RUNNING and not node.is_held:
+                    assert follows, f"{node} reaches {leader}, which leads {told.name}, and does not follow"
+
+
+SIDES: tuple[type[Invariant], ...] = (
+    TheMajorityHasTheController,
+    NothingChangesWithoutAController,
+    ReplicasFollowTheLeaderOnTheirSide,
+)
