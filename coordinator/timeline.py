@@ -103,8 +103,8 @@ class TimelineDict(Generic[K, V]):
         if snapshots:
             before = snapshots[-1].before.get(self)
             if before is None:
-                before = snapshots[-1].before[self] = {}
-            if before.keys().isdisjoint(keys):
+                snapshots[-1].before[self] = dict(zip(keys, map(self._now.get, keys, repeat(_ABSENT)), strict=False))
+            elif before.keys().isdisjoint(keys):
                 before.update(zip(keys, map(self._now.get, keys, repeat(_ABSENT)), strict=False))
             else:
                 for key in keys:

@@ -17,7 +17,7 @@ from ...coordinator.timers import Timers
 from ...protocol import records
 from ...protocol.compression import NONE
 from ...protocol.errors import ApiError, Errors
-from ...protocol.records import Template
+from ...protocol.records import BatchAt, Template
 from ...storage.log import Log
 from ...storage.segment import IndexDamaged
 from .. import bugs
@@ -51,7 +51,7 @@ class _Writer:
 
     def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
         check_replicas(self.partition, self.required_acks)
-        done = self.appender.store(self.partition, batch, list(records.batches(batch)), now_ms)
+        done = self.appender.store(self.partition, batch, [BatchAt(0, records.header_at(batch))], now_ms)
         return done.base_offset, done.next_offset
 
     def max_batch_bytes(self) -> int:

@@ -5,6 +5,8 @@ have their own code instead of the codec.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import Final, NamedTuple
 
@@ -90,9 +92,9 @@ class Commits(Packed):
         topic: str,
         topic_id: bytes,
         commit_ms: int,
-        partitions: list[int],
-        offsets: list[int],
-        leader_epochs: list[int],
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
     ) -> None:
         self.group = group
         self.topic = topic
@@ -113,6 +115,17 @@ class Commits(Packed):
         return len(self.partitions) * (self._size + RECORD_START_MAX)
 
     def pack(self, index: int) -> bytes:
+        if len(self.partitions) * self._size > _KEPT_BYTES:
+            return self._packed(index)
+        packer, same = _layout(self._head, self._tail, index, tuple(self.partitions))
+        fields = same.copy()
+        fields[1::_FIELDS] = self.offsets
+        fields[2::_FIELDS] = self.leader_epochs
+        fields[4::_FIELDS] = [self.commit_ms] * len(self.partitions)
+        return packer.pack(*fields)
+
+    def _packed(self, index: int) -> bytes:
+        """Like `pack`, without a layout that is kept."""
         value_size = varint(_COMMIT.size + len(self._tail) - 1)[0]  # it is one byte
         size, version, no_metadata, at = repeat(value_size), repeat(COMMIT_VERSION), repeat(1), repeat(self.commit_ms)
         packed = map(_PACKED.pack, self.partitions, size, version, self.offsets, self.leader_epochs, no_metadata, at)
@@ -124,6 +137,24 @@ class Commits(Packed):
         keys = zip(repeat(self.topic), self.partitions, strict=False)
         same = repeat(""), repeat(self.commit_ms), repeat(self.topic_id), repeat(NO_EXPIRY)
         return dict(zip(keys, zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False), strict=False))
+
+
+@lru_cache(1024)
+def _layout(head: bytes, tail: bytes, index: int, partitions: tuple[int, ...]) -> tuple[struct.Struct, list[object]]:
+    """Returns what packs the commits of some partitions, which the members of a group commit again and again, and its
+    fields: the bytes between an offset and the next one do not change, but for the leader epoch and the time.
+    """
+    value_size, version = varint(_COMMIT.size + len(tail) - 1), _SHORT.pack(COMMIT_VERSION)
+    kinds, between = ">", b""
+    fields: list[object] = []
+    for start, partition in zip(
+        starts_of(len(head) + _PACKED.size + len(tail), index, len(partitions)), partitions, strict=True
+    ):
+        between += start + head + _INT.pack(partition) + value_size + version
+        kinds += f"{len(between)}sqiBq"
+        fields += [between, 0, 0, 1, 0]  # an offset, a leader epoch, no metadata, and the time
+        between = tail
+    return struct.Struct(f"{kinds}{len(tail)}s"), [*fields, tail]
 
 
 def commit_of(key: messages.OffsetCommitKey, value: messages.OffsetCommitValue) -> Commit:
@@ -200,6 +231,8 @@ def _commit_key(group: str, topic: str) -> bytes:
 _COMMIT_HEAD = struct.Struct(">hqi")
 _COMMIT = struct.Struct(">hqiBq")  # with no metadata
 _PACKED = struct.Struct(">iBhqiBq")  # the end of a key, the value's size, and the value
+_FIELDS = 5  # of a commit in a layout
+_KEPT_BYTES = 8192  # of the commits of one layout: a thousand larger ones would take much memory
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
 _TOPIC_ID_TAG = b"\1\0\x10"
