@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import selectors
+import statistics
 import time
 from collections.abc import Iterator
 
@@ -10,24 +11,35 @@ from ...support.wire import Wire, request_frame
 from ..groups import pump
 from ..servers import RECORD_100, dispose, fetch_request, fresh, produce_request, topic
 from . import Curve, Point
+from .probes import processor_us
 
 PRODUCERS = (1, 5, 20, 100, 500)
 CONSUMERS = (1, 5, 20, 100, 500)
 SECONDS = 3.0
+PRODUCER_ROUNDS, PRODUCER_SECONDS = 7, 1.0
 ROUNDS = 40
 LONG_MS = 30_000
 
 
 def producers(side: str) -> Iterator[Point]:
-    """One server; each producer has a connection, and one request under way with one record."""
+    """One server; each producer has a connection, and one request under way with one record. Medians of rounds through
+    all counts, because what else the machine does changes meanwhile. `processor`: what the server needs of it.
+    """
     server = fresh(side)
     server.start()
     topic(server, "wide", 100)
     frame = produce_request("wide", [RECORD_100])
     pump(server, [frame] * 5, SECONDS)
-    for count in PRODUCERS:
-        rate = pump(server, [frame] * count, SECONDS)
-        yield count, {"request, us": 1e6 / rate}
+    times: dict[int, list[tuple[float, float]]] = {count: [] for count in PRODUCERS}
+    for _ in range(PRODUCER_ROUNDS):
+        for count in PRODUCERS:
+            before = processor_us(server)
+            request_us = 1e6 / pump(server, [frame] * count, PRODUCER_SECONDS)
+            used_us = processor_us(server) - before
+            times[count].append((request_us, used_us / (PRODUCER_SECONDS * 1e6) * request_us))
+    for count, found in times.items():
+        request_us, used_us = map(statistics.median, zip(*found, strict=True))
+        yield count, {"request, us": request_us, "processor, us": used_us}
     dispose(server)
 
 
