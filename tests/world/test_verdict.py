@@ -65,9 +65,9 @@ def visits(world: ConnectedWorld) -> None:
     client.lose()
 
 
-@pytest.mark.parametrize("small_bytes", [10, 16 << 10])
-def test_the_live_verdict_is_that_of_the_trace(small_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "SMALL_BYTES", small_bytes)  # beyond it, requests with records are sent as text
+@pytest.mark.parametrize("whole_bytes", [10, 1 << 10])
+def test_the_live_verdict_is_that_of_the_trace(whole_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "WHOLE_BYTES", whole_bytes)  # beyond it, records are left out
     world, lab = world_with_verdict()
     lab.ask("POST /v1/traces")
     visits(world)

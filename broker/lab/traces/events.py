@@ -19,7 +19,7 @@ from ....protocol.text import Json
 from ...config.secrets import MASK, SENSITIVE, is_secret
 from ...peer import Peer
 from ...unsupported_version import is_of_version_0
-from ..sent_replies import LENGTH, Holes, message_of
+from ..cut_frames import LENGTH, Holes, reply_of
 
 FORMAT: Final = 1
 Raw = Literal["none", "frames", "secrets"]
@@ -41,7 +41,7 @@ class Shape:
         self._response_start = 2 * LENGTH + headers.response_header_version(response, version)
 
     @cached_property
-    def request_text(self) -> JsonWriter:
+    def _request_text(self) -> JsonWriter:
         return json_writer(self._request, self._version, MASKS)
 
     @cached_property
@@ -56,22 +56,22 @@ class Shape:
     def _response_frame(self) -> FrameText:
         return frame_text(self._response, self._version, MASKS)
 
-    def request_of(self, frame: Data) -> str:
-        """The text of the request in a frame without length. Raises MalformedMessage."""
+    def request_of(self, frame: Data, holes: Holes) -> str:
+        """The text of the request in a frame without length, and without records. Raises MalformedMessage."""
         _, start = headers.client_id_of(self._header_version, frame)
         try:
-            return self._request_frame(frame, start, ())
+            return self._request_frame(frame, start, holes)
         except UNREADABLE:
-            return self.request_text(codec.parse(self._request, self._version, frame, start))
+            return self._request_text(codec.parse(self._request, self._version, frame, start))
 
-    def response_of(self, data: Data, holes: Holes | None) -> str:
+    def response_of(self, data: Data, holes: Holes) -> str:
         """The text of the reply in a frame with its length, without records in files. Raises MalformedMessage."""
         if is_of_version_0(self._response, self._version, data):
             return shape(self._key, 0).response_of(data, holes)
         try:
-            return self._response_frame(data, self._response_start, holes or ())
+            return self._response_frame(data, self._response_start, holes)
         except UNREADABLE:
-            return self._response_text(message_of(self._response, self._version, data, holes))
+            return self._response_text(reply_of(self._response, self._version, bytes(data), holes))
 
 
 @cache

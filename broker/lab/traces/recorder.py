@@ -1,62 +1,82 @@
 """The watcher that records what a broker and its clients say to each other, for a program beside the broker.
 
 It is the nearest to the client of all, so that it sees what came and what was sent. What it does on the loop for a
-request is small: it keeps the bytes of the request and of its reply, with their times (`recording.py`). Of a large
-request with records it makes the text at once, because that takes less time than to copy the records.
+request is small: it copies the bytes of the request and of its reply, with their times (`recording.py`), as a
+block of bytes. Records are left out, but for the header of their first batch.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
+from ....protocol import headers
+from ....protocol.buffers import Data
+from ....protocol.json_text import BATCH_HEADER_BYTES
+from ....protocol.record_places import UNREADABLE, RecordPlaces, record_places
 from ....protocol.structs import Struct
 from ... import bugs
 from ...broker import Broker
 from ...machine import MachineTime
 from ...replies import Reply, Send
+from ..cut_frames import LENGTH, Holes, holes_of
 from ..faults.matching import Matcher
 from ..seam import Asked, Line, Watcher
-from ..sent_replies import LENGTH, Holes, holes_of
 from . import events
-from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Body, Ids, Record, Times
+from .recording import (
+    EXCHANGE,
+    MACHINES_TIME,
+    NO_FRAME,
+    OF_REPLY,
+    OF_REQUEST,
+    RAW_BYTES_MAX,
+    TIMES,
+    Ids,
+    Times,
+    connection_entry,
+    holes_data,
+    line_entry,
+    with_line,
+)
 from .ring import EVENT_BYTES_MAX
 
-SMALL_BYTES: Final = 16 << 10  # of a request that is copied, whatever it has
-SMALL_ELEMENTS: Final = 500  # of a larger request with records whose text is made at once
-DELAY_MS: Final = 20  # for which records wait for others
-BLOCK_BYTES: Final = 256 << 10  # of records that do not wait
-EVENT_BYTES: Final = 256  # that an event counts for, beside its message
+WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
+DELAY_MS: Final = 20  # for which events wait for others
+BLOCK_BYTES: Final = 256 << 10  # of events that do not wait
 SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
 
 
 class _Client:
-    """The text of a connection's fields, made again when they change."""
+    """What blocks say of a connection. `block`: the number of the last one that does."""
 
-    __slots__ = ("_client_id", "_line", "_principal", "_software", "_text")
+    __slots__ = ("_client_id", "_line", "_principal", "_software", "block", "number", "text")
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self._client_id: str | None = None
         self._principal = ""
         self._software = ("", "")
-        self._text = ""
+        self.text = ""
+        self.number = line.number
+        self.block = -1
 
-    def text(self, client_id: str | None) -> str:
+    def has_changed(self, client_id: str | None) -> bool:
+        """Whether the text of the connection's fields is another one than before, which is made then."""
         peer = self._line.peer
-        if peer.software is not self._software or client_id != self._client_id or peer.principal != self._principal:
-            self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
-            self._text = events.connection_text(self._line.number, peer, client_id)
-        return self._text
+        if peer.software is self._software and client_id == self._client_id and peer.principal == self._principal:
+            return False
+        self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
+        self.text = events.connection_text(self.number, peer, client_id)
+        return True
 
-    def text_now(self) -> str:
-        """The text for the last client id."""
-        return self.text(self._client_id)
+    def has_changed_again(self) -> bool:
+        """Like `has_changed`, with the last client id."""
+        return self.has_changed(self._client_id)
 
 
 class Recorder(Watcher):
-    """Makes blocks of records. `dropped`: records for which there was no room.
+    """Makes blocks of events. `dropped`: events for which there was no room.
 
     A subclass says what becomes of a block (`_made`), and by its attributes what is recorded: `_keys`, of the APIs,
     None for all; `_matcher`, of the requests, None for all; `_shows_all`, whether a connection without such a request
@@ -74,8 +94,9 @@ class Recorder(Watcher):
         self._broker, self._machine, self._schedule = broker, machine, broker.schedule
         self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
         self._clients: dict[int, _Client] = {}
-        self._records: list[Record] = []
-        self._left = 0  # bytes until `_due` is called
+        self._entries = bytearray()  # of the next block
+        self._enough = 0  # bytes of it with which `_due` is called
+        self._count = self._block = 0  # of the events, and of blocks before this one
         self._is_waiting = False
         self._zero_ms = machine.wall_ms() - machine.work_ns() // 1_000_000
         self._dropped_noted = 0
@@ -119,7 +140,10 @@ class Recorder(Watcher):
     def _rare(self, event: str, **values: str | int | None) -> None:
         at_ms, mono_us = self._schedule.now_ms(), self._work_ns() // 1000
         made = events.plain_line(event, at_ms=at_ms, mono_us=mono_us, **values)
-        self._put(made, len(made))
+        self._entries += line_entry(made)
+        self._count += 1
+        if len(self._entries) > self._enough:
+            self._due(len(made))
 
     # exchanges
 
@@ -131,71 +155,82 @@ class Recorder(Watcher):
             return send
         ns = self._work_ns()
         client = self._clients.get(line.number) or self._client(line)
-        text = client.text(context.client_id)
-        ids = (number, api.key, context.version, context.correlation_id)
-        size = kept = len(frame)
-        body: Body
-        if size > SMALL_BYTES and api.has_records and not self._copies(size) and _is_short(request, SMALL_ELEMENTS):
-            body = events.shape(api.key, context.version).request_text(request)
-            kept = len(body)
+        if client.has_changed(context.client_id) or client.block != self._block:
+            self._tell(client)
+        ids = (client.number, number, api.key, context.version, context.correlation_id)
+        size = len(frame)
+        if size > WHOLE_BYTES and api.has_records and not self._copies(size):
+            data, holes = _without_records(api.request, context.version, frame)
+            self._note(OF_REQUEST, ids, size, ns, ns, data, holes)
         else:
-            body = bytes(frame)
-        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        self._records.append((REQUEST, at_ms, ns, text, ids, size, ns, body, None))
-        self._left -= EVENT_BYTES + kept
-        if self._left < 0:
-            self._due(kept)
-        return partial(self._sent, send, client, text, ids, ns)
+            self._note(OF_REQUEST, ids, size, ns, ns, frame)
+        return partial(self._sent, send, client, ids, ns)
 
-    def _sent(
-        self, send: Send, client: _Client, text: str, ids: Ids, began_ns: int, reply: Reply | None, end: bool
-    ) -> None:
+    def _sent(self, send: Send, client: _Client, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
         """Notes a reply, and sends it. The arguments before it are of its request."""
         try:
+            if client.block != self._block or (ids[2] in IDENTIFYING and client.has_changed_again()):
+                self._tell(client)
             ns = self._work_ns()
-            at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-            if ids[1] in IDENTIFYING:
-                text = client.text_now()
             if reply is not None:
-                body, holes = (reply.head, None) if not reply.parts else self._with_records(reply)
-                kept = len(body)
-                self._records.append((REPLY, at_ms, ns, text, ids, reply.size - LENGTH, began_ns, body, holes))
-                self._left -= EVENT_BYTES + kept
-                if self._left < 0:
-                    self._due(kept)
+                size = reply.size - LENGTH
+                if not reply.parts:
+                    self._note(OF_REPLY, ids, size, ns, began_ns, reply.head)
+                elif self._copies(size):
+                    self._note(OF_REPLY, ids, size, ns, began_ns, _whole(reply))
+                else:
+                    self._note(OF_REPLY, ids, size, ns, began_ns, reply.head, holes_of(reply))
             elif not end:
-                self._put((REPLY, at_ms, ns, text, ids, 0, began_ns, None, None), 0)
+                self._note(OF_REPLY, ids, 0, ns, began_ns, None)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
-
-    def _with_records(self, reply: Reply) -> tuple[bytearray, Holes | None]:
-        """What is kept of a reply with records: all of it if the bytes are asked for, else its head."""
-        if self._copies(reply.size - LENGTH):
-            return _whole(reply), None
-        return reply.head, holes_of(reply)
 
     def _copies(self, size: int) -> bool:
         """Whether the bytes of a frame are asked for."""
         return self._has_raw and size <= RAW_BYTES_MAX
 
-    # records
+    # events
 
-    def _put(self, record: Record, size: int) -> None:
-        self._records.append(record)
-        self._left -= EVENT_BYTES + size
-        if self._left < 0:
-            self._due(size)
+    def _tell(self, client: _Client) -> None:
+        """Adds the fields of a connection, for its exchanges that follow in this block."""
+        self._entries += connection_entry(client.number, client.text)
+        client.block = self._block
+
+    def _note(
+        self,
+        kind: int,
+        ids: Ids,
+        size: int,
+        ns: int,
+        began_ns: int,
+        frame: Data | None,
+        holes: Holes | None = None,
+    ) -> None:
+        """Adds an exchange. `holes`: where records are missing in the frame."""
+        at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
+        entries = self._entries
+        kept = NO_FRAME if frame is None else len(frame)
+        if holes:
+            entries += EXCHANGE.pack(kind, kept, len(holes), size, ns, at_ms, began_ns, *ids)
+            entries += holes_data(holes)
+        else:
+            entries += EXCHANGE.pack(kind, kept, 0, size, ns, at_ms, began_ns, *ids)
+        if frame is not None:
+            entries += frame
+        self._count += 1
+        if len(entries) > self._enough:
+            self._due(kept)
 
     def _due(self, size: int) -> None:
-        """Makes a block of the records soon, if the last one is the first of them, or now, if there are enough.
+        """Makes a block of the events soon, if the last one is the first of them, or now, if there are enough.
         `size`: of the last one.
         """
         if not self._is_waiting:
             self._is_waiting = True
             self._machine.after(DELAY_MS, self._flush_later)
-            self._left += BLOCK_BYTES
-        if self._left < 0:
+            self._enough = BLOCK_BYTES
+        if len(self._entries) > self._enough:
             self.flush(is_large=size > EVENT_BYTES_MAX)
 
     def _flush_later(self) -> None:
@@ -203,26 +238,30 @@ class Recorder(Watcher):
         self.flush()
 
     def flush(self, is_large: bool = False) -> None:
-        """Makes a block of the records. `is_large`: whether the last one has more bytes than the ring keeps of one."""
-        records = self._records
-        self._left = BLOCK_BYTES if self._is_waiting else 0
-        if records:
-            self._records = []
-            self._made(self._times(), records, is_large)
+        """Makes a block of the events. `is_large`: whether the last one has more bytes than the ring keeps of one."""
+        self._enough = BLOCK_BYTES if self._is_waiting else 0
+        if not self._count:
+            return
+        entries, times, count = self._entries, self._times(), self._count
+        self._entries, self._count = bytearray(), 0
+        self._block += 1
+        self._made(times, b"".join((TIMES.pack(*times), entries)), count, is_large)
 
-    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
-        """Takes the records of a block."""
+    def _made(self, times: Times, block: bytes, count: int, is_large: bool) -> None:
+        """Takes a block. `count`: of its events."""
         raise NotImplementedError
 
-    def _note_dropped(self, times: Times, records: list[Record], has_room: bool) -> None:
-        """Counts records for which there is no room; where there is room again, the first one says how many were
-        dropped.
+    def _noted(self, times: Times, block: bytes, count: int, has_room: bool) -> tuple[bytes, int]:
+        """Counts the events of a block if there is no room for it. Returns the block and the number of its events; the
+        first one says how many were dropped, if there is room again.
         """
         if not has_room:
-            self.dropped += len(records)
+            self.dropped += count
         elif self.dropped > self._dropped_noted:
-            count, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
-            records.insert(0, events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=count))
+            dropped, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
+            line = events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=dropped)
+            return with_line(block, line), count + 1
+        return block, count
 
     def _times(self) -> Times:
         ns, clock_ms, at_ms = self._work_ns(), self._wall_ms(), self._schedule.now_ms()
@@ -240,15 +279,26 @@ def _whole(reply: Reply) -> bytearray:
     return out
 
 
-def _is_short(message: Struct, elements_max: int) -> bool:
-    """Whether the arrays of a message, and those in their elements, have few elements."""
-    count, left = 0, [message]
-    while left and count <= elements_max:
-        one = left.pop()
-        for name in one.__slots__:
-            value = getattr(one, name)
-            if type(value) is list and value:
-                count += len(value)
-                if isinstance(value[0], Struct):
-                    left += value
-    return count <= elements_max
+def _without_records(request: str, version: int, frame: memoryview) -> tuple[Data, Holes]:
+    """Returns the bytes of a request without its records, but for the header of the first batch of each partition, and
+    where they are missing; the whole frame if that cannot be told.
+    """
+    header_version, places_in = _places_in(request, version)
+    try:
+        found = places_in(frame, headers.client_id_of(header_version, frame)[1])
+    except UNREADABLE:
+        return frame, []
+    out, holes, done = bytearray(), [], 0
+    for place, size in found:
+        if size > BATCH_HEADER_BYTES:
+            until = place + BATCH_HEADER_BYTES
+            out += frame[done:until]
+            done = place + size
+            holes.append((len(out), done - until))
+    out += frame[done:]
+    return out, holes
+
+
+@cache
+def _places_in(request: str, version: int) -> tuple[int, RecordPlaces]:
+    return headers.request_header_version(request, version), record_places(request, version)
