@@ -14,11 +14,12 @@ from ...protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
 from ..config.listener_values import PREFIX as LISTENER_PREFIX
+from ..config.listener_values import PRINCIPAL_BUILDER, is_of_one_broker, key_of_listener
 from ..config.rates import RATES
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
+from ..net.listener_changes import check_listeners, check_threads, not_taken
 from ..security.authorization import Check, Refusal
-from ._listener_changes import PRINCIPAL_BUILDER, check_listeners, check_threads, is_of_one_broker, not_taken
 
 if TYPE_CHECKING:
     Resource = (
@@ -169,6 +170,21 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     changes: dict[str, str | None] = dict.fromkeys(names)
     _check_together(context, name, changes | dict(values))
     check_listeners(context.broker, changes | dict(values))
+    _check_encoder(context, name, values)
+
+
+def _check_encoder(context: Context, name: str, values: list[tuple[str, str | None]]) -> None:
+    """Raises ApiError for a password that should be kept in ZooKeeper without a secret to encrypt it with."""
+    config = context.broker.config
+    if not config.uses_zookeeper or config.values.get("password.encoder.secret") is not None:
+        return
+    for key_name, _ in values:
+        of_listener = key_of_listener(key_name)
+        key = keys("broker").get(key_name) if of_listener is None else of_listener[1]
+        if key is not None and key.type == "PASSWORD":
+            resource = f"ConfigResource(type=BROKER, name='{name}')"
+            text = f"Invalid config value for resource {resource}: Password encoder secret not configured"
+            raise ApiError(Errors.INVALID_REQUEST, text)
 
 
 def _check_together(context: Context, name: str, changes: dict[str, str | None]) -> None:

@@ -3,6 +3,8 @@
 **Behaviour**
 - Without an authorizer it returns SECURITY_DISABLED for each entry, as Kafka does.
 - An entry with an invalid value gets INVALID_REQUEST; the others are created.
+- In a ZooKeeper, an entry for a name that no node can have (`a/b`) gets UNKNOWN_SERVER_ERROR, as in Kafka, where the
+  node that should be above is missing.
 
 **Versions**
 - 2 flexible
@@ -24,6 +26,7 @@ from ...coordinator.security.acls import (
 )
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.zookeeper_paths import is_node_name
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..later import Steps
 from ..net.context import Context
@@ -65,7 +68,7 @@ async def _create(context: Context, wanted: list[Acl]) -> messages.CreateAclsRes
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     if any(_stands_for_all(acl) for acl in wanted):  # an entry must name one thing; Kafka fails with a Java exception
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
-    refused = [_refused(acl) for acl in wanted]
+    refused = [_refused(acl, context.broker.config.uses_zookeeper) for acl in wanted]
     valid = [acl for acl, error in zip(wanted, refused, strict=True) if error is None]
     metadata = context.broker.metadata
     outcome = await metadata.forward(partial(acls.create, metadata.controller, valid))
@@ -82,10 +85,12 @@ def _stands_for_all(acl: Acl) -> bool:
     )
 
 
-def _refused(acl: Acl) -> ApiError | None:
+def _refused(acl: Acl, in_zookeeper: bool) -> ApiError | None:
     """Returns the error of an entry whose resource cannot have this name."""
     if acl.resource_type == ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return ApiError(Errors.INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if acl.name and in_zookeeper and not is_node_name(acl.name):
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR)
     return None if acl.name else ApiError(Errors.INVALID_REQUEST, "Invalid empty resource name")
 
 

@@ -62,7 +62,6 @@ _EARLIER_REASONS: dict[str, str] = {
     "ottla's ZooKeeper needs no more than these keys: zookeeper.connect and its two time-outs": """
         zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.* zookeeper.set.acl
         zookeeper.ssl.* zookeeper.sync.time.ms""",
-    "ottla encrypts no passwords for ZooKeeper": "password.encoder.*",
     "ottla has the quotas of its metadata only": "quota.consumer.default quota.producer.default",
     "all replicas of a partition share one log": "replica.lag.max.messages controlled.shutdown.*",
     "the broker is its own controller": """

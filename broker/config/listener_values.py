@@ -17,6 +17,8 @@ from ...protocol.config_def import ConfigInvalid, ConfigKey, keys
 from ..peer import SecurityProtocol
 
 PREFIX = "listener.name."
+PRINCIPAL_BUILDER = "principal.builder.class"
+LISTENERS, MAP = "listeners", "listener.security.protocol.map"
 Value = Any
 """The value of a key, of the class that its type says."""
 # names, addresses in brackets if they are IPv6's
@@ -106,6 +108,11 @@ def key_of_listener(name: str) -> tuple[str, ConfigKey] | None:
     known = keys("broker")
     key = known.get(rest) or known.get(rest.partition(".")[2])
     return None if key is None else (listener.upper(), key)
+
+
+def is_of_one_broker(name: str) -> bool:
+    """Whether a key cannot have a value for all brokers, because it belongs to their listeners."""
+    return name in keys("broker") and (name.startswith("sasl.") or name in (LISTENERS, MAP, PRINCIPAL_BUILDER))
 
 
 def invalid_values(given: Mapping[str, str], listeners: Mapping[str, object]) -> list[tuple[str, ConfigInvalid]]:

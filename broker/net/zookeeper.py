@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .. import seed
 from ..config.config import ConfigError
 from ..later import drive
+from .listener_changes import check_listeners
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -23,7 +25,7 @@ async def connect(broker: Broker, machine: Machine) -> None:
         raise ConfigError(config.where["zookeeper.connect"], words) from None
     parts = broker.turn, config, broker.nodes, broker.metadata, broker.image
     files, thread = broker.log_directories.files, machine.own_thread("ottla-zookeeper")
-    broker.zookeeper = ZooKeeper(*parts, files, thread, client_of)
+    broker.zookeeper = ZooKeeper(*parts, files, thread, client_of, partial(check_listeners, broker))
     await seed.settled(drive(broker.zookeeper.connect()))
 
 

@@ -139,7 +139,9 @@ class Adopter:
     async def _configure(self, entity: Entity, found: Values) -> None:
         """Takes over what a tool has changed in a configuration, unless the broker has changed the same."""
         there, here = self._known(entity, found), self._entities.here(entity)
-        wanted = merged(self._agreed.states(entity), there, here)
+        states = self._agreed.states(entity)
+        before = None if states is None else [self._entities.taken(entity, one) for one in states]
+        wanted = merged(before, there, here)
         changes = {key: wanted.get(key) for key in {**here, **wanted} if here.get(key) != wanted.get(key)}
         error = await self._entities.change(entity, changes) if changes else None
         if error is not None:

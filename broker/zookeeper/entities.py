@@ -4,7 +4,7 @@ clients and addresses, SCRAM credentials of users, and rights on resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from ...coordinator.metadata import configs, credentials, quotas
@@ -21,12 +21,12 @@ from ...coordinator.security.scram import (
 )
 from ...coordinator.shard import Result
 from ...protocol import zookeeper_paths as paths
-from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, keys
+from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError, Errors
 from ..config import relations
 from ..config.config import Config
-from ..config.rates import RATES
 from ..controller.controller import MetadataController
+from .broker_configs import BrokerConfigs
 from .found import Entity, Values
 from .rights import Rights, is_rights
 
@@ -37,14 +37,17 @@ _OF_CLIENTS = {
     quotas.CONTROLLER_MUTATION_RATE,
 }
 _OF_ADDRESSES = {quotas.CONNECTION_CREATION_RATE}
-_OF_LISTENERS = ("ssl.", "sasl.")
 _KINDS = {TOPIC: paths.TOPICS, BROKER: paths.BROKERS}
-SCRAM_SINCE, BROKERS_SINCE, DYNAMIC_SINCE = (0, 10, 2), (0, 10, 1), (1, 1)
+SCRAM_SINCE, BROKERS_SINCE = (0, 10, 2), (0, 10, 1)
 PREFIXED_SINCE, ADDRESSES_SINCE = (2, 0), (2, 7)
+Changes = Mapping[str, str | None]
+"""Values by key; None where a key loses its value."""
 
 
 class Entities:
-    """`nodes`: the ids of this broker. `rights`: None without an authorizer, which ignores them as Kafka does."""
+    """`nodes`: the ids of this broker. `rights`: None without an authorizer, which ignores them as Kafka does. `check`:
+    raises ApiError for values of one broker that its listeners cannot have.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Entities:
         config: Config,
         nodes: Mapping[int, object],
         release: tuple[int, ...],
+        check: Callable[[Changes], None],
     ) -> None:
         self._metadata = metadata
         self._image = image
@@ -62,13 +66,20 @@ class Entities:
         self._of_topics = keys("topic", config.emulates)
         self._config = config
         self._min_isr = str(config[configs.MIN_ISR])
-        self._of_brokers = _dynamic_keys(config.emulates, release)
+        self._of_brokers = BrokerConfigs(config, release)
+        self._check = check
 
     # what is here
 
     def here(self, entity: Entity) -> Values:
         """Returns what an entity has, as far as ZooKeeper gets it; empty if it has nothing."""
-        return self.taken(entity, dict(self._all(entity)))
+        found = {key: self._taken(entity, key, value) for key, value in self._all(entity)}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def sealed(self, entity: Entity, here: Values, before: Values) -> Values:
+        """Returns what `here` returned as ZooKeeper gets it, with encrypted passwords. `before`: what ZooKeeper has."""
+        kind, name = entity
+        return self._of_brokers.sealed(name, here, before) if kind == paths.BROKERS else here
 
     def _all(self, entity: Entity) -> Iterator[tuple[str, str]]:
         kind, name = entity
@@ -124,18 +135,30 @@ class Entities:
 
     def taken(self, entity: Entity, there: Values) -> Values:
         """Returns what this broker can have of what ZooKeeper has, as `here` would return it. The rest stays there:
-        keys that it does not know, values that earlier releases took, and passwords, which are encrypted there.
+        keys that it does not know, values that earlier releases took, and passwords that it cannot read.
         """
-        found = {key: self._taken(entity, key, value) for key, value in there.items()}
-        return {key: value for key, value in found.items() if value is not None}
+        kind, name = entity
+        found: Values = {}
+        for key, value in there.items():
+            opened = self._of_brokers.opened(name, key, value) if kind == paths.BROKERS else value
+            taken = None if opened is None else self._taken(entity, key, opened)
+            if taken is not None:
+                found[key] = taken
+        return found
+
+    def learn(self, entity: Entity, there: Values) -> None:
+        """Opens the passwords of what ZooKeeper has, in the session's thread."""
+        kind, name = entity
+        if kind == paths.BROKERS and self.is_shown(entity):
+            self._of_brokers.learn(name, there)
 
     def _taken(self, entity: Entity, key: str, value: str) -> str | None:
-        kind, _ = entity
+        kind, name = entity
         try:
             if is_rights(entity):
                 return "" if self.rights is not None and self.rights.is_known(entity, key) else None
             if kind in (paths.TOPICS, paths.BROKERS):
-                known = (self._of_topics if kind == paths.TOPICS else self._of_brokers).get(key)
+                known = self._of_topics.get(key) if kind == paths.TOPICS else self._of_brokers.key(key, name)
                 return value if known is not None and known.parse(value) is not None else None
             if key in MECHANISMS:
                 return self._credential(entity, value)
@@ -150,7 +173,7 @@ class Entities:
         is_valid = ITERATIONS_MIN <= found.iterations <= ITERATIONS_MAX
         return credential_text(found) if is_valid and _user(entity) and self._release >= SCRAM_SINCE else None
 
-    async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:
+    async def change(self, entity: Entity, changes: Changes) -> ApiError | None:
         """Changes what an entity has; returns the error if that is refused. Fails with ApiError."""
         kind, name = entity
         if self.rights is not None and is_rights(entity):
@@ -160,9 +183,9 @@ class Entities:
             of = (TOPIC, name)
             if kind == paths.BROKERS:
                 of = (BROKER, "" if name == paths.DEFAULT_ENTITY else name)
-                wrong = self._contradiction(of, changes)
+                wrong = self._refused(of, changes)
                 if wrong is not None:
-                    return ApiError(Errors.INVALID_CONFIG, wrong)
+                    return wrong
             alter = partial(configs.incremental_alter_configs, self._metadata.controller, [(*of, operations)])
             return (await self._metadata.submit(alter))[0]
         of_user = {key: one for key, one in changes.items() if key in MECHANISMS}
@@ -172,18 +195,24 @@ class Entities:
         limits = {key: None if one is None else float(one) for key, one in changes.items() if key not in MECHANISMS}
         return await self._limit(quota_entity(kind, name), limits) if limits else None
 
-    def _contradiction(self, of: tuple[int, str], changes: Mapping[str, str | None]) -> str | None:
+    def _refused(self, of: tuple[int, str], changes: Changes) -> ApiError | None:
         """Returns what is wrong with values of a broker, or of all, beside those that are in force."""
         for node in self._nodes:
             found = dict(self._config.values)
             for resource in ((BROKER, ""), (BROKER, str(node))):
                 dynamic = {**self._image.config_of(*resource), **(changes if resource == of else {})}
                 for key, value in dynamic.items():
-                    if value is not None and key in self._of_brokers:
-                        found[key] = self._of_brokers[key].parse(value)
+                    known = self._of_brokers.key(key, resource[1] or paths.DEFAULT_ENTITY)
+                    if value is not None and known is not None and key == known.name:
+                        found[key] = known.parse(value)
             wrong = relations.refused(found)
             if wrong is not None:
-                return wrong[1]
+                return ApiError(Errors.INVALID_CONFIG, wrong[1])
+        try:
+            if of[1]:
+                self._check(changes)
+        except ApiError as error:
+            return error
         return None
 
     async def _limit(self, entity: quotas.Entity, limits: dict[str, float | None]) -> ApiError | None:
@@ -191,18 +220,6 @@ class Entities:
             return quotas.alter(self._metadata.controller, [Alteration(entity, limits, False)], ())
 
         return next(iter((await self._metadata.submit(alter)).values()))
-
-
-def _dynamic_keys(release: str | None, number: paths.Number) -> dict[str, ConfigKey]:
-    """Returns the keys of brokers that are taken from ZooKeeper: no passwords, and none of listeners."""
-    if number < DYNAMIC_SINCE:
-        return dict(RATES)
-    dynamic, known = dynamic_broker_keys(release), keys("broker", release)
-    return RATES | {
-        name: key
-        for name, key in known.items()
-        if name in dynamic and key.type != "PASSWORD" and not name.startswith(_OF_LISTENERS)
-    }
 
 
 def _config_node(kind: int, name: str) -> Entity:

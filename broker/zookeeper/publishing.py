@@ -196,7 +196,9 @@ class Publisher:
     def _put_config(self, entity: Entity, is_new: bool = False) -> Iterator[Write]:
         """Yields a configuration and, unless it is one of a new topic, what says that it has changed."""
         before = self._configs.get(entity)
-        config = {**self.foreign.get(entity, {}), **self._entities.here(entity)}
+        there = (None if before is None else before.values) or {}
+        here = self._entities.sealed(entity, self._entities.here(entity), there)
+        config = {**self.foreign.get(entity, {}), **here}
         if config == before.values if before is not None else not config and not is_new:
             return
         self._unconfirmed.configs[entity] = config

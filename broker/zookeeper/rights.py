@@ -34,17 +34,24 @@ class Rights:
         self._image = image
         self._by_id: dict[bytes, Acl] = {}
         self._by_entity: dict[Entity, dict[Acl, None]] = {}
-        self._is_loaded = False
+        self._is_loading = False
+
+    def load(self) -> Iterator[None]:
+        """Indexes the entries, in steps, before ZooKeeper is read; commits between the steps are noted."""
+        self._is_loading = True
+        for acl_id in list(self._image.acls):
+            record = self._image.acls.get(acl_id)
+            if record is not None and acl_id not in self._by_id:
+                self._add(acl_id, acl_of(record))
+            yield
 
     def all(self) -> list[Entity]:
         """Returns the resources that have entries."""
-        self._load()
         return list(self._by_entity)
 
     def changed(self, delta: MetadataDelta) -> Iterator[Entity]:
-        """Yields the resources whose entries were changed by a commit."""
-        self._load()
-        for acl_id in delta.acls:
+        """Yields the resources whose entries were changed by a commit; none before they are indexed."""
+        for acl_id in delta.acls if self._is_loading else ():
             before, record = self._by_id.pop(acl_id, None), self._image.acls.get(acl_id)
             if before is not None:
                 entity = _entity(before)
@@ -55,12 +62,6 @@ class Rights:
             if record is not None:
                 yield self._add(acl_id, acl_of(record))
 
-    def _load(self) -> None:
-        if not self._is_loaded:
-            self._is_loaded = True
-            for acl_id, record in self._image.acls.items():
-                self._add(acl_id, acl_of(record))
-
     def _add(self, acl_id: bytes, acl: Acl) -> Entity:
         entity = _entity(acl)
         self._by_id[acl_id] = acl
@@ -68,7 +69,6 @@ class Rights:
         return entity
 
     def here(self, entity: Entity) -> Values:
-        self._load()
         return {_key(entry_of(acl)): "" for acl in self._by_entity.get(entity, ())}
 
     def is_known(self, entity: Entity, key: str) -> bool:

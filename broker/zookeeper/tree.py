@@ -23,7 +23,7 @@ from ...protocol.zookeeper_values import (
     TopicAssignment,
 )
 from . import rights
-from .found import Entity, FoundConfig, FoundTopic
+from .found import Entity, FoundConfig, FoundTopic, Values
 
 if TYPE_CHECKING:
     from kazoo.protocol.states import WatchedEvent, ZnodeStat
@@ -51,10 +51,13 @@ class Seen:
 
 
 class Tree:
-    """`touched`: called in any thread when a watch has fired. `has_rights`: whether rights on resources are read."""
+    """`touched`: called in any thread when a watch has fired. `has_rights`: whether rights on resources are read.
+    `learn`: called in the session's thread with each configuration.
+    """
 
-    def __init__(self, touched: Callable[[], None], has_rights: bool) -> None:
+    def __init__(self, touched: Callable[[], None], has_rights: bool, learn: Callable[[Entity, Values], None]) -> None:
         self._touched = touched
+        self._learn = learn
         self._fired: SimpleQueue[str] = SimpleQueue()
         self._topics: dict[str, tuple[bytes, int]] = {}  # values, and the transactions that made the nodes
         self._changes = [Changes(paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, values.config_change_of)]
@@ -195,7 +198,10 @@ class Tree:
         for path, data, stat in self._values(client, by_path, str):
             entity = by_path[path]
             parse = rights.values_of if rights.is_rights(entity) else values.config_of
-            found[entity] = FoundConfig(_parsed(path, data, parse), stat.version)
+            parsed = _parsed(path, data, parse)
+            found[entity] = FoundConfig(parsed, stat.version)
+            if parsed is not None:
+                self._learn(entity, parsed)
         return found
 
 

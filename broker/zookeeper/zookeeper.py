@@ -31,11 +31,11 @@ from ..config.config import Config, ConfigError, ZooKeeperError
 from ..config.nodes import Node, Nodes
 from ..controller.controller import MetadataController
 from ..later import Later
-from ..steps import Pace
+from ..steps import Pace, in_steps
 from ..turn import Turn
 from .adopting import Adopter
 from .agreed import FILE, Agreed
-from .entities import Entities
+from .entities import Changes, Entities
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread, make_chroot
 from .tree import PIPELINED, Tree
@@ -63,7 +63,9 @@ UNREADABLE: Final = (-1, int(Errors.UNKNOWN_SERVER_ERROR))
 
 
 class ZooKeeper:
-    """`client`: makes a client of kazoo for the configured hosts."""
+    """`client`: makes a client of kazoo for the configured hosts. `check`: raises ApiError for values of one broker
+    that its listeners cannot have.
+    """
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class ZooKeeper:
         files: Files,
         thread: Thread,
         client: Callable[[Config], KazooClient],
+        check: Callable[[Changes], None],
     ) -> None:
         self._turn = turn
         self._config = config
@@ -87,9 +90,10 @@ class ZooKeeper:
         waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         self._session = Session(turn, thread, client(config), waits_ms, self._timeout_ms, self._connected)
         self._agreed = Agreed(files, f"{config.log_dirs[0]}/{FILE}")
-        entities = Entities(metadata, image, config, nodes.by_id, self._release)
+        entities = Entities(metadata, image, config, nodes.by_id, self._release, check)
         self._has_rights = entities.rights is not None
-        self._tree = Tree(lambda: self._session.post(self._wake), self._has_rights)
+        self._tree = Tree(lambda: self._session.post(self._wake), self._has_rights, entities.learn)
+        self._entities = entities
         self._publisher = Publisher(image, self._release, self._agreed, entities)
         parts = self._publisher, self._agreed, entities
         self._adopter = Adopter(metadata, image, *parts, config["delete.topic.enable"])
@@ -113,11 +117,18 @@ class ZooKeeper:
         """
         self._agreed.load()
         await self._session.connect()
+        await self._session.run(lambda _: self._learn())
         if self._release >= CLUSTER_ID_SINCE:
             found, given = await self._session.run(_cluster_id), self._config["ottla.cluster.id"]
             if found is not None and given and found != given:
                 raise ZooKeeperError(f"{paths.CLUSTER_ID} in ZooKeeper is {found}, and ottla.cluster.id is {given}")
             self._config.values["ottla.cluster.id"] = found or given
+
+    def _learn(self) -> None:
+        """Opens the passwords that both agreed on before."""
+        for entity in self._agreed.entities():
+            for found in self._agreed.states(entity) or ():
+                self._entities.learn(entity, found)
 
     def _prepare(self, client: KazooClient) -> None:
         make_chroot(client)
@@ -140,6 +151,8 @@ class ZooKeeper:
             self._refuse(taken, waited_ms)
             await self._turn.pause(POLL_MS)
             waited_ms += POLL_MS
+        if self._entities.rights is not None:
+            await in_steps(self._turn, self._entities.rights.load())
         await self._round()
         self._turn.background(self._run())
 

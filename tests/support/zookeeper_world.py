@@ -24,7 +24,7 @@ def started(client: KazooDouble, files: MemFiles | None = None, release: str = "
     w = World(files, ottla_emulate=release, node_id="7", zookeeper_connect="in-memory:1", **given)
     broker = w.broker
     parts = broker.turn, broker.config, broker.nodes, broker.metadata, broker.image
-    broker.zookeeper = ZooKeeper(*parts, w.files, ScheduledThread(w.schedule), lambda config: client)
+    broker.zookeeper = ZooKeeper(*parts, w.files, ScheduledThread(w.schedule), lambda _: client, lambda _: None)
     for step in (broker.zookeeper.connect, lambda: broker.zookeeper.register(broker.cluster_id)):
         waits: Later[None] = drive(step())
         w.pass_ms(ROUNDS_MS)

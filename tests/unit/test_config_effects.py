@@ -19,7 +19,7 @@ from ..support.sources import nodes, trees
 
 NOT_READERS = (
     "apis/_config_changes.py",
-    "apis/_listener_changes.py",
+    "net/listener_changes.py",
     "config/checks.py",
     "config/listener_checks.py",
     "config/effects.py",

@@ -24,6 +24,8 @@ WITH_EFFECT = {
     *("inter.broker.protocol.version", "log.message.format.version", "log.message.downconversion.enable"),
     "log.message.timestamp.difference.max.ms",
     *("zookeeper.connect", "zookeeper.connection.timeout.ms", "zookeeper.session.timeout.ms"),
+    *("password.encoder.secret", "password.encoder.old.secret", "password.encoder.cipher.algorithm"),
+    *("password.encoder.key.length", "password.encoder.keyfactory.algorithm", "password.encoder.iterations"),
 }
 
 

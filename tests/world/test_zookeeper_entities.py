@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from ottla.broker.zookeeper.rights import Rights
 from ottla.coordinator.metadata.state import BROKER
 from ottla.protocol import messages as m
 
@@ -266,7 +267,9 @@ def test_credentials_that_a_tool_removes_are_gone(client: KazooDouble, w: World)
 
 
 def test_dynamic_configurations_of_brokers_are_those_of_zookeeper(client: KazooDouble, w: World) -> None:
-    """But for those of another broker, passwords, keys of listeners, and what contradicts what is in force."""
+    """But for those of another broker, keys of TLS for all listeners, passwords without a secret that opens them, and
+    what contradicts what is in force.
+    """
     secret = {"listener.name.x.ssl.key.password": "encryptedPassword:x", "ssl.keystore.location": "/x"}
     tool_configures(client, "brokers/<default>", {"log.retention.ms": "5000"})
     tool_configures(client, "brokers/7", {"log.segment.bytes": "2000000", **secret})
@@ -308,6 +311,23 @@ def test_limits_of_addresses_are_shown_since_2_7(client: KazooDouble, w: World) 
     tool_configures(client, "ips/<default>", {"connection_creation_rate": "70"})
     w.pass_ms(ROUNDS_MS)
     assert [[["ip", None]], [["connection_creation_rate", 70.0]]] in quotas_of(w)
+
+
+def test_rights_are_indexed_in_steps_between_which_they_may_change(client: KazooDouble, w: World) -> None:
+    for name in ("User:alice", "User:bob", "User:carol"):
+        grant(w, name)
+    image = w.broker.image
+    rights = Rights(w.broker.metadata, image)
+    steps = rights.load()
+    next(steps)
+    w.broker.metadata.watch(lambda delta: (None for _ in rights.changed(delta)))
+    revoke(w, "User:alice")  # it is indexed
+    revoke(w, "User:carol")  # and this one is not yet
+    grant(w, "User:dave")
+    assert len(list(steps)) == 2
+    found = rights.here(rights.all()[0])
+    assert sorted(json.loads(key)[0] for key in found) == ["User:bob", "User:dave"]
+    assert len(rights.all()) == 1
 
 
 def test_a_broker_without_an_authorizer_leaves_rights_alone(client: KazooDouble) -> None:

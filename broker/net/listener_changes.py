@@ -15,22 +15,15 @@ from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..config.config import Config, ConfigError
 from ..config.listener_checks import listener_faults
-from ..config.listener_values import PREFIX, invalid_values
+from ..config.listener_values import LISTENERS, MAP, PREFIX, invalid_values, is_of_one_broker
 from ..tls.listener import STORES
 from ..tls.stores import StoreError
 
-PRINCIPAL_BUILDER = "principal.builder.class"
-LISTENERS, MAP = "listeners", "listener.security.protocol.map"
 THREADS = "num.network.threads"
 CHANGEABLE = ("max.connections", "max.connection.creation.rate", THREADS, *STORES)
 """The keys of a listener that may get another value while it is open."""
 
 Changes = Mapping[str, str | None]
-
-
-def is_of_one_broker(name: str) -> bool:
-    """Whether a key cannot have a value for all brokers, because it belongs to their listeners."""
-    return name in keys("broker") and (name.startswith("sasl.") or name in (LISTENERS, MAP, PRINCIPAL_BUILDER))
 
 
 def not_taken(reason: str) -> ApiError:
