@@ -26,7 +26,7 @@ from ottla.protocol.errors import ApiError
 from ..support.world import World, told_with
 from .cluster_clients import Client, Committer, Consumer, OfPartition, Producer
 from .cluster_invariants import ALWAYS, SOMETIMES, Invariant
-from .cluster_moves import MOVES, mend, reassign
+from .cluster_moves import MOVES, mend, reassign, turn_back
 from .cluster_network import Check, Network
 from .cluster_nodes import NODES
 from .cluster_restarts import lose_tails, restart
@@ -50,14 +50,14 @@ _created: dict[int, Any] = {}  # by number of nodes, files with the topics, of w
 
 
 class Sim:
-    """One history, determined by its seed. `has_sides`: whether the network is parted, and the controller may be at a
-    node; None for every second history.
+    """One history, determined by its seed. In every second one the network is parted, and the controller may be at a
+    node. `is_early`: one of those before there were sides of the network, with the actions of then.
     """
 
-    def __init__(self, seed: int, has_sides: bool | None = None) -> None:
+    def __init__(self, seed: int, is_early: bool = False) -> None:
         self.chance = random.Random(seed)
         self.trouble = True
-        self.has_sides = seed % 2 == 0 if has_sides is None else has_sides
+        self.has_sides = seed % 2 == 0 and not is_early
         self.nodes = self.chance.choice(NODES_WITH_SIDES if self.has_sides else (3, 3, 3, 4, 5))
         self.settings = {**SETTINGS, "ottla_nodes": str(self.nodes)}
         if self.has_sides:
@@ -79,7 +79,8 @@ class Sim:
         self.bugs = bugs.count()
         for group in GROUPS:
             self.clients.append(Committer(self, group))
-        actions = [name for name in ACTIONS if self.has_sides or name not in OF_SIDES]
+        left_out = (*(() if self.has_sides else OF_SIDES), *(LATER if is_early else ()))
+        actions = [name for name in ACTIONS if name not in left_out]
         self.weights = {name: self.chance.choice((0, 1, 1, 3)) for name in actions}  # some never happen
         self.weights["client"] = 6
         self.weights["restart"] = min(self.weights["restart"], 1)
@@ -358,9 +359,11 @@ ACTIONS: dict[str, Callable[[Sim], None]] = {
         restart,
         part,
         control,
+        turn_back,
     )
 }
 OF_SIDES = ("part", "control")
+LATER = ("turn_back",)
 
 
 def _world(nodes: int, seed: int, settings: dict[str, str]) -> World:
@@ -380,7 +383,7 @@ def _world(nodes: int, seed: int, settings: dict[str, str]) -> World:
     return world
 
 
-def run(seed: int, steps: int = 50, has_sides: bool | None = None) -> None:
+def run(seed: int, steps: int = 50, is_early: bool = False) -> None:
     """One history. AssertionError with the seed."""
     with told_with(seed):
-        Sim(seed, has_sides).run(steps)
+        Sim(seed, is_early).run(steps)

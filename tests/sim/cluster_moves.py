@@ -28,6 +28,8 @@ class History(Protocol):
 
     def admin(self, name: str, version: int, message: Any) -> None: ...
 
+    def happens(self, what: str, *about: Any) -> None: ...
+
 
 def reassign(sim: History) -> None:
     """A partition gets other replicas, or those back that it had; now and then all reassignments are listed."""
@@ -37,6 +39,23 @@ def reassign(sim: History) -> None:
     replicas = chance.sample(nodes, chance.randint(1, min(3, len(nodes)))) if chance.random() < 0.8 else None
     _alter(sim, key, replicas)
     sim.admin("ListPartitionReassignments", 0, ls(topics=None, timeout_ms=1000))
+
+
+def turn_back(sim: History) -> None:
+    """A partition gets new replicas, one of which falls behind; or a reassignment that is not over is cancelled, when
+    some of the new replicas may be in sync and others are not.
+    """
+    chance, partitions = sim.chance, sim.world.broker.image.partitions
+    begun = [key for key, state in partitions.items() if state.is_reassigned]
+    if begun:
+        return _alter(sim, chance.choice(begun), None)
+    nodes = list(sim.world.broker.nodes)
+    key, state = chance.choice(list(partitions.items()))
+    others = [node for node in nodes if node.id not in state.replicas]
+    if others:
+        chance.shuffle(others)
+        sim.happens("hold", others[0])
+        _alter(sim, key, [node.id for node in others[:3]])
 
 
 def _alter(sim: History, key: tuple[bytes, int], replicas: list[int] | None) -> None:

@@ -27,7 +27,7 @@ def test_a_thousand_histories_hold(of: range) -> None:
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_history_that_found_a_bug_holds(seed: int) -> None:
     """Before there were sides of the network."""
-    cluster.run(seed, has_sides=False)
+    cluster.run(seed, is_early=True)
 
 
 @pytest.mark.slow
