@@ -1,6 +1,6 @@
 """Compaction: of the records with the same key only the last one stays (Kafka's `Cleaner`).
 
-`plan` chooses what to clean; `run` writes the cleaned files and can run in any thread, because it uses only paths;
+`plan` chooses what to clean; `steps` write the cleaned files and can run in any thread, because they use only paths;
 `swap` puts the result in place.
 
 - The clean part ends where the last compaction ended; the dirty part ends before the active segment and before records
@@ -16,9 +16,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..protocol import opening, records
 from ..protocol.errors import MalformedMessage
@@ -26,19 +26,22 @@ from ..protocol.records import BatchAt, BatchHeader, Record, Template
 from . import cleaning_messages
 from .aborted import packed_between, unpacked
 from .batch_info import BatchInfo, infos_of
-from .files import Files, HandlePool, OsFiles
+from .files import Files, HandlePool
 from .index import AbortedTransaction
 from .layout import CLEANED, LOG, SWAP, file_name
 from .log import Log
 from .segment import Segment
 
 EARLIEST = -1
-KEYS_MAX = 5_000_000  # per compaction, as with Kafka's buffer of 128 MiB
+KEYS_MAX = 5_000_000  # of all compactions at a time, as with Kafka's buffer of 128 MiB
+T = TypeVar("T")
+Steps = Generator[int, None, T]
+"""Work that yields after each batch how many bytes it has read or written."""
 
 
 @dataclass(slots=True)
 class Job:
-    """The input of `run`: paths and numbers."""
+    """The input of `steps`: paths and numbers."""
 
     directory: str
     segments: list[tuple[int, int]]  # base offset and size of the segments to rewrite
@@ -51,6 +54,7 @@ class Job:
     aborted: list[bytes]  # packed index entries of the aborted transactions of the segments, and of some more
     last_records: dict[int, LastRecord]  # of the producers in the partition's producer state
     high_watermark: int
+    keys_max: int
 
 
 class LastRecord(NamedTuple):
@@ -75,7 +79,7 @@ class Plan:
     def bytes(self) -> int:
         return sum(one.size for one in self.segments)
 
-    def job(self, high_watermark: int) -> Job:
+    def job(self, high_watermark: int, keys_max: int = KEYS_MAX) -> Job:
         settings = self.log.settings
         producers = self.log.producers.by_id.items()
         return Job(
@@ -90,6 +94,7 @@ class Plan:
             packed_between(self.log, self.segments[0].base_offset, self.end),
             {pid: LastRecord(p.last_offset if p.last_offset >= 0 else None, p.epoch) for pid, p in producers},
             high_watermark,
+            keys_max,
         )
 
 
@@ -127,21 +132,17 @@ def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
     return Plan(inactive, first_dirty, end, ratio, log, now_ms, is_due, delay_ms)
 
 
-def run_on_disk(job: Job) -> Outcome:
-    return run(OsFiles(), job)
-
-
-def run(files: Files, job: Job) -> Outcome:
+def steps(files: Files, job: Job) -> Steps[Outcome]:
     """Writes the cleaned segments next to the old ones, with the suffix `.cleaned`. Raises OSError."""
     pool = HandlePool(files, 64)
     segments = [Segment(pool, job.directory, base, 0, size) for base, size in job.segments]
     try:
-        latest, mapped_to = _offset_map(segments, job)
+        latest, mapped_to = yield from _offset_map(segments, job)
         outcome = Outcome(cleaned_to=mapped_to)
         deletes_before_ms = _deletes_before_ms(files, job)
         transactions = Transactions(unpacked(job.aborted, job.segments[0][0], job.end))
         for group in _groups(segments, job, mapped_to):
-            size = _clean_group(pool, group, latest, job, transactions, deletes_before_ms)
+            size = yield from _clean_group(pool, group, latest, job, transactions, deletes_before_ms)
             outcome.groups.append(([s.base_offset for s in group], group[0].base_offset, size))
         return outcome
     finally:
@@ -186,16 +187,17 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchInfo, bytes]]:
         yield batch, segment.read_batch(batch)
 
 
-def _offset_map(segments: list[Segment], job: Job) -> tuple[dict[bytes, int], int]:
+def _offset_map(segments: list[Segment], job: Job) -> Steps[tuple[dict[bytes, int], int]]:
     """Returns the last offset of every key in the dirty part, and the offset that the map reaches."""
     latest: dict[bytes, int] = {}
     transactions = Transactions(unpacked(job.aborted, job.first_dirty, job.end))
     for segment in segments:
         if segment.base_offset < job.first_dirty:
             continue
-        if len(latest) > KEYS_MAX:
+        if len(latest) > job.keys_max:
             return latest, segment.base_offset
         for batch, data in _batches(segment):
+            yield len(data)
             if batch.header is None:
                 latest.update(cleaning_messages.last_offsets(data))
                 continue
@@ -236,7 +238,7 @@ def _clean_group(
     job: Job,
     transactions: Transactions,
     deletes_before_ms: int,
-) -> int:
+) -> Steps[int]:
     cleaned = Segment(pool, job.directory, group[0].base_offset, 0)
     cleaned.suffix = CLEANED
     cleaned.create()
@@ -256,6 +258,7 @@ def _clean_group(
             if kept is not None:
                 info = next(infos_of(kept))._replace(position=cleaned.size)
                 cleaned.append(kept, [info], job.index_interval_bytes)
+            yield len(data) + (0 if kept is None else len(kept))
     cleaned.finish()
     cleaned.save_indexes()
     for path in (cleaned.path(LOG), *cleaned.take_unsynced()):

@@ -1,27 +1,32 @@
-"""Runs compaction: chooses the dirtiest log, lets a worker process write the cleaned segments, and swaps them in.
+"""Runs compaction: chooses the dirtiest log, lets a thread or a worker process write the cleaned segments, and swaps
+them in.
 
-A log whose cleaning failed for another reason than the disk is skipped until it is opened again, as in Kafka.
+Each node compacts what it leads, one log at a time. A compaction goes on in pieces, as fast as the node's
+`log.cleaner.io.max.bytes.per.second` allows; without a limit there is one piece. A log that is gone, cut or copied
+meanwhile is left as it is, and one whose cleaning failed for another reason than the disk is skipped until it is opened
+again, as in Kafka.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 from ...storage import cleaning
+from ...storage.cleaning_pieces import Piece, remove_cleaned
 from ...storage.files import time_ns
 from ...storage.flush import FlushJob
 from ...storage.log import Log
 from ...storage.segment import IndexDamaged
 from ..metrics import Metrics
 from ..settings import Settings
+from ..steps import off_loop
 from ..turn import Turn
+from .cleaning_works import PIECES_PER_SECOND, InThread, InWorker, Pace, Workers
 from .partition import Partition
 from .partitions import Partitions
-
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogCleaner")
 IN_PROCESS_BYTES = 1 << 20
@@ -39,26 +44,39 @@ class Figures:
     delay_ms: int = 0
 
 
-@dataclass
-class Pace:
-    """When the last compaction of a node's logs began, and what it read and wrote."""
+@dataclass(eq=False)
+class Run:
+    """A compaction of a log that has begun. `settings`: of the node that led it then."""
 
-    began_ms: int = 0
-    io_bytes: int = 0
+    partition: Partition
+    log: Log
+    plan: cleaning.Plan
+    flush: FlushJob | None  # until that is done
+    work: InThread | InWorker
+    settings: Settings
+    pace: Pace
+    directory: str
+    began_ns: int
+    is_in_thread: bool = False
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the log is another one now, or has lost segments that were to be read."""
+        return self.partition.log is not self.log or any(one.suffix for one in self.plan.segments)
 
 
 class Cleaner:
-    """Runs one compaction at a time. Each node has rounds and a rate of its own, for the logs that it leads."""
+    """Runs compactions. Each node has rounds and a pace of its own, for the logs that it leads."""
 
     def __init__(self, turn: Turn, settings: Settings, partitions: Partitions, metrics: Metrics) -> None:
         self.turn = turn
         self.settings = settings
         self.partitions = partitions
         self.metrics = metrics
-        self.busy: Partition | None = None
         self.paused: set[Partition] = set()  # those whose logs are being copied
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
-        self._workers: ProcessPoolExecutor | None = None
+        self._runs: dict[str, Run] = {}  # by directory of the log
+        self._workers = Workers()
         self._paces: dict[Settings, Pace] = {}
         self._stopped = False
 
@@ -69,21 +87,25 @@ class Cleaner:
             self.turn.every(lambda: settings.value("log.cleaner.backoff.ms"), lambda: self._round(settings))
 
     def stop(self) -> None:
+        """Ends the compactions that wait; what others write until they notice is removed when the log is opened."""
         self._stopped = True
-        if self._workers is not None:
-            self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.stop()
+        for run in self._runs.values():
+            if not run.is_in_thread:
+                with suppress(OSError):
+                    self._drop(run)
+
+    def is_busy(self, partition: Partition) -> bool:
+        """Whether a compaction of a partition's log has begun."""
+        return any(run.partition is partition for run in self._runs.values())
 
     def _round(self, settings: Settings) -> None:
-        if self.busy is None and not self._is_paced(settings):
+        is_free = all(run.settings is not settings for run in self._runs.values())
+        if is_free and not self._wait_ms(settings, self._paces[settings]):
             self.clean_one(settings)
 
-    def _is_paced(self, settings: Settings) -> bool:
-        """Whether a node's last compaction would still go on at the rate of `log.cleaner.io.max.bytes.per.second`: one
-        reads and writes at full speed, and the next one waits, where Kafka's go on slowly.
-        """
-        pace = self._paces[settings]
-        elapsed_ms = self.turn.schedule.monotonic_ms() - pace.began_ms
-        return bool(elapsed_ms * settings.value(RATE) < pace.io_bytes * 1000)
+    def _wait_ms(self, settings: Settings, pace: Pace) -> int:
+        return pace.wait_ms(settings.value(RATE), self.turn.schedule.monotonic_ms())
 
     def clean_one(self, of: Settings | None = None) -> bool:
         """Starts to clean the dirtiest log that is due; returns False if none is due. `of`: of the node that leads it,
@@ -110,6 +132,8 @@ class Cleaner:
             log = partition.log
             if log is None or not log.settings.is_compacted or not log.is_cleanable or partition in self.paused:
                 continue
+            if log.directory in self._runs:
+                continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
             if plan is not None:
                 found.append((partition, plan))
@@ -120,57 +144,78 @@ class Cleaner:
         assert log is not None
         began = time_ns()
         self.figures.delay_ms = plan.delay_ms
-        small = plan.bytes <= IN_PROCESS_BYTES
+        settings = self._leads(partition)
+        pace = self._paces.setdefault(settings, Pace())
         files = self.partitions.log_directories.files
         try:
             flush = log.flush_job()  # only durable segments are replaced
-            job = plan.job(partition.high_watermark)
+            job = plan.job(partition.high_watermark, cleaning.KEYS_MAX // len(self._paces))
         except IndexDamaged:
             return  # it is being rebuilt; a later round cleans the log
         except Exception as error:
             return self._failed(partition, log, error)
-        workers = None if small or not hasattr(files, "lock") else self._pool()
-        self.busy = partition
-        pace = self._paces.setdefault(self._leads(partition), Pace())
-        pace.began_ms, pace.io_bytes = self.turn.schedule.monotonic_ms(), plan.bytes
+        is_small = plan.bytes <= IN_PROCESS_BYTES or not hasattr(files, "lock")
+        work = InThread(files, job) if is_small else self._workers.work(job)
+        run = self._runs[log.directory] = Run(partition, log, plan, flush, work, settings, pace, log.directory, began)
+        self.turn.background(self._clean(run))
 
-        def done(outcome: cleaning.Outcome | None, error: BaseException | None) -> None:
-            self.busy = None
-            self.figures.clean_time_ns = time_ns() - began
-            self.metrics.cleaning_ns += self.figures.clean_time_ns
-            if not self._stopped:
-                self._finish(partition, log, plan, flush, pace, outcome, error)
+    async def _clean(self, run: Run) -> None:
+        try:
+            outcome = await self._pieces(run)
+            if outcome is not None and not self._stopped:
+                self._finish(run, outcome)
+            elif not self._stopped:
+                await off_loop(self.turn, partial(self._drop, run))
+        except Exception as error:
+            if not (self._stopped or run.is_stale or run.work.is_lost):
+                self._failed(run.partition, run.log, error)
+        finally:
+            del self._runs[run.directory]
 
-        def work() -> cleaning.Outcome:
-            flush.run()
-            return cleaning.run(files, job) if workers is None else workers.submit(cleaning.run_on_disk, job).result()
+    async def _pieces(self, run: Run) -> cleaning.Outcome | None:
+        """Does the work. Returns None if it does not go on. Raises OSError."""
+        while run.partition.log is run.log and not run.work.is_lost and not self._stopped:
+            wait_ms = self._wait_ms(run.settings, run.pace)
+            if not wait_ms:
+                piece = await self._piece(run)
+                if piece.outcome is not None:
+                    return piece.outcome
+            elif run.partition in self.paused:
+                return None
+            else:
+                await self.turn.pause(wait_ms)
+        return None
 
-        self.turn.in_thread(work, done)
+    async def _piece(self, run: Run) -> Piece:
+        flush, bytes_max, began = run.flush, run.settings.value(RATE) / PIECES_PER_SECOND, time_ns()
+        run.flush, run.is_in_thread = None, True
 
-    def _pool(self) -> ProcessPoolExecutor:
-        if self._workers is None:
-            import multiprocessing
-            from concurrent.futures import ProcessPoolExecutor
+        def work() -> Piece:
+            if flush is not None:
+                flush.run()
+            return run.work.go_on(max(1, bytes_max))
 
-            self._workers = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-        return self._workers
+        try:
+            piece: Piece = await off_loop(self.turn, work)
+        finally:
+            run.is_in_thread = False
+            self.metrics.cleaning_ns += time_ns() - began
+        run.pace.owed_bytes += piece.bytes
+        if flush is not None and run.partition.log is run.log and not self._stopped:
+            run.log.flushed(flush, self.turn.schedule.now_ms())
+        return piece
 
-    def _finish(
-        self,
-        partition: Partition,
-        log: Log,
-        plan: cleaning.Plan,
-        flush: FlushJob,
-        pace: Pace,
-        outcome: cleaning.Outcome | None,
-        error: BaseException | None,
-    ) -> None:
-        if error is not None:
-            return self._failed(partition, log, error)
-        assert outcome is not None
+    def _drop(self, run: Run) -> None:
+        """Leaves a log as it is. One that is opened again removes the files by itself."""
+        run.work.close()
+        if run.partition.log is run.log:
+            remove_cleaned(self.partitions.log_directories.files, run.directory)
+
+    def _finish(self, run: Run, outcome: cleaning.Outcome) -> None:
+        partition, log, plan = run.partition, run.log, run.plan
+        self.figures.clean_time_ns = time_ns() - run.began_ns
         if partition.log is not log:
             return
-        log.flushed(flush, self.turn.schedule.now_ms())
         try:
             # after a crash a hole below it is known to come from compaction
             self.partitions.save_recovery_point(partition)
@@ -179,7 +224,6 @@ class Cleaner:
             return self._failed(partition, log, failure)
         self.metrics.cleanings += 1
         written = sum(size for _, _, size in outcome.groups)
-        pace.io_bytes += written
         self.figures.recopy_ratio = written / plan.bytes
         partition.forget_positions()
 
@@ -190,8 +234,6 @@ class Cleaner:
         logger.error("cleaning %s failed: %s", log.name, error)
         if not isinstance(error, OSError):
             log.give_up_cleaning()
-            if self._workers is not None:
-                self._workers.shutdown(wait=False, cancel_futures=True)
-                self._workers = None
+            self._workers.stop()
         elif partition.log is log:
             self.partitions.io_failed(partition, error)

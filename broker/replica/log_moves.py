@@ -240,7 +240,7 @@ class LogMoves:
         if copy is None:
             self._prepare(move)
             copy = move.copy
-        if copy is None or self.cleaner.busy is partition:
+        if copy is None or self.cleaner.is_busy(partition):
             await self.turn.pause(RETRY_MS)
             return False
         rate = self._rate(move.node)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
 from ottla.storage import cleaning
+from ottla.storage.cleaning_pieces import Compaction
 from ottla.storage.files import HandlePool
 from ottla.storage.log import Log
 from ottla.storage.recovery import open_now
@@ -50,9 +52,16 @@ def contents(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 # compaction
 
 
+def cleaned(files: MemFiles, job: cleaning.Job) -> cleaning.Outcome:
+    """Writes the cleaned segments at once."""
+    outcome = Compaction(files, job).go_on(math.inf).outcome
+    assert outcome is not None
+    return outcome
+
+
 def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
     plan = cleaning.plan(log, log.end_offset, now)
     if plan is None or not plan.is_due:
         return False
-    cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
+    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset)), now)
     return True

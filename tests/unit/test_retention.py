@@ -12,6 +12,7 @@ from ottla.storage.log import Log
 
 from ..support.logs import (
     append,
+    cleaned,
     compact,
     contents,
     open_log,
@@ -141,7 +142,7 @@ def test_a_crash_in_the_middle_of_a_swap_leaves_one_or_the_other(files: MemFiles
     before = latest(log)
     plan = cleaning.plan(log, log.end_offset, 0)
     assert plan is not None
-    outcome = cleaning.run(files, plan.job(log.end_offset))
+    outcome = cleaned(files, plan.job(log.end_offset))
     left = crash_after
     rename = files.rename
 

@@ -21,6 +21,7 @@ from ottla.storage.producers import Producers
 from ottla.storage.recovery import open_now
 from ottla.storage.settings import LogSettings
 
+from ..support.logs import cleaned
 from ..support.memory_files import MemFiles
 
 DAY_MS = 86_400_000
@@ -281,7 +282,7 @@ def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
     plan = cleaning.plan(log, log.end_offset if first_open is None else first_open, now)
     if plan is None or not plan.is_due:
         return False
-    cleaning.swap(log, plan, cleaning.run(files, plan.job(log.end_offset)), now)
+    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset)), now)
     return True
 
 

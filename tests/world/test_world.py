@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import gc
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from ottla.broker.watermark_policies import parse_policy
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.errors import Errors
-from ottla.storage import cleaning
+from ottla.storage import cleaning_pieces
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.topic_world import create, produced, read, set_policy
@@ -163,10 +164,11 @@ def test_the_cleaner_tells_how_it_fares_and_leaves_alone_what_it_cannot_clean(mo
     assert cleaned["Manager_max_dirty_percent"] == 0, "the second round found nothing"
     assert 400 < cleaned["Manager_time_since_last_run_ms"] < 600
 
-    def fails(*_: object) -> None:
+    def fails(*_: object) -> Iterator[int]:
+        yield 1
         raise ValueError("of a test")
 
-    monkeypatch.setattr(cleaning, "run", fails)
+    monkeypatch.setattr(cleaning_pieces, "steps", fails)
     fill("odd")
     world.pass_ms(2500)
     failed = told()
