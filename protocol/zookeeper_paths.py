@@ -31,6 +31,8 @@ PREFIXED_ACL_CHANGES = "/kafka-acl-extended-changes"
 ACL_CHANGE_PREFIX = "acl_changes_"
 PREFIXED_ACLS = "/kafka-acl-extended/prefixed"
 TOKENS = "/delegation_token/tokens"
+TOKEN_CHANGES = "/delegation_token/token_changes"
+TOKEN_CHANGE_PREFIX = "token_change_"
 
 TOPICS, CLIENTS, USERS, BROKERS, IPS = "topics", "clients", "users", "brokers", "ips"  # below CONFIG
 DEFAULT_ENTITY = "<default>"
@@ -95,10 +97,10 @@ def config_path(kind: str, name: str) -> str:
 
 
 def entity_path(kind: str, name: str) -> str:
-    """Returns the path of what an entity has: a configuration, or the rights of a resource, whose `kind` is ACLS or
-    PREFIXED_ACLS and whose name has the type: `Topic/orders`.
+    """Returns the path of what an entity has: a configuration, a token (TOKENS), or the rights of a resource, whose
+    `kind` is ACLS or PREFIXED_ACLS and whose name has the type: `Topic/orders`.
     """
-    return f"{kind}/{name}" if kind in (ACLS, PREFIXED_ACLS) else config_path(kind, name)
+    return f"{kind}/{name}" if kind in (ACLS, PREFIXED_ACLS, TOKENS) else config_path(kind, name)
 
 
 def deletion_path(topic: str) -> str:

@@ -334,6 +334,13 @@ class Token:
     expires_ms: int
     latest_ms: int
 
+    def encode(self) -> bytes:
+        """Returns the value of version 1, or of version 3 with a requester."""
+        requester = {"tokenRequester": self.requester} if self.requester else {}
+        values: dict[str, object] = {"issueTimestamp": self.issued_ms, "renewers": list(self.renewers), **requester}
+        values |= {"tokenId": self.token_id, "owner": self.owner, "expiryTimestamp": self.expires_ms}
+        return encoded({**values, "maxTimestamp": self.latest_ms, "version": 3 if requester else 1})
+
     @classmethod
     def decode(cls, data: bytes | None) -> Token:
         """Raises Malformed."""

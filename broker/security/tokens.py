@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
-from ...coordinator.security.tokens import TokenHmacs, TokenPolicy, TokenRoom
+from ...coordinator.security.tokens import TokenHmacs, TokenPolicy
 from ..config.config import Config
+from ..config.tokens import token_room
 from ..later import Later
 from ..peer import ANONYMOUS, Peer, SecurityProtocol
 from ..turn import Turn
@@ -27,15 +28,11 @@ def may_ask_for_tokens(peer: Peer) -> bool:
 
 def tokens_of(config: Config, turn: Turn, image: MetadataState, new_id: Callable[[], bytes]) -> DelegationTokens | None:
     """Returns what the broker keeps of tokens; None if the configuration has no secret key."""
-    key = config["delegation.token.secret.key"]
-    if not key:
+    room = token_room(config)
+    if room is None:
         return None
+    key = config["delegation.token.secret.key"]
     lifetime_ms, expiry_ms = config["delegation.token.max.lifetime.ms"], config["delegation.token.expiry.time.ms"]
-    room = TokenRoom(
-        config["ottla.delegation.tokens.max"],
-        config["ottla.delegation.tokens.per.owner.max"],
-        config["ottla.delegation.token.renewers.max"],
-    )
     return DelegationTokens(turn, image, TokenPolicy(TokenHmacs(key), lifetime_ms, expiry_ms, room), new_id)
 
 

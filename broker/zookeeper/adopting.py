@@ -18,9 +18,9 @@ from ...protocol.zookeeper_values import TopicAssignment
 from ..controller.controller import MetadataController
 from .agreed import Agreed, merged
 from .entities import Entities
+from .forms import goes_when_empty
 from .found import Entity, FoundConfig, FoundTopic, Values
 from .publishing import Publisher
-from .rights import is_rights
 from .tree import Seen
 from .writing import Put, Remove, Write
 
@@ -51,9 +51,9 @@ class Adopter:
         answers: list[Write] = []
         gone = {name for name, found in seen.assignments.items() if self._publisher.seen_topic(name, found)}
         found = {name: one for name, one in seen.assignments.items() if name not in gone}
-        if seen.tree is not None:  # rights that are gone have no node
+        if seen.tree is not None:  # what goes when it is empty has no node
             for entity in self._agreed.entities():
-                if is_rights(entity):
+                if goes_when_empty(entity):
                     seen.configs.setdefault(entity, FoundConfig({}, None))
         for entity, config in seen.configs.items():
             if self._is_shown(entity):
@@ -120,7 +120,9 @@ class Adopter:
         foreign = {key: value for key, value in config.items() if key not in known}
         if foreign:
             logger.warning("%s: %s without effect", paths.entity_path(*entity), ", ".join(sorted(foreign)))
-        self._publisher.foreign[entity] = foreign
+            self._publisher.foreign[entity] = foreign
+        else:
+            self._publisher.foreign.pop(entity, None)
         return known
 
     async def _grow(self, assignments: dict[str, TopicAssignment]) -> None:

@@ -25,10 +25,12 @@ from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError, Errors
 from ..config import relations
 from ..config.config import Config
+from ..config.tokens import token_room
 from ..controller.controller import MetadataController
 from .broker_configs import BrokerConfigs
 from .found import Entity, Values
 from .rights import Rights, is_rights
+from .tokens import Tokens, is_token
 
 _OF_CLIENTS = {
     quotas.PRODUCER_BYTE_RATE,
@@ -39,14 +41,15 @@ _OF_CLIENTS = {
 _OF_ADDRESSES = {quotas.CONNECTION_CREATION_RATE}
 _KINDS = {TOPIC: paths.TOPICS, BROKER: paths.BROKERS}
 SCRAM_SINCE, BROKERS_SINCE = (0, 10, 2), (0, 10, 1)
-PREFIXED_SINCE, ADDRESSES_SINCE = (2, 0), (2, 7)
+PREFIXED_SINCE, ADDRESSES_SINCE, TOKENS_SINCE = (2, 0), (2, 7), (1, 1)
 Changes = Mapping[str, str | None]
 """Values by key; None where a key loses its value."""
 
 
 class Entities:
-    """`nodes`: the ids of this broker. `rights`: None without an authorizer, which ignores them as Kafka does. `check`:
-    raises ApiError for values of one broker that its listeners cannot have.
+    """`nodes`: the ids of this broker. `rights`: None without an authorizer, which ignores them as Kafka does.
+    `tokens`: None where there are none. `check`: raises ApiError for values of one broker that its
+    listeners cannot have.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Entities:
         self._nodes = nodes
         self._release = release
         self.rights = Rights(metadata, image) if config["authorizer.class.name"] else None
+        room = token_room(config) if release >= TOKENS_SINCE else None
+        self.tokens = None if room is None else Tokens(metadata, image, room, release)
         self._of_topics = keys("topic", config.emulates)
         self._config = config
         self._min_isr = str(config[configs.MIN_ISR])
@@ -85,6 +90,8 @@ class Entities:
         kind, name = entity
         if is_rights(entity):
             yield from self.rights.here(entity).items() if self.rights is not None else ()
+        elif is_token(entity):
+            yield from self.tokens.here(entity).items() if self.tokens is not None else ()
         elif kind == paths.TOPICS:
             yield from self._image.config_of(TOPIC, name).items()
         elif kind == paths.BROKERS:
@@ -109,6 +116,7 @@ class Entities:
         yield from (_user_node(user) for user, _ in list(self._image.credentials))
         yield from (_config_node(kind, name) for kind, name in list(self._image.configs) if kind == BROKER)
         yield from self.rights.all() if self.rights is not None else ()
+        yield from self.tokens.all() if self.tokens is not None else ()
 
     def changed(self, delta: MetadataDelta) -> Iterator[Entity]:
         """Yields the entities of which a commit has changed something."""
@@ -116,6 +124,7 @@ class Entities:
         yield from map(_user_node, delta.credentials)
         yield from (_config_node(kind, name) for kind, name in delta.configs if kind in _KINDS)
         yield from self.rights.changed(delta) if self.rights is not None else ()
+        yield from self.tokens.changed(delta) if self.tokens is not None else ()
 
     # what is there
 
@@ -131,6 +140,8 @@ class Entities:
             is_node = paths.is_node_name(name.partition("/")[2])
             is_known = kind == paths.ACLS or self._release >= PREFIXED_SINCE
             return self.rights is not None and is_node and is_known
+        if is_token(entity):
+            return self.tokens is not None
         return kind in (paths.USERS, paths.CLIENTS) or (kind == paths.IPS and self._release >= ADDRESSES_SINCE)
 
     def taken(self, entity: Entity, there: Values) -> Values:
@@ -157,6 +168,8 @@ class Entities:
         try:
             if is_rights(entity):
                 return "" if self.rights is not None and self.rights.is_known(entity, key) else None
+            if is_token(entity):
+                return value if self.tokens is not None and self.tokens.is_known(entity, value) else None
             if kind in (paths.TOPICS, paths.BROKERS):
                 known = self._of_topics.get(key) if kind == paths.TOPICS else self._of_brokers.key(key, name)
                 return value if known is not None and known.parse(value) is not None else None
@@ -178,6 +191,8 @@ class Entities:
         kind, name = entity
         if self.rights is not None and is_rights(entity):
             return await self.rights.change(entity, changes)
+        if self.tokens is not None and is_token(entity):
+            return await self.tokens.change(entity, changes)
         if kind in (paths.TOPICS, paths.BROKERS):
             operations = [(key, configs.DELETE if one is None else configs.SET, one) for key, one in changes.items()]
             of = (TOPIC, name)

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
-from ...protocol import zookeeper_values as values
 from ...protocol.zookeeper_paths import Number
 from ...protocol.zookeeper_values import PartitionState, TopicAssignment
 from .agreed import Agreed, KnownTopic
 from .entities import Entities
+from .forms import change_of, goes_when_empty, value_of
 from .found import Entity, FoundConfig, FoundTopic, Values
-from .rights import change_of, is_rights, value_of
 from .writing import Append, Put, PutConfig, PutTopic, Remove, RemoveConfig, Write, Written
 
 
@@ -163,7 +162,10 @@ class Publisher:
             if name in written.topics:
                 self._agreed.note_topic(name, KnownTopic(topic_id, written.topics[name]))
         for entity, config in done.configs.items():
-            self._configs[entity] = FoundConfig(config, written.versions.get(entity))
+            if config or not goes_when_empty(entity):
+                self._configs[entity] = FoundConfig(config, written.versions.get(entity))
+            else:
+                self._configs.pop(entity, None)
             self._agreed.note_config(entity, config)
 
     def writes(self, pending: Pending, controller_epoch: int) -> Iterator[Write | None]:
@@ -205,17 +207,12 @@ class Publisher:
         states = self._agreed.states(entity) or ({},)
         self._agreed.note_config(entity, *(one for one in states if one != config), config)
         version = None if before is None else before.version
-        if is_rights(entity):
-            if config:
-                yield PutConfig(entity, value_of(config, self._release), version)
-            elif version is not None:
-                yield RemoveConfig(entity, version)
-            yield Append(*change_of(entity, self._release))
-            return
-        yield PutConfig(entity, values.config(config), version, is_new)
+        if config or not goes_when_empty(entity):
+            yield PutConfig(entity, value_of(entity, config, self._release), version, is_new)
+        elif version is not None:
+            yield RemoveConfig(entity, version)
         if not is_new:
-            change = values.config_change(*entity, self._release)
-            yield Append(f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}", change)
+            yield Append(*change_of(entity, self._release))
 
     def _topic(self, name: str) -> Iterator[Write | None]:
         topic = self._image.topics.get(name)

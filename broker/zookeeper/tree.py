@@ -22,7 +22,8 @@ from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import (
     TopicAssignment,
 )
-from . import rights
+from . import rights, tokens
+from .forms import goes_when_empty, parser_of
 from .found import Entity, FoundConfig, FoundTopic, Values
 
 if TYPE_CHECKING:
@@ -51,11 +52,13 @@ class Seen:
 
 
 class Tree:
-    """`touched`: called in any thread when a watch has fired. `has_rights`: whether rights on resources are read.
-    `learn`: called in the session's thread with each configuration.
+    """`touched`: called in any thread when a watch has fired. `has_rights`, `has_tokens`: whether rights on
+    resources and delegation tokens are read. `learn`: called in the session's thread with each configuration.
     """
 
-    def __init__(self, touched: Callable[[], None], has_rights: bool, learn: Callable[[Entity, Values], None]) -> None:
+    def __init__(
+        self, touched: Callable[[], None], has_rights: bool, has_tokens: bool, learn: Callable[[Entity, Values], None]
+    ) -> None:
         self._touched = touched
         self._learn = learn
         self._fired: SimpleQueue[str] = SimpleQueue()
@@ -66,7 +69,9 @@ class Tree:
                 Changes(paths.ACL_CHANGES, paths.ACL_CHANGE_PREFIX, rights.changed),
                 Changes(paths.PREFIXED_ACL_CHANGES, paths.ACL_CHANGE_PREFIX, rights.prefixed_changed),
             ]
-        self._has_rights = has_rights
+        if has_tokens:
+            self._changes.append(Changes(paths.TOKEN_CHANGES, paths.TOKEN_CHANGE_PREFIX, tokens.changed))
+        self._has_rights, self._has_tokens = has_rights, has_tokens
         self._is_new = True  # nothing was read over this connection
         self._first = True  # and over none
 
@@ -189,16 +194,17 @@ class Tree:
             for kind in self._children(client, above, is_watched=False):
                 below = self._children(client, f"{above}/{kind}", is_watched=False)
                 wanted |= {(above, f"{kind}/{name}"): None for name in below}
+        found = self._children(client, paths.TOKENS, is_watched=False) if self._has_tokens else []
+        wanted |= {(paths.TOKENS, name): None for name in found}
         return self._configs(client, wanted)
 
     def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, FoundConfig]:
-        """Returns what entities have there. One whose rights are gone has none, in no node."""
+        """Returns what entities have there. What goes when it is empty has none, in no node."""
         by_path = {paths.entity_path(*one): one for one in wanted if _is_possible(one)}
-        found = {entity: FoundConfig({}, None) for entity in by_path.values() if rights.is_rights(entity)}
+        found = {entity: FoundConfig({}, None) for entity in by_path.values() if goes_when_empty(entity)}
         for path, data, stat in self._values(client, by_path, str):
             entity = by_path[path]
-            parse = rights.values_of if rights.is_rights(entity) else values.config_of
-            parsed = _parsed(path, data, parse)
+            parsed = _parsed(path, data, parser_of(entity))
             found[entity] = FoundConfig(parsed, stat.version)
             if parsed is not None:
                 self._learn(entity, parsed)

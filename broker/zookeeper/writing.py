@@ -61,7 +61,9 @@ class PutConfig:
 
 @dataclass(frozen=True, slots=True)
 class RemoveConfig:
-    """The node of rights that are gone. With another version than the one that was read it stays (`Conflict`)."""
+    """The node of rights, or of a token, that are gone. With another version than the one that was read it stays
+    (`Conflict`).
+    """
 
     entity: Entity
     version: int

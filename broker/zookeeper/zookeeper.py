@@ -91,8 +91,8 @@ class ZooKeeper:
         self._session = Session(turn, thread, client(config), waits_ms, self._timeout_ms, self._connected)
         self._agreed = Agreed(files, f"{config.log_dirs[0]}/{FILE}")
         entities = Entities(metadata, image, config, nodes.by_id, self._release, check)
-        self._has_rights = entities.rights is not None
-        self._tree = Tree(lambda: self._session.post(self._wake), self._has_rights, entities.learn)
+        has = entities.rights is not None, entities.tokens is not None
+        self._tree = Tree(lambda: self._session.post(self._wake), *has, entities.learn)
         self._entities = entities
         self._publisher = Publisher(image, self._release, self._agreed, entities)
         parts = self._publisher, self._agreed, entities
@@ -134,7 +134,9 @@ class ZooKeeper:
         make_chroot(client)
         for path in paths.persistent_paths(self._release):
             client.ensure_path(path)
-        for path in paths.acl_paths(self._release) if self._has_rights else ():
+        for path in paths.acl_paths(self._release) if self._entities.rights is not None else ():
+            client.ensure_path(path)
+        for path in (paths.TOKENS, paths.TOKEN_CHANGES) if self._entities.tokens is not None else ():
             client.ensure_path(path)
         if self._release >= FEATURE_SINCE and client.exists(paths.FEATURE) is None:
             client.create(paths.FEATURE, values.feature(self._release))

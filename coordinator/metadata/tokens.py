@@ -11,7 +11,7 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import METADATA_VERSION
 from ..group.ids import kafka_uuid
-from ..security.tokens import TokenPolicy, has_expired, may_renew
+from ..security.tokens import TokenPolicy, TokenRoom, has_expired, may_renew
 from ..shard import Decision, Result
 from .controller import Controller
 from .state import MetadataState
@@ -68,7 +68,7 @@ def create(
         reply.error_code = Errors.INVALID_PRINCIPAL_TYPE
         return Result([], reply)
     renewers = [f"{one.principal_type}:{one.principal_name}" for one in request.renewers]
-    _check_room(controller.state, policy, owner, [owner, requester, *renewers])
+    _check_room(controller.state, policy.room, owner, [owner, requester, *renewers])
     latest = _after(now_ms, _at_most(policy.lifetime_ms_max, request.max_lifetime_ms))
     token = messages.DelegationTokenRecord(
         token_id=kafka_uuid(controller.new_id()),
@@ -145,9 +145,21 @@ def sweep(controller: Controller, now_ms: int) -> Decision[int]:
     return Result(gone, len(gone))
 
 
-def _check_room(state: MetadataState, policy: TokenPolicy, owner: str, names: list[str]) -> None:
+def put(controller: Controller, room: TokenRoom, token: messages.DelegationTokenRecord) -> Result[None]:
+    """Takes over a token that was made elsewhere. Raises ApiError(POLICY_VIOLATION) if there is no room for it."""
+    if token.token_id not in controller.state.tokens:
+        _check_room(controller.state, room, token.owner, [token.owner, token.requester, *token.renewers])
+    return Result([token], None)
+
+
+def remove(controller: Controller, token_id: str) -> Result[None]:
+    """Removes a token that was removed elsewhere."""
+    token = controller.state.tokens.get(token_id)
+    return Result([] if token is None else [_removal(token)], None)
+
+
+def _check_room(state: MetadataState, room: TokenRoom, owner: str, names: list[str]) -> None:
     """Raises ApiError(POLICY_VIOLATION) if there is no room for another token, which names these principals."""
-    room = policy.room
     if (
         len(names) - 2 > room.renewers_max
         or sum(len(one.encode("utf-8", "surrogatepass")) for one in names) > NAMES_BYTES_MAX
