@@ -113,6 +113,7 @@ ZOOKEEPER_KEYS = {
         ConfigKey("zookeeper.connect", "STRING", "", None, True, False),
         ConfigKey("zookeeper.connection.timeout.ms", "INT", None, "[1,...]", True, False),
         ConfigKey("zookeeper.session.timeout.ms", "INT", "6000", "[100,...]", True, False),
+        ConfigKey("zookeeper.set.acl", "BOOLEAN", "false", None, True, False),
     )
 }
 """Keys that Kafka had until 3.9: they have an effect while such a release is emulated."""

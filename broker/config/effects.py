@@ -59,9 +59,9 @@ matches counts.
 """
 
 _EARLIER_REASONS: dict[str, str] = {
-    "ottla's ZooKeeper needs no more than these keys: zookeeper.connect and its two time-outs": """
-        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.* zookeeper.set.acl
-        zookeeper.ssl.* zookeeper.sync.time.ms""",
+    "ottla's ZooKeeper needs no more than these keys: zookeeper.connect, its two time-outs and zookeeper.set.acl": """
+        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.* zookeeper.ssl.*
+        zookeeper.sync.time.ms""",
     "ottla has the quotas of its metadata only": "quota.consumer.default quota.producer.default",
     "all replicas of a partition share one log": "replica.lag.max.messages controlled.shutdown.*",
     "the broker is its own controller": """

@@ -19,7 +19,8 @@ async def connect(broker: Broker, machine: Machine) -> None:
     """Connects to the ZooKeeper that the configuration names. Raises ConfigError or ZooKeeperError."""
     config = broker.config
     try:
-        from ..zookeeper.zookeeper import ZooKeeper, client_of
+        from ..zookeeper.login import client_of
+        from ..zookeeper.zookeeper import ZooKeeper
     except ImportError as error:
         words = f"zookeeper.connect needs kazoo: pip install 'ottla[zookeeper]' ({error})"
         raise ConfigError(config.where["zookeeper.connect"], words) from None

@@ -27,7 +27,7 @@ from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from ...storage.files import Files
 from .. import bugs
-from ..config.config import Config, ConfigError, ZooKeeperError
+from ..config.config import Config, ZooKeeperError
 from ..config.nodes import Node, Nodes
 from ..controller.controller import MetadataController
 from ..later import Later
@@ -392,17 +392,3 @@ def _offsets(client: KazooClient, group: str, wanted: list[tuple[str, int]]) -> 
             except Malformed:
                 found.append(UNREADABLE)
     return found
-
-
-def client_of(config: Config) -> KazooClient:
-    """Returns a client for the hosts of `zookeeper.connect`, which connects later. Raises ConfigError."""
-    hosts: str = config["zookeeper.connect"]
-    own = logging.getLogger("ottla.kafka.zookeeper.kazoo")
-    if not own.isEnabledFor(logging.DEBUG):
-        own.setLevel(logging.ERROR)  # it would warn of each attempt to connect
-    try:
-        return KazooClient(hosts, timeout=config["zookeeper.session.timeout.ms"] / 1000, logger=own)
-    except ValueError:
-        raise ConfigError(
-            config.where["zookeeper.connect"], f"zookeeper.connect: {hosts!r} is not HOST:PORT[,HOST:PORT…][/PATH]"
-        ) from None

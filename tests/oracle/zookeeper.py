@@ -24,13 +24,25 @@ log4j.appender.stderr=org.apache.log4j.ConsoleAppender
 log4j.appender.stderr.target=System.err
 log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 """
+DIGEST = "org.apache.zookeeper.server.auth.DigestLoginModule"
+JAAS = f"""Server {{{{
+    {DIGEST} required user_{{0}}="{{1}}";
+}}}};
+Client {{{{
+    {DIGEST} required username="{{0}}" password="{{1}}";
+}}}};
+"""
+SASL = "-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
 
 
 class ZooKeeperServer:
-    """A server as a context manager; `client` is connected to it. It may be stopped, and started with what it has."""
+    """A server as a context manager; `client` is connected to it. It may be stopped, and started with what it has.
+    `user`: who may log in, with a password.
+    """
 
-    def __init__(self, tick_ms: int = TICK_MS) -> None:
+    def __init__(self, tick_ms: int = TICK_MS, user: tuple[str, str] | None = None) -> None:
         self.tick_ms = tick_ms
+        self._user = user
         self.directory = Path(tempfile.mkdtemp(prefix="zookeeper-"))
         self.port = free_port()
         self.client = KazooClient(self.address)
@@ -46,16 +58,24 @@ class ZooKeeperServer:
         text = "".join(f"{key}={value}\n" for key, value in properties.items())
         (self.directory / "zookeeper.properties").write_text(text)
         (self.directory / "log4j.properties").write_text(LOG4J)
+        if self._user is not None:
+            self.jaas.write_text(JAAS.format(*self._user))
         self.start()
         self.client.start()
         return self
 
+    @property
+    def jaas(self) -> Path:
+        """The JAAS file of this server and of those who log in there."""
+        return self.directory / "jaas.conf"
+
     def start(self) -> None:
+        secured = () if self._user is None else (f"-Djava.security.auth.login.config={self.jaas}", SASL)
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         arguments = ("-cp", classpath("kafka-0.8.2.2"), main, str(self.directory / "zookeeper.properties"))
         with (self.directory / "log").open("ab") as out:
             self._process = subprocess.Popen(
-                [*JAVA, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],
+                [*JAVA, *secured, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,

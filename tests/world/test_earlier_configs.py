@@ -23,7 +23,7 @@ WITH_EFFECT = {
     *("host.name", "port", "advertised.host.name", "advertised.port", "delegation.token.master.key"),
     *("inter.broker.protocol.version", "log.message.format.version", "log.message.downconversion.enable"),
     "log.message.timestamp.difference.max.ms",
-    *("zookeeper.connect", "zookeeper.connection.timeout.ms", "zookeeper.session.timeout.ms"),
+    *("zookeeper.connect", "zookeeper.connection.timeout.ms", "zookeeper.session.timeout.ms", "zookeeper.set.acl"),
     *("password.encoder.secret", "password.encoder.old.secret", "password.encoder.cipher.algorithm"),
     *("password.encoder.key.length", "password.encoder.keyfactory.algorithm", "password.encoder.iterations"),
 }
