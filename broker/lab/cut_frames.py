@@ -5,6 +5,7 @@ those in a request also the header of their first batch.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, cast
 
@@ -21,7 +22,7 @@ from ..replies import Reply
 LENGTH: Final = 4  # of the prefix of a frame
 _MARK: Final = struct.Struct(">12sq")  # in place of records: a text and their size
 _TEXT: Final = b"\xffnot at hand"
-Holes = list[tuple[int, int]]
+Holes = Sequence[tuple[int, int]]
 """Where records are missing in a frame: the position and how many bytes."""
 
 

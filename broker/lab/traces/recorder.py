@@ -45,34 +45,29 @@ DELAY_MS: Final = 20  # for which events wait for others
 BLOCK_BYTES: Final = 256 << 10  # of events that do not wait
 SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
+_packed: Final = EXCHANGE.pack
 
 
 class _Client:
-    """What blocks say of a connection. `block`: the number of the last one that does."""
+    """What blocks say of a connection, and what it was made of. `block`: the number of the last one that says it."""
 
-    __slots__ = ("_client_id", "_line", "_principal", "_software", "block", "number", "text")
+    __slots__ = ("_line", "block", "client_id", "number", "principal", "software", "text")
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._client_id: str | None = None
-        self._principal = ""
-        self._software = ("", "")
+        self.client_id: str | None = None
+        self.principal = ""
+        self.software = ("", "")
         self.text = ""
         self.number = line.number
         self.block = -1
 
-    def has_changed(self, client_id: str | None) -> bool:
-        """Whether the text of the connection's fields is another one than before, which is made then."""
+    def look(self, client_id: str | None) -> None:
+        """Makes the text of the connection's fields again if they have changed."""
         peer = self._line.peer
-        if peer.software is self._software and client_id == self._client_id and peer.principal == self._principal:
-            return False
-        self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
-        self.text = events.connection_text(self.number, peer, client_id)
-        return True
-
-    def has_changed_again(self) -> bool:
-        """Like `has_changed`, with the last client id."""
-        return self.has_changed(self._client_id)
+        if client_id != self.client_id or peer.software is not self.software or peer.principal != self.principal:
+            self.client_id, self.principal, self.software = client_id, peer.principal, peer.software
+            self.text = events.connection_text(self.number, peer, client_id)
 
 
 class Recorder(Watcher):
@@ -154,37 +149,59 @@ class Recorder(Watcher):
         if self._matcher is not None and not self._matcher.takes(context, request):
             return send
         ns = self._work_ns()
-        client = self._clients.get(line.number) or self._client(line)
-        if client.has_changed(context.client_id) or client.block != self._block:
-            self._tell(client)
-        ids = (client.number, number, api.key, context.version, context.correlation_id)
+        client, peer = self._clients.get(line.number) or self._client(line), line.peer
+        if (
+            client.block != self._block
+            or client.client_id != context.client_id
+            or client.software is not peer.software
+            or client.principal != peer.principal
+        ):
+            self._tell(client, context.client_id)
+        ids = (line.number, number, api.key, context.version, context.correlation_id)
         size = len(frame)
         if size > WHOLE_BYTES and api.has_records and not self._copies(size):
             data, holes = _without_records(api.request, context.version, frame)
             self._note(OF_REQUEST, ids, size, ns, ns, data, holes)
-        else:
-            self._note(OF_REQUEST, ids, size, ns, ns, frame)
+        else:  # as in `_note`, which takes longer
+            at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
+            entries = self._entries
+            entries += _packed(OF_REQUEST, size, 0, size, ns, at_ms, ns, *ids)
+            entries += frame
+            self._count += 1
+            if len(entries) > self._enough:
+                self._due(size)
         return partial(self._sent, send, client, ids, ns)
 
     def _sent(self, send: Send, client: _Client, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
         """Notes a reply, and sends it. The arguments before it are of its request."""
         try:
-            if client.block != self._block or (ids[2] in IDENTIFYING and client.has_changed_again()):
-                self._tell(client)
             ns = self._work_ns()
-            if reply is not None:
-                size = reply.size - LENGTH
-                if not reply.parts:
-                    self._note(OF_REPLY, ids, size, ns, began_ns, reply.head)
-                elif self._copies(size):
-                    self._note(OF_REPLY, ids, size, ns, began_ns, _whole(reply))
-                else:
-                    self._note(OF_REPLY, ids, size, ns, began_ns, reply.head, holes_of(reply))
-            elif not end:
-                self._note(OF_REPLY, ids, 0, ns, began_ns, None)
+            if client.block != self._block or ids[2] in IDENTIFYING:
+                self._tell(client, client.client_id)
+            if reply is None:
+                if not end:
+                    self._note(OF_REPLY, ids, 0, ns, began_ns, None)
+            elif reply.parts:
+                self._note_records(ids, ns, began_ns, reply)
+            else:  # as in `_note`, which takes longer
+                at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
+                entries, size = self._entries, reply.size
+                entries += _packed(OF_REPLY, size, 0, size - LENGTH, ns, at_ms, began_ns, *ids)
+                entries += reply.head
+                self._count += 1
+                if len(entries) > self._enough:
+                    self._due(size)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
+
+    def _note_records(self, ids: Ids, ns: int, began_ns: int, reply: Reply) -> None:
+        """Adds a reply with records, without them unless the bytes are asked for."""
+        size = reply.size - LENGTH
+        if self._copies(size):
+            self._note(OF_REPLY, ids, size, ns, began_ns, _whole(reply))
+        else:
+            self._note(OF_REPLY, ids, size, ns, began_ns, reply.head, holes_of(reply))
 
     def _copies(self, size: int) -> bool:
         """Whether the bytes of a frame are asked for."""
@@ -192,8 +209,9 @@ class Recorder(Watcher):
 
     # events
 
-    def _tell(self, client: _Client) -> None:
+    def _tell(self, client: _Client, client_id: str | None) -> None:
         """Adds the fields of a connection, for its exchanges that follow in this block."""
+        client.look(client_id)
         self._entries += connection_entry(client.number, client.text)
         client.block = self._block
 
@@ -205,17 +223,14 @@ class Recorder(Watcher):
         ns: int,
         began_ns: int,
         frame: Data | None,
-        holes: Holes | None = None,
+        holes: Holes = (),
     ) -> None:
         """Adds an exchange. `holes`: where records are missing in the frame."""
         at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
         entries = self._entries
         kept = NO_FRAME if frame is None else len(frame)
-        if holes:
-            entries += EXCHANGE.pack(kind, kept, len(holes), size, ns, at_ms, began_ns, *ids)
-            entries += holes_data(holes)
-        else:
-            entries += EXCHANGE.pack(kind, kept, 0, size, ns, at_ms, began_ns, *ids)
+        entries += _packed(kind, kept, len(holes), size, ns, at_ms, began_ns, *ids)
+        entries += holes_data(holes)
         if frame is not None:
             entries += frame
         self._count += 1
