@@ -22,9 +22,7 @@ from .wire import Array, Bytes, Fixed, Records, String, Wire, emit_run
 UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 NEXT_HOLE: Final = "hole, missing = next(holes, NO_HOLE)"
 FrameText = Callable[[Data, int, Sequence[tuple[int, int]]], str]
-"""Takes bytes, where the message begins in them, and where records are missing in them, whole or after the header of
-their first batch: the position and the size of what is missing.
-"""
+"""Takes bytes, where the message begins in them, and where records are missing in them: the position and the size."""
 
 
 def frame_text(name: str, version: int, masks: Masks) -> FrameText:
@@ -133,9 +131,6 @@ class _Source(Emitter):
         self.line(depth + 1, "if pos == hole:")
         self.line(depth + 2, f"if missing != {head}: raise FastPathFailed")
         self.line(depth + 2, f"{made} = size_text({head}); {NEXT_HOLE}")
-        self.line(depth + 1, "elif pos + batch == hole:")
-        self.line(depth + 2, f"if missing != {head} - batch: raise FastPathFailed")
-        self.line(depth + 2, f"{made} = head_text(buf[pos:hole], {head}); pos = hole; {NEXT_HOLE}")
         self.line(depth + 1, "else:")
         self.line(depth + 2, f"if pos + {head} > limit: raise FastPathFailed")
         self.line(depth + 2, f"{made} = head_text(buf[pos:pos + min({head}, batch)], {head}); pos += {head}")

@@ -40,14 +40,13 @@ Batch = tuple[str | bytes, int, BatchHead]
 
 
 def batch_head(records: object) -> BatchHead | None:
-    """Returns what the records of a message begin with: bytes, or those that are at hand, or a head already."""
+    """Returns what the records of a message begin with: bytes, or a head already."""
     if records is None or isinstance(records, BatchHead):
         return records
-    size = len(records)  # type: ignore[arg-type]  # bytes, or what stands for records
-    data = getattr(records, "head", records)
-    if not isinstance(data, bytes | bytearray | memoryview) or len(data) < _HEADER.size or data[_MAGIC_AT] != 2:
+    size = len(records)  # type: ignore[arg-type]  # bytes, or LateRecords
+    if not isinstance(records, bytes | bytearray | memoryview) or size < _HEADER.size or records[_MAGIC_AT] != 2:
         return BatchHead(size)
-    _, _, _, _, _, attributes, _, _, _, producer_id, epoch, sequence, count = _HEADER.unpack_from(data)
+    _, _, _, _, _, attributes, _, _, _, producer_id, epoch, sequence, count = _HEADER.unpack_from(records)
     return BatchHead(size, attributes, count, producer_id, epoch, sequence)
 
 

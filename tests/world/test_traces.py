@@ -12,7 +12,7 @@ from ottla.broker import bugs
 from ottla.broker.lab.traces import recorder as tracing
 from ottla.broker.lab.traces import ring as rings
 from ottla.broker.lab.traces import stream as streams
-from ottla.broker.lab.traces.recording import TIMES, line_entry
+from ottla.broker.lab.traces.recording import Record, Times, packed
 from ottla.broker.lab.traces.ring import Ring
 from ottla.protocol import codec, headers
 from ottla.protocol import messages as m
@@ -88,7 +88,7 @@ def test_a_reply_that_cannot_be_noted_is_a_bug_and_is_sent(tmp_path: Path, monke
 
 def test_many_events_become_a_block_before_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How often the program works does not depend on the time alone, so that what waits in the broker is bounded."""
-    monkeypatch.setattr(tracing, "BLOCK_BYTES", 20 * 100)
+    monkeypatch.setattr(tracing, "BLOCK_BYTES", 20 * tracing.EVENT_BYTES)
     traced = Traced(tmp_path, file="t.jsonl")
     for _ in range(20):
         traced.client.ask("Heartbeat", 4, m.HeartbeatRequest(group_id="g", member_id="m"))
@@ -158,37 +158,43 @@ def test_large_messages_are_the_same_as_small_ones(tmp_path: Path, monkeypatch: 
     assert events() == small
 
 
-def test_of_a_large_request_records_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_of_a_large_request_records_are_left_out(tmp_path: Path, partitions: int) -> None:
     traced = Traced(tmp_path, file="t.jsonl")
-    traced.client.ask("Produce", 9, produce_message("orders", batch(b"x" * 50_000)))
+    records = batch(b"x" * 50_000, producer_id=7, base_sequence=3)
+    message = produce_message("orders", records)
+    message.topic_data[0].partition_data *= partitions
+    traced.client.ask("Produce", 9, message)
     request = traced.only("request")
-    (partition,) = request["message"]["topic_data"][0]["partition_data"]
-    assert partition["records"]["bytes"] == len(batch(b"x" * 50_000))
-    assert request["size"] > 50_000
-    assert traced.lab.ask("GET /v1/traces")["traces"][0]["bytes"] < 2000
+    (topic,) = request["message"]["topic_data"]
+    assert [one["records"]["bytes"] for one in topic["partition_data"]] == [len(records)] * partitions
+    assert [one["records"]["base_sequence"] for one in topic["partition_data"]] == [3] * partitions
+    assert request["size"] > 50_000 * partitions
+    assert traced.lab.ask("GET /v1/traces")["traces"][0]["bytes"] < 3000
 
 
-def test_a_large_request_that_has_tagged_fields_is_there_as_a_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["request", "topic", "partition"])
+def test_a_large_request_with_tagged_fields_is_there_as_a_whole(tmp_path: Path, where: str) -> None:
     traced = Traced(tmp_path)
     message = produce_message("orders", batch(b"x" * 50_000))
-    message.topic_data[0].unknown_tags = [(9, b"tag")]
+    (topic,) = message.topic_data
+    places = {"request": message, "topic": topic, "partition": topic.partition_data[0]}
+    places[where].unknown_tags = [(9, b"tag")]
     traced.client.ask("Produce", 9, message)
-    (topic,) = traced.only("request")["message"]["topic_data"]
-    assert topic["partition_data"][0]["records"]["count"] == 1
-    assert topic["unknown_tags"] == {"9": b"tag".hex()}
+    found = traced.only("request")["message"]
+    (topic,) = found["topic_data"]
+    (partition,) = topic["partition_data"]
+    assert partition["records"]["count"] == 1
+    assert {"request": found, "topic": topic, "partition": partition}[where]["unknown_tags"] == {"9": b"tag".hex()}
 
 
-def test_events_of_a_connection_that_logs_in_name_who_it_was(tmp_path: Path) -> None:
-    """The fields of a connection are once in a block: they are there again when they change, and in the next block."""
+def test_events_of_a_connection_that_says_who_it_is_name_it(tmp_path: Path) -> None:
     traced = Traced(tmp_path)
     one = m.ApiVersionsRequest(client_software_name="one", client_software_version="1")
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     traced.client.ask("ApiVersions", 3, one)
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
-    traced.world.pass_ms(100)
-    traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
-    said = [one["software"] for one in traced.events if one["event"] != "opened"]
-    assert said == [*["unknown"] * 3, *["one"] * 5]
+    assert [one["software"] for one in traced.events if one["event"] != "opened"] == [*["unknown"] * 3, *["one"] * 3]
 
 
 def test_the_last_events_have_no_large_messages_and_the_file_has_them(
@@ -267,8 +273,10 @@ def test_the_last_events_come_in_pages_and_say_what_is_missing(monkeypatch: pyte
 
 
 def test_the_ring_is_bounded_by_events_and_bytes() -> None:
-    def block(*given: bytes) -> tuple[bytes, int, bool]:
-        return TIMES.pack(0, 0, 0, 0) + b"".join(map(line_entry, given)), len(given), False
+    times = Times(0, 0, 0, 0)
+
+    def block(*given: Record) -> tuple[Times, list[Record], bytes, bool]:
+        return times, list(given), packed(times, list(given)), False
 
     def found(ring: Ring, after: int, limit: int) -> tuple[int, list[bytes]]:
         first, count, lines = ring.after(after, limit, "none")
@@ -283,7 +291,7 @@ def test_the_ring_is_bounded_by_events_and_bytes() -> None:
     assert found(ring, 5, 2) == (6, [b"f", b"g"])
     assert found(ring, 7, 10) == (8, [b"h"])
     assert found(ring, 8, 10) == (9, [])
-    small = Ring(bytes_max=2 * len(block(b"a")[0]))
+    small = Ring(bytes_max=2 * len(block(b"a")[2]))
     for text in (b"a", b"b", b"c"):
         small.add(*block(text))
     assert found(small, 0, 10) == (2, [b"b", b"c"])

@@ -19,7 +19,7 @@ from ....protocol.text import Json
 from ...config.secrets import MASK, SENSITIVE, is_secret
 from ...peer import Peer
 from ...unsupported_version import is_of_version_0
-from ..cut_frames import LENGTH, Holes, reply_of
+from ..sent_replies import LENGTH, Holes, message_of
 
 FORMAT: Final = 1
 Raw = Literal["none", "frames", "secrets"]
@@ -56,22 +56,22 @@ class Shape:
     def _response_frame(self) -> FrameText:
         return frame_text(self._response, self._version, MASKS)
 
-    def request_of(self, frame: Data, holes: Holes) -> str:
-        """The text of the request in a frame without length, and without records. Raises MalformedMessage."""
+    def request_of(self, frame: Data) -> str:
+        """The text of the request in a frame without length. Raises MalformedMessage."""
         _, start = headers.client_id_of(self._header_version, frame)
         try:
-            return self._request_frame(frame, start, holes)
+            return self._request_frame(frame, start, ())
         except UNREADABLE:
             return self._request_text(codec.parse(self._request, self._version, frame, start))
 
-    def response_of(self, data: Data, holes: Holes) -> str:
+    def response_of(self, data: Data, holes: Holes | None) -> str:
         """The text of the reply in a frame with its length, without records in files. Raises MalformedMessage."""
         if is_of_version_0(self._response, self._version, data):
             return shape(self._key, 0).response_of(data, holes)
         try:
-            return self._response_frame(data, self._response_start, holes)
+            return self._response_frame(data, self._response_start, holes or ())
         except UNREADABLE:
-            return self._response_text(reply_of(self._response, self._version, bytes(data), holes))
+            return self._response_text(message_of(self._response, self._version, data, holes))
 
 
 @cache

@@ -1,8 +1,8 @@
 """The watcher that records what a broker and its clients say to each other, for a program beside the broker.
 
 It is the nearest to the client of all, so that it sees what came and what was sent. What it does on the loop for a
-request is small: it copies the bytes of the request and of its reply, with their times (`recording.py`), as a
-block of bytes. Records are left out, but for the header of their first batch.
+request is small: it keeps the bytes of the request and of its reply, with their times (`recording.py`). Of records only
+the headers of batches are kept, because copies of records take the time of more requests than they tell of.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Final
 
 from ....protocol import headers
-from ....protocol.buffers import Data
+from ....protocol import messages as m
 from ....protocol.json_text import BATCH_HEADER_BYTES
 from ....protocol.record_places import UNREADABLE, RecordPlaces, record_places
 from ....protocol.structs import Struct
@@ -19,39 +19,26 @@ from ... import bugs
 from ...broker import Broker
 from ...machine import MachineTime
 from ...replies import Reply, Send
-from ..cut_frames import LENGTH, Holes, holes_of
 from ..faults.matching import Matcher
 from ..seam import Asked, Line, Watcher
+from ..sent_replies import LENGTH, Holes, holes_of
 from . import events
-from .recording import (
-    EXCHANGE,
-    MACHINES_TIME,
-    NO_FRAME,
-    OF_REPLY,
-    OF_REQUEST,
-    RAW_BYTES_MAX,
-    TIMES,
-    Ids,
-    Times,
-    connection_entry,
-    holes_data,
-    line_entry,
-    with_line,
-)
+from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Ids, Record, Times
 from .ring import EVENT_BYTES_MAX
 
 WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
-DELAY_MS: Final = 20  # for which events wait for others
-BLOCK_BYTES: Final = 256 << 10  # of events that do not wait
+START_BYTES: Final = 512  # that are copied of a larger one with one partition
+DELAY_MS: Final = 20  # for which records wait for others
+BLOCK_BYTES: Final = 256 << 10  # of records that do not wait
+EVENT_BYTES: Final = 256  # that an event counts for, beside its message
 SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
-_packed: Final = EXCHANGE.pack
 
 
 class _Client:
-    """What blocks say of a connection, and what it was made of. `block`: the number of the last one that says it."""
+    """The text of a connection's fields, and what it was made of."""
 
-    __slots__ = ("_line", "block", "client_id", "number", "principal", "software", "text")
+    __slots__ = ("_line", "client_id", "principal", "software", "text")
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -59,19 +46,18 @@ class _Client:
         self.principal = ""
         self.software = ("", "")
         self.text = ""
-        self.number = line.number
-        self.block = -1
 
-    def look(self, client_id: str | None) -> None:
-        """Makes the text of the connection's fields again if they have changed."""
+    def look(self, client_id: str | None) -> str:
+        """Makes the text again if the fields have changed, and returns it."""
         peer = self._line.peer
         if client_id != self.client_id or peer.software is not self.software or peer.principal != self.principal:
             self.client_id, self.principal, self.software = client_id, peer.principal, peer.software
-            self.text = events.connection_text(self.number, peer, client_id)
+            self.text = events.connection_text(self._line.number, peer, client_id)
+        return self.text
 
 
 class Recorder(Watcher):
-    """Makes blocks of events. `dropped`: events for which there was no room.
+    """Makes blocks of records. `dropped`: records for which there was no room.
 
     A subclass says what becomes of a block (`_made`), and by its attributes what is recorded: `_keys`, of the APIs,
     None for all; `_matcher`, of the requests, None for all; `_shows_all`, whether a connection without such a request
@@ -89,9 +75,8 @@ class Recorder(Watcher):
         self._broker, self._machine, self._schedule = broker, machine, broker.schedule
         self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
         self._clients: dict[int, _Client] = {}
-        self._entries = bytearray()  # of the next block
-        self._enough = 0  # bytes of it with which `_due` is called
-        self._count = self._block = 0  # of the events, and of blocks before this one
+        self._records: list[Record] = []
+        self._left = 0  # bytes until `_due` is called
         self._is_waiting = False
         self._zero_ms = machine.wall_ms() - machine.work_ns() // 1_000_000
         self._dropped_noted = 0
@@ -135,10 +120,7 @@ class Recorder(Watcher):
     def _rare(self, event: str, **values: str | int | None) -> None:
         at_ms, mono_us = self._schedule.now_ms(), self._work_ns() // 1000
         made = events.plain_line(event, at_ms=at_ms, mono_us=mono_us, **values)
-        self._entries += line_entry(made)
-        self._count += 1
-        if len(self._entries) > self._enough:
-            self._due(len(made))
+        self._put(made, len(made))
 
     # exchanges
 
@@ -151,101 +133,71 @@ class Recorder(Watcher):
         ns = self._work_ns()
         client, peer = self._clients.get(line.number) or self._client(line), line.peer
         if (
-            client.block != self._block
-            or client.client_id != context.client_id
+            client.client_id != context.client_id
             or client.software is not peer.software
             or client.principal != peer.principal
         ):
-            self._tell(client, context.client_id)
-        ids = (line.number, number, api.key, context.version, context.correlation_id)
+            client.look(context.client_id)
+        ids = (number, api.key, context.version, context.correlation_id)
         size = len(frame)
+        holes: Holes | None = None
         if size > WHOLE_BYTES and api.has_records and not self._copies(size):
-            data, holes = _without_records(api.request, context.version, frame)
-            self._note(OF_REQUEST, ids, size, ns, ns, data, holes)
-        else:  # as in `_note`, which takes longer
-            at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
-            entries = self._entries
-            entries += _packed(OF_REQUEST, size, 0, size, ns, at_ms, ns, *ids)
-            entries += frame
-            self._count += 1
-            if len(entries) > self._enough:
-                self._due(size)
+            body, holes = without_records(api.request, context.version, request, frame)
+        else:
+            body = bytes(frame)
+        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
+        self._records.append((REQUEST, at_ms, ns, client.text, ids, size, ns, body, holes))
+        self._left -= EVENT_BYTES + len(body)
+        if self._left < 0:
+            self._due(len(body))
         return partial(self._sent, send, client, ids, ns)
 
     def _sent(self, send: Send, client: _Client, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
         """Notes a reply, and sends it. The arguments before it are of its request."""
         try:
             ns = self._work_ns()
-            if client.block != self._block or ids[2] in IDENTIFYING:
-                self._tell(client, client.client_id)
-            if reply is None:
-                if not end:
-                    self._note(OF_REPLY, ids, 0, ns, began_ns, None)
-            elif reply.parts:
-                self._note_records(ids, ns, began_ns, reply)
-            else:  # as in `_note`, which takes longer
-                at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
-                entries, size = self._entries, reply.size
-                entries += _packed(OF_REPLY, size, 0, size - LENGTH, ns, at_ms, began_ns, *ids)
-                entries += reply.head
-                self._count += 1
-                if len(entries) > self._enough:
-                    self._due(size)
+            at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
+            text = client.look(client.client_id) if ids[1] in IDENTIFYING else client.text
+            if reply is not None:
+                body, holes = (reply.head, None) if not reply.parts else self._with_records(reply)
+                kept = len(body)
+                self._records.append((REPLY, at_ms, ns, text, ids, reply.size - LENGTH, began_ns, body, holes))
+                self._left -= EVENT_BYTES + kept
+                if self._left < 0:
+                    self._due(kept)
+            elif not end:
+                self._put((REPLY, at_ms, ns, text, ids, 0, began_ns, None, None), 0)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
 
-    def _note_records(self, ids: Ids, ns: int, began_ns: int, reply: Reply) -> None:
-        """Adds a reply with records, without them unless the bytes are asked for."""
-        size = reply.size - LENGTH
-        if self._copies(size):
-            self._note(OF_REPLY, ids, size, ns, began_ns, _whole(reply))
-        else:
-            self._note(OF_REPLY, ids, size, ns, began_ns, reply.head, holes_of(reply))
+    def _with_records(self, reply: Reply) -> tuple[bytearray, Holes | None]:
+        """What is kept of a reply with records: all of it if the bytes are asked for, else its head."""
+        if self._copies(reply.size - LENGTH):
+            return _whole(reply), None
+        return reply.head, holes_of(reply)
 
     def _copies(self, size: int) -> bool:
         """Whether the bytes of a frame are asked for."""
         return self._has_raw and size <= RAW_BYTES_MAX
 
-    # events
+    # records
 
-    def _tell(self, client: _Client, client_id: str | None) -> None:
-        """Adds the fields of a connection, for its exchanges that follow in this block."""
-        client.look(client_id)
-        self._entries += connection_entry(client.number, client.text)
-        client.block = self._block
-
-    def _note(
-        self,
-        kind: int,
-        ids: Ids,
-        size: int,
-        ns: int,
-        began_ns: int,
-        frame: Data | None,
-        holes: Holes = (),
-    ) -> None:
-        """Adds an exchange. `holes`: where records are missing in the frame."""
-        at_ms = MACHINES_TIME if self._schedule.is_machines else self._schedule.now_ms()
-        entries = self._entries
-        kept = NO_FRAME if frame is None else len(frame)
-        entries += _packed(kind, kept, len(holes), size, ns, at_ms, began_ns, *ids)
-        entries += holes_data(holes)
-        if frame is not None:
-            entries += frame
-        self._count += 1
-        if len(entries) > self._enough:
-            self._due(kept)
+    def _put(self, record: Record, size: int) -> None:
+        self._records.append(record)
+        self._left -= EVENT_BYTES + size
+        if self._left < 0:
+            self._due(size)
 
     def _due(self, size: int) -> None:
-        """Makes a block of the events soon, if the last one is the first of them, or now, if there are enough.
+        """Makes a block of the records soon, if the last one is the first of them, or now, if there are enough.
         `size`: of the last one.
         """
         if not self._is_waiting:
             self._is_waiting = True
             self._machine.after(DELAY_MS, self._flush_later)
-            self._enough = BLOCK_BYTES
-        if len(self._entries) > self._enough:
+            self._left += BLOCK_BYTES
+        if self._left < 0:
             self.flush(is_large=size > EVENT_BYTES_MAX)
 
     def _flush_later(self) -> None:
@@ -253,30 +205,26 @@ class Recorder(Watcher):
         self.flush()
 
     def flush(self, is_large: bool = False) -> None:
-        """Makes a block of the events. `is_large`: whether the last one has more bytes than the ring keeps of one."""
-        self._enough = BLOCK_BYTES if self._is_waiting else 0
-        if not self._count:
-            return
-        entries, times, count = self._entries, self._times(), self._count
-        self._entries, self._count = bytearray(), 0
-        self._block += 1
-        self._made(times, b"".join((TIMES.pack(*times), entries)), count, is_large)
+        """Makes a block of the records. `is_large`: whether the last one has more bytes than the ring keeps of one."""
+        records = self._records
+        self._left = BLOCK_BYTES if self._is_waiting else 0
+        if records:
+            self._records = []
+            self._made(self._times(), records, is_large)
 
-    def _made(self, times: Times, block: bytes, count: int, is_large: bool) -> None:
-        """Takes a block. `count`: of its events."""
+    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
+        """Takes the records of a block."""
         raise NotImplementedError
 
-    def _noted(self, times: Times, block: bytes, count: int, has_room: bool) -> tuple[bytes, int]:
-        """Counts the events of a block if there is no room for it. Returns the block and the number of its events; the
-        first one says how many were dropped, if there is room again.
+    def _note_dropped(self, times: Times, records: list[Record], has_room: bool) -> None:
+        """Counts records for which there is no room; where there is room again, the first one says how many were
+        dropped.
         """
         if not has_room:
-            self.dropped += count
+            self.dropped += len(records)
         elif self.dropped > self._dropped_noted:
-            dropped, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
-            line = events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=dropped)
-            return with_line(block, line), count + 1
-        return block, count
+            count, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
+            records.insert(0, events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=count))
 
     def _times(self) -> Times:
         ns, clock_ms, at_ms = self._work_ns(), self._wall_ms(), self._schedule.now_ms()
@@ -294,15 +242,27 @@ def _whole(reply: Reply) -> bytearray:
     return out
 
 
-def _without_records(request: str, version: int, frame: memoryview) -> tuple[Data, Holes]:
-    """Returns the bytes of a request without its records, but for the header of the first batch of each partition, and
-    where they are missing; the whole frame if that cannot be told.
+def without_records(name: str, version: int, request: Struct, frame: memoryview) -> tuple[bytes, Holes | None]:
+    """Returns what is kept of a request with records, and what is missing: the bytes of records but for the header of
+    the first batch of each partition. All of it is kept if they cannot be told from the rest.
     """
-    header_version, places_in = _places_in(request, version)
+    size = len(frame)
+    if isinstance(request, m.ProduceRequest) and len(request.topic_data) == 1 and request.unknown_tags is None:
+        (topic,) = request.topic_data
+        if len(topic.partition_data) == 1 and topic.unknown_tags is None:
+            (partition,) = topic.partition_data
+            before = size - len(partition.records or b"")  # and after them, where there are zeros
+            if before + BATCH_HEADER_BYTES <= START_BYTES < size and partition.unknown_tags is None:
+                return bytes(frame[:START_BYTES]), [(START_BYTES, size - START_BYTES)]
+    return _without_all(name, version, frame)
+
+
+def _without_all(name: str, version: int, frame: memoryview) -> tuple[bytes, Holes | None]:
+    header_version, places_in = _places_in(name, version)
     try:
         found = places_in(frame, headers.client_id_of(header_version, frame)[1])
     except UNREADABLE:
-        return frame, []
+        return bytes(frame), None
     out, holes, done = bytearray(), [], 0
     for place, size in found:
         if size > BATCH_HEADER_BYTES:
@@ -311,9 +271,9 @@ def _without_records(request: str, version: int, frame: memoryview) -> tuple[Dat
             done = place + size
             holes.append((len(out), done - until))
     out += frame[done:]
-    return out, holes
+    return bytes(out), holes
 
 
 @cache
-def _places_in(request: str, version: int) -> tuple[int, RecordPlaces]:
-    return headers.request_header_version(request, version), record_places(request, version)
+def _places_in(name: str, version: int) -> tuple[int, RecordPlaces]:
+    return headers.request_header_version(name, version), record_places(name, version)

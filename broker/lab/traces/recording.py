@@ -1,44 +1,39 @@
-"""What the loop records of a trace: blocks of bytes, some fifty in a second.
+"""What the loop records of a trace: tuples, which become blocks of bytes some fifty times in a second.
 
 To record an event costs about a microsecond. The text of its line (`events.py`) takes twenty times as long, so it is
 made elsewhere: by the program that writes the trace (`writer.py`), or when the last events are asked for (`ring.py`).
 
-A block begins with `Times`. Its entries are complete lines, the fields of connections for the exchanges that follow,
-and requests and replies with their bytes. Of records only the header of the first batch is there, unless their bytes
-are asked for. A block only goes from a broker to its own program, and no file has it: its numbers are in the order of
-the machine.
+A block is in the format of Python's `marshal`, which is that of one version of Python: it only goes from a broker to
+its own program, and no file has it.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Iterator
+import marshal
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ....protocol.buffers import Data
 from ....protocol.json_text import NULL
-from ..cut_frames import LENGTH, Holes
+from ..sent_replies import LENGTH, Holes
 from . import events
 from .events import Raw
 
 REQUEST: Final = "request"
 REPLY: Final = "reply"
 RAW_BYTES_MAX: Final = 8 << 20  # of a frame whose bytes are written
-TIMES: Final = struct.Struct("=x4q")  # after a zero, with which no other block of a stream begins
-EXCHANGE: Final = struct.Struct("=BIIIqqqqqhhi")
-"""The kind of the entry, the bytes of the frame that follow the holes, how many holes, the size, nanoseconds, the
-broker's time, nanoseconds of the request, and `Ids`.
-"""
-OF_REQUEST, OF_REPLY, OF_CONNECTION, OF_LINE = 1, 2, 3, 4
-MACHINES_TIME: Final = -(1 << 63)  # in place of the broker's time, if both pass at the same rate
-NO_FRAME: Final = 0xFFFFFFFF  # bytes of a frame that is not there
-_CONNECTION: Final = struct.Struct("=BIq")  # with the length and the number
-_LINE: Final = struct.Struct("=BI")  # with the length
-_HOLE: Final = struct.Struct("=II")
-_KINDS: Final = {OF_REQUEST: REQUEST, OF_REPLY: REPLY}
+_FORMAT: Final = 4  # of marshal: what several records share is written once
 
-Ids = tuple[int, int, int, int, int]
-"""The numbers of the connection and of the exchange, the key of the API, the version and the correlation id."""
+Ids = tuple[int, int, int, int]
+"""The number of the exchange, the key of the API, the version and the correlation id."""
+Body = bytes | bytearray | None
+"""A frame, or a reply with its length; None for no message."""
+Exchanged = tuple[str, int | None, int, str, Ids, int, int, Body, Holes | None]
+"""The event, the broker's time if it is not the machine's, nanoseconds, the fields of the connection, the ids, the
+size, the nanoseconds of the request, the body and its holes: what is missing of records.
+"""
+Record = Exchanged | bytes
+"""An event of an exchange, or a line that is complete."""
 
 
 class Times(NamedTuple):
@@ -52,105 +47,41 @@ class Times(NamedTuple):
     zero_ms: int
 
 
-class Exchanged(NamedTuple):
-    """A request or a reply. `at_ms`: the broker's time, None if it is the machine's. `connection`: the text of its
-    fields. `began_ns`: nanoseconds of the request. `body`: a frame, or a reply with its length; None for no message.
-    """
-
-    event: str
-    at_ms: int | None
-    ns: int
-    connection: str
-    number: int
-    key: int
-    version: int
-    correlation_id: int
-    size: int
-    began_ns: int
-    body: bytes | None
-    holes: Holes
-
-
-Record = Exchanged | bytes
-"""An event of an exchange, or a line that is complete."""
-
-
-def line_entry(line: bytes) -> bytes:
-    """The entry of a line that is complete."""
-    return _LINE.pack(OF_LINE, len(line)) + line
-
-
-def connection_entry(number: int, text: str) -> bytes:
-    """The entry of the fields of a connection."""
-    data = text.encode()
-    return _CONNECTION.pack(OF_CONNECTION, len(data), number) + data
-
-
-def holes_data(holes: Holes) -> bytes:
-    """The holes of a frame, which are before it."""
-    if len(holes) == 1:
-        return _HOLE.pack(*holes[0])
-    return b"".join(_HOLE.pack(*one) for one in holes)
-
-
-def with_line(block: bytes, line: bytes) -> bytes:
-    """A block with a line before its entries."""
-    return block[: TIMES.size] + line_entry(line) + block[TIMES.size :]
+def packed(times: Times, records: list[Record]) -> bytes:
+    """Returns the block of some records."""
+    return marshal.dumps((*times, records), _FORMAT)
 
 
 def unpacked(block: Data) -> tuple[Times, list[Record]]:
     """Returns the times and the records of a block."""
-    return Times(*TIMES.unpack_from(block)), list(_records(memoryview(block)))
+    *times, records = marshal.loads(block)
+    return Times(*times), records
 
 
-def _records(block: memoryview) -> Iterator[Record]:
-    place, texts = TIMES.size, dict[int, str]()
-    while place < len(block):
-        kind = block[place]
-        if kind == OF_LINE:
-            _, size = _LINE.unpack_from(block, place)
-            place += _LINE.size + size
-            yield bytes(block[place - size : place])
-        elif kind == OF_CONNECTION:
-            _, size, number = _CONNECTION.unpack_from(block, place)
-            place += _CONNECTION.size + size
-            texts[number] = str(block[place - size : place], "utf-8")
-        else:
-            fields = EXCHANGE.unpack_from(block, place)
-            _, kept, holes, size, ns, at_ms, began_ns, connection, number, key, version, correlation_id = fields
-            place += EXCHANGE.size + holes * _HOLE.size
-            found = list(_HOLE.iter_unpack(block[place - holes * _HOLE.size : place]))
-            body = None
-            if kept != NO_FRAME:
-                body = bytes(block[place : place + kept])
-                place += kept
-            given_ms = None if at_ms == MACHINES_TIME else at_ms
-            ids = (number, key, version, correlation_id)
-            yield Exchanged(_KINDS[kind], given_ms, ns, texts[connection], *ids, size, began_ns, body, found)
+def size_of(record: Record) -> int:
+    """The bytes that a record keeps."""
+    body = record if isinstance(record, bytes) else record[7]
+    return len(body or b"")
 
 
-def without_large(block: bytes, bytes_max: int) -> bytes:
-    """A block without the frames that have more than so many bytes."""
-    view, place = memoryview(block), TIMES.size
-    out = bytearray(view[:place])
-    while place < len(block):
-        kind, size = _LINE.unpack_from(block, place)
-        if kind in _KINDS:
-            fields = list(EXCHANGE.unpack_from(block, place))
-            kept, holes = fields[1:3]
-            end = place + EXCHANGE.size + holes * _HOLE.size + (0 if kept == NO_FRAME else kept)
-            if kept != NO_FRAME and kept > bytes_max:
-                fields[1:3] = NO_FRAME, 0
-                out += EXCHANGE.pack(*fields)
-                place = end
-        else:
-            end = place + (_LINE if kind == OF_LINE else _CONNECTION).size + size
-        out += view[place:end]
-        place = end
-    return bytes(out)
+def filled(body: bytes | bytearray, holes: Holes | None) -> bytes | bytearray:
+    """The bytes of a request, with zeros where they are missing."""
+    if not holes:
+        return body
+    parts: list[bytes | bytearray] = []
+    done = 0
+    for place, size in holes:
+        parts += (body[done:place], bytes(size))
+        done = place
+    return b"".join((*parts, body[done:]))
 
 
-def lines(times: Times, records: Iterable[Record], raw: Raw) -> Iterator[bytes]:
+def without_body(record: Record) -> Record:
+    """A record without its message."""
+    return record if isinstance(record, bytes) else (*record[:7], None, None)
+
+
+def lines(times: Times, records: list[Record], raw: Raw) -> Iterator[bytes]:
     """Yields the lines of records."""
     for record in records:
         yield record if isinstance(record, bytes) else line(record, times.zero_ms, raw)
@@ -158,7 +89,7 @@ def lines(times: Times, records: Iterable[Record], raw: Raw) -> Iterator[bytes]:
 
 def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     """Returns the line of an event. `raw`: whether it has the bytes of the frame."""
-    event, at_ms, ns, connection, number, key, version, correlation_id, size, began_ns, body, holes = record
+    event, at_ms, ns, connection, (number, key, version, correlation_id), size, began_ns, body, holes = record
     shape = events.shape(key, version)
     if at_ms is None:
         at_ms = zero_ms + ns // 1_000_000
@@ -170,7 +101,7 @@ def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     if body is None:
         return events.line(head, NULL)
     try:
-        text = shape.request_of(body, holes) if event == REQUEST else shape.response_of(body, holes)
+        text = shape.request_of(filled(body, holes)) if event == REQUEST else shape.response_of(body, holes)
     except events.NO_MESSAGE:
         text = NULL
     made = events.line(head, text)

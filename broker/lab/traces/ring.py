@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from .events import Raw
-from .recording import lines, unpacked, without_large
+from .recording import Record, Times, lines, packed, size_of, unpacked, without_body
 
 EVENTS_MAX: Final = 10_000
 BYTES_MAX: Final = 8 << 20
@@ -25,19 +25,20 @@ class Ring:
         self._events = self._bytes = 0
         self.last = 0
 
-    def add(self, block: bytes, count: int, is_large: bool) -> None:
-        """Adds a block of so many events, and forgets the oldest one while the others have enough. `is_large`: whether
-        an event may have more than EVENT_BYTES_MAX.
+    def add(self, times: Times, records: list[Record], block: bytes, is_large: bool) -> None:
+        """Adds records, and forgets the oldest block while the others have enough. `block`: the records, packed.
+        `is_large`: whether a record may have more than EVENT_BYTES_MAX.
         """
         if is_large:
-            block = without_large(block, EVENT_BYTES_MAX)
-        self._blocks.append((count, block))
-        self.last += count
-        self._events += count
+            kept = [without_body(one) if size_of(one) > EVENT_BYTES_MAX else one for one in records]
+            block = packed(times, kept)
+        self._blocks.append((len(records), block))
+        self.last += len(records)
+        self._events += len(records)
         self._bytes += len(block)
         while self._blocks and (self._bytes > self._bytes_max or self._events - self._blocks[0][0] >= self._events_max):
-            events, oldest = self._blocks.popleft()
-            self._events -= events
+            count, oldest = self._blocks.popleft()
+            self._events -= count
             self._bytes -= len(oldest)
 
     def after(self, number: int, limit: int, raw: Raw) -> tuple[int, int, Iterator[bytes]]:

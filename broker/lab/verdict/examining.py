@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple, cast
 
-from ....protocol import headers
+from ....protocol import codec, headers
+from ....protocol.buffers import Data
 from ....protocol.errors import MalformedMessage
 from ....protocol.structs import Struct
 from ....verdict.events import UNKNOWN, Reply, Request
 from ....verdict.from_trace import TraceExaminer
 from ....verdict.rule import Examination
 from ...unsupported_version import is_of_version_0
-from ..cut_frames import Holes, reply_of, request_of
+from ..sent_replies import LENGTH, Holes, message_of
 from ..traces.feeding import Answer, run
-from ..traces.recording import REQUEST, Exchanged, unpacked
+from ..traces.recording import REQUEST, Body, Exchanged, filled, unpacked
 from ..traces.stream import SIZE
 
 QUESTION: Final = b"?"  # with which no block of records begins
@@ -68,7 +69,7 @@ class Examining:
                 examiner.feed(self._event(record, times.zero_ms))
 
     def _event(self, record: Exchanged, zero_ms: int) -> Request | Reply:
-        event, given_ms, ns, text, number, key, version, correlation_id, size, _, body, holes = record
+        event, given_ms, ns, text, (number, key, version, correlation_id), size, _, body, holes = record
         who = self._known.get(text) or self._who(text)
         at_ms = zero_ms + ns // 1_000_000 if given_ms is None else given_ms
         of, has_message = kind(key, version), key in self._of.examiner.message_keys
@@ -87,7 +88,7 @@ class Examining:
                 who.software,
                 who.software_version,
                 size,
-                of.request(body, holes) if has_message and body is not None else None,
+                of.request(filled(body, holes)) if has_message and body is not None else None,
             )
         message = of.reply(body, holes)
         throttle_ms = getattr(message, "throttle_time_ms", 0)
@@ -126,19 +127,24 @@ class Kind:
         self._request, self._response = cast(str, headers.request_name(key)), headers.response_name(key)
         self.api = self._request.removesuffix("Request")
         self._key, self._version = key, version
+        self._header_version = headers.request_header_version(self._request, version)
+        self._response_start = 2 * LENGTH + headers.response_header_version(self._response, version)
 
-    def request(self, body: bytes, holes: Holes) -> Struct:
+    def request(self, frame: Data) -> Struct:
         """The message of a request."""
-        return request_of(self._request, self._version, body, holes)
+        _, start = headers.client_id_of(self._header_version, frame)
+        message: Struct = codec.parse(self._request, self._version, frame, start)
+        return message
 
-    def reply(self, body: bytes | None, holes: Holes) -> Struct | None:
+    def reply(self, body: Body, holes: Holes | None) -> Struct | None:
         """The message of a reply; None if none was sent, or if faults have damaged it."""
-        if body is None:
-            return None
         try:
-            if is_of_version_0(self._response, self._version, body):
+            if isinstance(body, bytes) and is_of_version_0(self._response, self._version, body):
                 return kind(self._key, 0).reply(body, holes)
-            return reply_of(self._response, self._version, body, holes)
+            if isinstance(body, bytes) and not holes:
+                message: Struct = codec.parse(self._response, self._version, body, self._response_start)
+                return message
+            return None if body is None else message_of(self._response, self._version, cast(Data, body), holes)
         except MalformedMessage:
             return None
 

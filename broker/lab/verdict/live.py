@@ -18,7 +18,7 @@ from ...later import Later
 from ...machine import MachineTime
 from ..routes import Refused
 from ..traces.recorder import Recorder
-from ..traces.recording import Times
+from ..traces.recording import Record, Times, packed
 from ..traces.stream import SIZE, Stream
 from .examining import question
 
@@ -56,19 +56,19 @@ class Live(Recorder):
 
     @property
     def events(self) -> int:
-        return self._recorded + self._count
+        return self._recorded + len(self._records)
 
     @property
     def has_ended(self) -> bool:
         """Whether its program has."""
         return self._stream.ended.done
 
-    def _made(self, times: Times, block: bytes, count: int, is_large: bool) -> None:
-        self._recorded += count
+    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
+        self._recorded += len(records)
         has_room = self._stream.has_room()
-        block, _ = self._noted(times, block, count, has_room)
+        self._note_dropped(times, records, has_room)
         if has_room:
-            self._stream.put(block)
+            self._stream.put(packed(times, records))
 
     def ask(self, client_id: str | None = None) -> Later[Answer]:
         """Returns what is known of all clients, or of those with a client id. Fails with Refused if the program has
