@@ -63,6 +63,10 @@ class BrokerRegistration:
         """Where clients that know of no listeners find the broker: those of 0.8.2."""
         return next((one for one in self.endpoints if one.security_protocol == "PLAINTEXT"), None)
 
+    def listening(self, listener: str) -> EndPoint | None:
+        """Returns where the broker listens under a name."""
+        return next((one for one in self.endpoints if one.listener == listener), None)
+
     def encode(self, release: Number) -> bytes:
         number, order = next((n, order) for since, n, order in reversed(_BROKER_VERSIONS) if release >= since)
         plain = self.plaintext

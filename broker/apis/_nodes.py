@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..config.listener_values import Listener
 from ..config.nodes import Node
@@ -18,6 +18,22 @@ def reachable(context: Context) -> Iterator[tuple[Node, Listener]]:
         at = node.address(context.listener)
         if at is not None:
             yield node, at
+
+
+class Neighbour(NamedTuple):
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def neighbours(context: Context) -> Iterator[Neighbour]:
+    """Yields the brokers of Kafka that are registered in the same ZooKeeper and have the client's listener."""
+    zookeeper = context.broker.zookeeper
+    for number, one in zookeeper.neighbours.registered.items() if zookeeper is not None else ():
+        at = one.listening(context.listener)
+        if at is not None:
+            yield Neighbour(number, at.host or "", at.port, one.rack)
 
 
 def controller_id(context: Context) -> int:

@@ -39,7 +39,7 @@ from ..security.authorization import Check, Refusal, authorized_operations
 from ..steps import Pace
 from ..topic_pieces import Piece
 from ._leadership import leadership
-from ._nodes import controller_id, reachable
+from ._nodes import controller_id, neighbours, reachable
 from .k60_describe_cluster import OPERATIONS, cluster_operations
 
 if TYPE_CHECKING:
@@ -283,11 +283,17 @@ def _described(context: Context, name: str, operations: int) -> Topic:
 def _response(context: Context, request: messages.MetadataRequest, topics: list[Topic]) -> messages.MetadataResponse:
     broker = context.broker
     r = messages.MetadataResponse
+    brokers = [
+        r.MetadataResponseBroker(node_id=node.id, host=at.host, port=at.port, rack=node.rack)
+        for node, at in reachable(context)
+    ]
+    if broker.zookeeper is not None:
+        brokers += [
+            r.MetadataResponseBroker(node_id=one.id, host=one.host, port=one.port, rack=one.rack)
+            for one in neighbours(context)
+        ]
     response = r(
-        brokers=[
-            r.MetadataResponseBroker(node_id=node.id, host=at.host, port=at.port, rack=node.rack)
-            for node, at in reachable(context)
-        ],
+        brokers=brokers,
         cluster_id=broker.cluster_id,
         controller_id=controller_id(context),
         topics=topics,

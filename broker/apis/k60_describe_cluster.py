@@ -13,7 +13,7 @@ from ...protocol.errors import ApiError, Errors
 from ..error_places import Place, Text, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
-from ._nodes import controller_id, reachable
+from ._nodes import controller_id, neighbours, reachable
 
 OPERATIONS = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
 AUTHORIZATION = (OPERATIONS,)
@@ -45,6 +45,7 @@ def handle(context: Context, request: messages.DescribeClusterRequest) -> messag
     if request.endpoint_type != BROKERS:
         raise ApiError(Errors.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     nodes = {node.id: (node.rack, at.host, at.port, False) for node, at in reachable(context)}
+    nodes |= {one.id: (one.rack, one.host, one.port, False) for one in neighbours(context)}
     if request.include_fenced_brokers:
         for one in context.broker.image.brokers.values():
             known = next((at for at in one.endpoints if at.name == context.listener), None)

@@ -20,13 +20,16 @@ async def connect(broker: Broker, machine: Machine) -> None:
     config = broker.config
     try:
         from ..zookeeper.login import client_of
+        from ..zookeeper.neighbours import Neighbours, ask
         from ..zookeeper.zookeeper import ZooKeeper
     except ImportError as error:
         words = f"zookeeper.connect needs kazoo: pip install 'ottla[zookeeper]' ({error})"
         raise ConfigError(config.where["zookeeper.connect"], words) from None
     parts = broker.turn, config, broker.nodes, broker.metadata, broker.image
     files, thread = broker.log_directories.files, machine.own_thread("ottla-zookeeper")
-    broker.zookeeper = ZooKeeper(*parts, files, thread, client_of, partial(check_listeners, broker))
+    threads = machine.own_thread("ottla-neighbours")
+    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, threads, ask)
+    broker.zookeeper = ZooKeeper(*parts, files, thread, client_of, partial(check_listeners, broker), neighbours)
     await seed.settled(drive(broker.zookeeper.connect()))
 
 

@@ -19,9 +19,7 @@ from kazoo.exceptions import NoNodeError
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
 from ...protocol.zookeeper_json import Malformed
-from ...protocol.zookeeper_values import (
-    TopicAssignment,
-)
+from ...protocol.zookeeper_values import BrokerRegistration, TopicAssignment
 from . import rights, tokens
 from .forms import goes_when_empty, parser_of
 from .found import Entity, FoundConfig, FoundTopic, Values
@@ -40,6 +38,7 @@ T = TypeVar("T")
 class Seen:
     """What was found that is new. `topics`: all names; `assignments`: of topics that are new or have changed. `tree`:
     if everything was read, the transaction that made the node of all topics, which tells one ZooKeeper from another.
+    `brokers`: those that are registered, if one has come, gone or changed.
     """
 
     topics: set[str] = field(default_factory=set)
@@ -49,6 +48,8 @@ class Seen:
     elections: list[tuple[str, int]] | None = None
     reassignments: dict[tuple[str, int], tuple[int, ...]] | None = None
     tree: int | None = None
+    brokers: dict[int, BrokerRegistration] | None = None
+    next_producer_id: int = 0
 
 
 class Tree:
@@ -125,10 +126,25 @@ class Tree:
             self._first = False
         elif created:
             seen.configs |= self._configs(client, [(paths.TOPICS, name) for name in created])
+        if is_new or paths.BROKER_IDS in stale or any(one.startswith(f"{paths.BROKER_IDS}/") for one in stale):
+            seen.brokers = self._brokers(client)
+        if is_new or paths.PRODUCER_IDS in stale:
+            for path, data, _ in self._values(client, [paths.PRODUCER_IDS], str, watch=self._watch):
+                seen.next_producer_id = _parsed(path, data, values.next_producer_id) or 0
         asked = self._asked(client, paths.PREFERRED_ELECTION)
         seen.elections = None if asked is None else list(asked)
         seen.reassignments = self._asked(client, paths.REASSIGN_PARTITIONS)
         return seen
+
+    def _brokers(self, client: KazooClient) -> dict[int, BrokerRegistration]:
+        """Returns the brokers that are registered, this one among them."""
+        found: dict[int, BrokerRegistration] = {}
+        names = [one for one in self._children(client, paths.BROKER_IDS) if one.isdecimal() and one.isascii()]
+        for path, data, _ in self._values(client, map(paths.broker_path, map(int, names)), str, watch=self._watch):
+            parsed = _parsed(path, data, BrokerRegistration.decode)
+            if parsed is not None:
+                found[int(path.rpartition("/")[2])] = parsed
+        return found
 
     def _watch(self, event: WatchedEvent) -> None:
         """In a thread of kazoo. A session that ends fires all watches, which are set again then."""

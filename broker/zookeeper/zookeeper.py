@@ -9,7 +9,7 @@ metadata and a new connection; what fails is done again in a later one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -23,6 +23,7 @@ from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
 from ...protocol.errors import ApiError, Errors
+from ...protocol.update_metadata import ToldBroker
 from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from ...storage.files import Files
@@ -36,6 +37,7 @@ from ..turn import Turn
 from .adopting import Adopter
 from .agreed import FILE, Agreed
 from .entities import Changes, Entities
+from .neighbours import Neighbours
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread, make_chroot
 from .tree import PIPELINED, Tree
@@ -78,6 +80,7 @@ class ZooKeeper:
         thread: Thread,
         client: Callable[[Config], KazooClient],
         check: Callable[[Changes], None],
+        neighbours: Neighbours,
     ) -> None:
         self._turn = turn
         self._config = config
@@ -104,6 +107,7 @@ class ZooKeeper:
         self._controller, self._controller_epoch = -1, 0
         self._taken: str | None = None  # a node that belongs to another session
         self._reserved = 0  # the producer id after those that are given away, as shown
+        self.neighbours = neighbours
         self._woken: Later[None] | None = None
         self._is_woken = False
         metadata.watch(self._changed)
@@ -161,6 +165,7 @@ class ZooKeeper:
     def close(self) -> None:
         """Ends the session: the nodes of this broker are gone. May wait for seconds, and does not use the loop."""
         self._session.close()
+        self.neighbours.close()
 
     # what the broker holds
 
@@ -243,6 +248,7 @@ class ZooKeeper:
 
     def _changed(self, delta: MetadataDelta) -> Iterator[None]:
         yield from self._publisher.changed(delta)
+        yield from self.neighbours.changed(delta)
         self._wake()
 
     def _wake(self) -> None:
@@ -296,6 +302,9 @@ class ZooKeeper:
         seen = await self._session.run(partial(self._tree.read, now_ms=self._turn.now_ms()))
         if seen.tree is not None:
             self._agreed.begin(seen.tree)
+        if seen.brokers is not None:
+            self.neighbours.found(seen.brokers)
+        await self._advance(seen.next_producer_id)
         writes = await self._adopter.adopt(seen)
         if is_new:
             for _ in self._publisher.all():
@@ -307,6 +316,21 @@ class ZooKeeper:
             self._agreed.settle(seen.tree)
         if (note := self._agreed.take()) is not None:
             await self._session.run(lambda _: note())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tells the brokers of Kafka beside this one, whose controller it is."""
+        if paths.CONTROLLER in self._held:
+            alive = [node for node in self._nodes if paths.broker_path(node.id) in self._held]
+            own = [_told(node, self._end_points(node)) for node in alive]
+            known = [one for one in own if one is not None]
+            self.neighbours.tell((self._controller, self._controller_epoch), known)
+
+    async def _advance(self, next_id: int) -> None:
+        """Leaves out the producer ids that a broker of Kafka has taken."""
+        if next_id > max(self._image.next_producer_id, self._reserved):
+            node, epoch = self._nodes.first.id, self._metadata.broker_epoch
+            await self._metadata.submit(partial(self._metadata.controller.advance_producer_ids, node, epoch, next_id))
 
     async def _reserve(self, is_new: bool) -> None:
         """Shows the producer ids that are given away, with which brokers of Kafka begin. Before 3.0 each broker
@@ -362,6 +386,12 @@ class ZooKeeper:
             logger.warning("offsets of group %s cannot be written: %r", group, error)
             return False
         return True
+
+
+def _told(node: Node, end_points: Iterable[EndPoint]) -> ToldBroker | None:
+    """Returns a node as a broker of Kafka hears of it; None if it has no listener without TLS and login."""
+    plain = next((one for one in end_points if one.security_protocol == "PLAINTEXT"), None)
+    return None if plain is None else ToldBroker(node.id, plain.host or "", plain.port)
 
 
 def _write(client: KazooClient, note: Callable[[], None] | None, writes: Sequence[Write]) -> Written:

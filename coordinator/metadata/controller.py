@@ -249,6 +249,13 @@ class Controller:
         )
         return Result([record], (first, PRODUCER_ID_BLOCK))
 
+    def advance_producer_ids(self, node: int, broker_epoch: int, next_id: int) -> Result[None]:
+        """Leaves out the producer ids before `next_id`, which were allocated elsewhere."""
+        if next_id <= self.state.next_producer_id:
+            return Result([], None)
+        r = messages.ProducerIdsRecord
+        return Result([r(broker_id=node, broker_epoch=broker_epoch, next_producer_id=next_id)], None)
+
 
 def fencing(broker: Broker, fenced: int) -> messages.BrokerRegistrationChangeRecord:
     """Returns the record that fences a broker with 1, and unfences it with -1."""

@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer
 from ottla.protocol import messages as m
 
 from ottla.testing import BrokerFailed
@@ -27,6 +28,12 @@ def metadata(bootstrap_servers: str) -> dict[str, Any]:
         found = wire.ask("Metadata", 0, m.MetadataRequest(topics=[]))
     topics = {one.name: [part.leader_id for part in one.partitions] for one in found.topics}
     return {"brokers": [one.node_id for one in found.brokers], "topics": topics}
+
+
+def told_at(kafka: OldKafka) -> dict[str, Any]:
+    """Returns what a broker of Kafka answers, which keeps brokers in no order."""
+    found = metadata(kafka.bootstrap_servers)
+    return {**found, "brokers": sorted(found["brokers"], reverse=True)}
 
 
 @pytest.mark.parametrize(("release", "version"), [("0.8.2", "0.8.2.2"), ("1.1", "1.1.1")])
@@ -51,11 +58,19 @@ def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
         until(lambda: zookeeper.value(f"{at}/brokers/ids/1"), "Kafka is registered", within=60)
         of_kafka, node = f"{at}/brokers/ids/1", zookeeper.value(f"{at}/brokers/ids/1")
         assert controller() == 7
-        assert metadata(broker.bootstrap_servers)["brokers"] == [7]
+        until(lambda: metadata(broker.bootstrap_servers)["brokers"] == [7, 1], "it is shown", within=20)
         create("own", 7)
         create("other", 1)
         until(lambda: leader("own") == 7, "one is led", within=20)
-        assert metadata(broker.bootstrap_servers) == {"brokers": [7], "topics": {"own": [7]}}
+        assert metadata(broker.bootstrap_servers) == {"brokers": [7, 1], "topics": {"own": [7]}}
+        told = {"brokers": [7, 1], "topics": {"own": [7]}}
+        until(lambda: told_at(kafka) == told, "Kafka says the same", within=20)
+        sent = ("--broker-list", kafka.bootstrap_servers, "--topic", "own")
+        tool(version, "tools.ConsoleProducer", *sent, given="by way of Kafka\n")
+        known = {"api_version": tuple(map(int, release.split("."))), "auto_offset_reset": "earliest"}
+        consumer = KafkaConsumer("own", bootstrap_servers=kafka.bootstrap_servers, **known)
+        assert next(consumer).value == b"by way of Kafka"
+        consumer.close()
 
         os.kill(broker.pid, signal.SIGSTOP)
         try:

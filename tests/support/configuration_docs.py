@@ -55,6 +55,7 @@ ZOOKEEPER_DOCS = {
     "zookeeper.connection.timeout.ms": (
         "How long the start waits for ZooKeeper; by default `zookeeper.session.timeout.ms`."
     ),
+    "zookeeper.set.acl": "Only who logs in to ZooKeeper as the broker may write what it makes there.",
     "zookeeper.session.timeout.ms": "How long the broker stays registered after ZooKeeper has lost it.",
 }
 GROUPS = """

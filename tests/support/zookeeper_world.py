@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 from ottla.broker.later import Later, drive
+from ottla.broker.zookeeper.neighbours import Ask, Neighbours
 from ottla.broker.zookeeper.zookeeper import ZooKeeper
 from ottla.coordinator.metadata.state import TOPIC
 from ottla.protocol import messages as m
+from ottla.protocol.zookeeper_values import EndPoint
 
 from .kazoo_double import KazooDouble, ScheduledThread
 from .memory_files import MemFiles
@@ -18,13 +20,26 @@ ROUNDS_MS = 5000
 CHANGES = "/config/changes"
 
 
+def unanswered(at: EndPoint, frames: list[bytes]) -> list[bytes]:
+    raise OSError(f"{at} does not answer {len(frames)} requests")
+
+
 def started(client: KazooDouble, files: MemFiles | None = None, release: str = "1.1", **settings: str) -> World:
     """Starts a broker that registers."""
+    return started_beside(unanswered, client, files, release, **settings)
+
+
+def started_beside(
+    ask: Ask, client: KazooDouble, files: MemFiles | None = None, release: str = "1.1", **settings: str
+) -> World:
+    """Starts a broker that registers. `ask`: reaches the brokers of Kafka beside it."""
     given = {"delete_topic_enable": "true", **settings}
     w = World(files, ottla_emulate=release, node_id="7", zookeeper_connect="in-memory:1", **given)
     broker = w.broker
     parts = broker.turn, broker.config, broker.nodes, broker.metadata, broker.image
-    broker.zookeeper = ZooKeeper(*parts, w.files, ScheduledThread(w.schedule), lambda _: client, lambda _: None)
+    thread = ScheduledThread(w.schedule)
+    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, thread, ask)
+    broker.zookeeper = ZooKeeper(*parts, w.files, thread, lambda _: client, lambda _: None, neighbours)
     for step in (broker.zookeeper.connect, lambda: broker.zookeeper.register(broker.cluster_id)):
         waits: Later[None] = drive(step())
         w.pass_ms(ROUNDS_MS)

@@ -1,0 +1,178 @@
+"""Brokers of Kafka beside ours in a ZooKeeper in memory: they are told what is here, and clients hear of them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+from ottla.protocol.update_metadata import ToldBroker, ToldPartition, error_of, request
+from ottla.protocol.zookeeper_values import EndPoint
+
+from ..support.kazoo_double import KazooDouble
+from ..support.world import World
+from ..support.zookeeper_world import ROUNDS_MS, create, delete, grow, put, started_beside
+
+KAFKA = "/brokers/ids/1"
+AT = {"version": 1, "host": "127.0.0.1", "port": 9999, "jmx_port": -1, "timestamp": "1"}
+
+
+class Kafka:
+    """A broker that takes requests; `told`: what it was told, by topic and index, and the ids of brokers."""
+
+    def __init__(self) -> None:
+        self.told: dict[tuple[str, int], int] = {}
+        self.brokers: list[tuple[int, str, int]] = []
+        self.controller = (-1, -1)
+        self.requests, self.answers = 0, True
+        self.error = 0
+
+    def ask(self, at: EndPoint, frames: list[bytes]) -> list[bytes]:
+        if not self.answers:
+            raise ConnectionRefusedError(at)
+        self.requests += len(frames)
+        return [self._taken(memoryview(frame)) for frame in frames]
+
+    def _taken(self, frame: memoryview) -> bytes:
+        offset = 0
+
+        def read(layout: str) -> tuple[Any, ...]:
+            nonlocal offset
+            found = struct.unpack_from(layout, frame, offset)
+            offset += struct.calcsize(layout)
+            return found
+
+        def text() -> str:
+            nonlocal offset
+            (size,) = read(">h")
+            offset += size
+            return bytes(frame[offset - size : offset]).decode()
+
+        size, key, version, number = read(">ihhi")
+        assert (size, key, version, text()) == (len(frame) - 4, 6, 0, "ottla")
+        self.controller = read(">ii")
+        for _ in range(read(">i")[0]):
+            topic = text()
+            index, epoch, leader, _, count = read(">iiiii")
+            assert epoch == self.controller[1]
+            read(f">{count}i")
+            assert read(">i") == (0,)
+            read(f">{read('>i')[0]}i")
+            if leader == -2:
+                del self.told[topic, index]
+            else:
+                self.told[topic, index] = leader
+        self.brokers = [(read(">i")[0], text(), read(">i")[0]) for _ in range(read(">i")[0])]
+        assert offset == len(frame)
+        return struct.pack(">ih", number, self.error)
+
+
+@pytest.fixture
+def client() -> KazooDouble:
+    return KazooDouble()
+
+
+@pytest.fixture
+def kafka() -> Kafka:
+    return Kafka()
+
+
+@pytest.fixture
+def w(client: KazooDouble, kafka: Kafka) -> World:
+    return started_beside(kafka.ask, client, listeners="PLAINTEXT://127.0.0.1:9092")
+
+
+def registers(client: KazooDouble, w: World) -> None:
+    put(client, KAFKA, AT)
+    w.pass_ms(ROUNDS_MS)
+
+
+def in_metadata(w: World) -> list[tuple[int, str, int]]:
+    found = w.ask("Metadata", 0, m.MetadataRequest(topics=[]))
+    return [(one.node_id, one.host, one.port) for one in found.brokers]
+
+
+def test_a_broker_of_kafka_is_told_everything_when_it_comes(client: KazooDouble, w: World, kafka: Kafka) -> None:
+    create(w, "t", 2)
+    w.pass_ms(ROUNDS_MS)
+    assert kafka.requests == 0
+    registers(client, w)
+    assert kafka.told == {("t", 0): 7, ("t", 1): 7}
+    assert kafka.controller == (7, 1)
+    assert kafka.brokers == in_metadata(w)
+    assert [one[0] for one in kafka.brokers] == [7, 1]
+    assert kafka.brokers[1] == (1, "127.0.0.1", 9999)
+
+
+def test_it_is_told_what_changes(client: KazooDouble, w: World, kafka: Kafka) -> None:
+    create(w, "old")
+    registers(client, w)
+    kafka.told.clear()
+    create(w, "t")
+    w.pass_ms(ROUNDS_MS)
+    assert kafka.told == {("t", 0): 7}  # and not what it knows
+    grow(w, "t", 3)
+    w.pass_ms(ROUNDS_MS)
+    assert sorted(kafka.told) == [("t", 0), ("t", 1), ("t", 2)]
+    delete(w, "t")
+    w.pass_ms(ROUNDS_MS)
+    assert kafka.told == {}
+    before = kafka.requests
+    w.pass_ms(ROUNDS_MS)
+    assert kafka.requests == before
+
+
+def test_one_that_does_not_answer_is_told_everything_later(
+    client: KazooDouble, w: World, kafka: Kafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.answers = False
+    create(w, "t")
+    registers(client, w)
+    create(w, "more")
+    w.pass_ms(ROUNDS_MS)
+    kafka.answers, kafka.error = True, -1
+    w.pass_ms(ROUNDS_MS)
+    kafka.error = 0
+    w.pass_ms(ROUNDS_MS)
+    assert sorted(kafka.told) == [("more", 0), ("t", 0)]
+    said = [one.getMessage() for one in caplog.records if "cannot be told" in one.getMessage()]
+    assert len(said) == 1
+    assert "broker 1 cannot be told of topics (ConnectionRefusedError" in said[0]
+
+
+def test_one_that_goes_is_told_nothing_more_and_shown_no_more(client: KazooDouble, w: World, kafka: Kafka) -> None:
+    registers(client, w)
+    client.delete(KAFKA)
+    w.pass_ms(ROUNDS_MS)
+    before = kafka.requests
+    create(w, "t")
+    w.pass_ms(ROUNDS_MS)
+    assert kafka.requests == before
+    assert [one[0] for one in in_metadata(w)] == [7]
+
+
+def test_many_partitions_are_several_requests(client: KazooDouble, w: World, kafka: Kafka) -> None:
+    create(w, "t", 2500)
+    w.pass_ms(ROUNDS_MS)
+    registers(client, w)
+    assert (len(kafka.told), kafka.requests) == (2500, 3)
+
+
+def test_producer_ids_that_it_takes_are_not_given_away_again(client: KazooDouble, w: World) -> None:
+    block = {"version": 1, "broker": 1, "block_start": "8000", "block_end": "8999"}
+    with client.tool():
+        client.set("/latest_producer_id_block", json.dumps(block).encode())
+    w.pass_ms(ROUNDS_MS)
+    assert w.broker.image.next_producer_id == 9000
+
+
+def test_a_request_is_version_0_of_update_metadata() -> None:
+    partition = ToldPartition("t", 1, 7, 5, (7,), (7, 8))
+    frame = request((7, 3), [partition], [ToldBroker(7, "h", 9)], 4)
+    body = "0006000000000004 00056f74746c61 0000000700000003 00000001 000174 00000001 00000003 00000007 00000005"
+    body += "0000000100000007 00000000 00000002 00000007 00000008 00000001 00000007 000168 00000009"
+    assert frame[4:].hex() == body.replace(" ", "")
+    assert struct.unpack(">i", frame[:4]) == (len(frame) - 4,)
+    assert error_of(bytes.fromhex("00000004000b"), 4) == 11
