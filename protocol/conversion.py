@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from . import compression, legacy, lz4_frames, mixed_runs, records, runs
+from . import compression, legacy, lz4_frames, records, runs
 from .buffers import Data
 from .compression import CHUNK_BYTES, LZ4, NONE, ZSTD, Undecodable, openable_bytes
 from .errors import ApiError, Errors, MalformedMessage
+from .plain_messages import NewBatch, put_plain
 from .records import (
     HEADER_SIZE,
     INT64_MIN,
@@ -28,7 +29,6 @@ from .records import (
     VARINT_BYTES_MAX,
     BatchAt,
     BatchHeader,
-    Record,
     int64,
     varint_at,
 )
@@ -47,7 +47,6 @@ _OVERHEAD = legacy.ENTRY.size
 _V1_KEY_AT = 26  # in an entry of version 1
 _NULL = b"\xff\xff\xff\xff"
 _RUN_SHORT = 8  # a shorter run does not pay
-_MIXED_MAX = 256  # records of different lengths before it is tried whether they have the same one
 _BETWEEN_RUNS_MAX = 64  # records that are read one by one where the last runs were short
 _APPEND_TIME = legacy.APPEND_TIME_MASK
 
@@ -63,25 +62,26 @@ def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[
 
     Raises as `older` does.
     """
-    made, position, end, worked = bytearray(), 0, first_offset, 0
-    while position + KNOWN_BYTES_MIN <= len(buf) and len(made) < bytes_max:
+    made, made_bytes, position, end, worked = list[bytes](), 0, 0, first_offset, 0
+    while position + KNOWN_BYTES_MIN <= len(buf) and made_bytes < bytes_max:
         size = int.from_bytes(buf[position + 8 : position + 12], "big") + _OVERHEAD
         if position + size > len(buf):
             break
         if buf[position + records.MAGIC_AT] == records.MAGIC:
             at = BatchAt(position, records.header_at(buf, position))
-            made += yield from older(buf, at, magic, first_offset)
+            made.append((yield from older(buf, at, magic, first_offset)))
             end = at.header.next_offset
         else:
             entry = memoryview(buf)[position : position + size]
-            made += yield from _as_old(entry, magic)
+            made.append((yield from _as_old(entry, magic)))
             end = int.from_bytes(entry[:8], "big") + 1
+        made_bytes += len(made[-1])
         position += size
         worked += size
         if worked >= STEP_BYTES:
             worked = 0
             yield None
-    return bytes(made), end
+    return b"".join(made), end
 
 
 def is_as_old(buf: Data, magic: int) -> bool:
@@ -127,7 +127,7 @@ def older(buf: Data, at: BatchAt, magic: int, first_offset: int) -> Work[bytes]:
     body = memoryview(buf)[at.position + HEADER_SIZE : at.position + header.size]
     parts: list[bytes] = []
     held = needed = 0
-    for chunk in compression.chunks(header.codec, body, openable_bytes(header.size), STEP_BYTES):
+    for chunk in _chunks(header, body):
         parts.append(chunk)
         held += len(chunk)
         if held < needed:
@@ -139,11 +139,19 @@ def older(buf: Data, at: BatchAt, magic: int, first_offset: int) -> Work[bytes]:
         if len(data) >= STEP_BYTES:
             yield None
     records.check_end(header, made.count, held)
-    if header.codec == NONE or not made.out:
-        return bytes(made.out)
-    packed = (yield made.packed) if len(made.out) > PACKED_AT_ONCE_BYTES else made.packed()
+    messages = b"".join(made.out)
+    if header.codec == NONE or not messages:
+        return messages
+    is_long = len(messages) > PACKED_AT_ONCE_BYTES
+    packed = (yield lambda: made.packed(messages)) if is_long else made.packed(messages)
     assert packed is not None
     return bytes(packed)
+
+
+def _chunks(header: BatchHeader, body: memoryview) -> Iterable[bytes]:
+    if header.codec == NONE and len(body) <= STEP_BYTES:
+        return (bytes(body),)
+    return compression.chunks(header.codec, body, openable_bytes(header.size), STEP_BYTES)
 
 
 class _Older:
@@ -157,7 +165,7 @@ class _Older:
         # the offsets of messages in a compressed message of version 1 count from its first one
         self.since: int | None = None if header.codec != NONE and magic else 0
         self.first_offset = first_offset if header.codec == NONE else INT64_MIN
-        self.out = bytearray()
+        self.out: list[bytes] = []
         self.count = 0
         self.last = header.base_offset
         self.largest = NO_TIMESTAMP
@@ -173,6 +181,8 @@ class _Older:
         attributes = _APPEND_TIME if append_time is not None else 0
         crc32, pack, size_of, pack_timed, first = zlib.crc32, _ENTRY.pack, _SIZE.pack, _TIMED.pack, self.first_offset
         start = pos
+        if self.since is not None and first <= base_offset:
+            pos = start = self._run(data, pos)
         until_run = self.between_runs
         try:
             while pos < end and self.count < wanted:
@@ -209,15 +219,13 @@ class _Older:
                         body = b"\0\0" + key + value
                     if self.since is None:
                         self.since = offset
-                    out += pack(offset - self.since, len(body) + 4, crc32(body))
-                    out += body
+                    out.append(pack(offset - self.since, len(body) + 4, crc32(body)) + body)
                     self.last = offset
                     until_run -= 1
                 self.count += 1
-                if until_run:
-                    pos = start = stop  # headers are left out
-                else:
-                    pos = start = self._run(data, start)
+                pos = start = stop  # headers are left out
+                if not until_run:
+                    pos = start = self._run(data, stop)
                     until_run = self.between_runs
         except (IndexError, struct.error) as error:  # struct.error: a length or an offset is beyond its range
             if isinstance(error, struct.error) or end - start >= VARINT_BYTES_MAX:
@@ -225,7 +233,7 @@ class _Older:
         return start, 0
 
     def _run(self, data: bytes, start: int) -> int:
-        """Converts the records that follow the one at `start` and have its shape. Returns the position after them."""
+        """Converts the records from `start` on as a run. Returns the position after them."""
         header, since = self.header, self.since
         assert since is not None
         append_time = header.max_timestamp if header.is_append_time else None
@@ -234,26 +242,17 @@ class _Older:
             self.magic, attributes, header.base_offset, since, self.first_offset, header.base_timestamp, append_time
         )
         run = runs.convert(self.out, data, start, header.record_count - self.count, target)
-        position, number = self._take_run(run), run.number
-        left = min(_MIXED_MAX, header.record_count - self.count)
-        if number < _RUN_SHORT and not runs.is_near_end(header.base_timestamp):
-            run = mixed_runs.convert(self.out, data, position, left, target)
-            position, number = self._take_run(run), number + run.number
-        self.between_runs = 1 if number >= _RUN_SHORT else min(_BETWEEN_RUNS_MAX, self.between_runs * 4)
-        return position
-
-    def _take_run(self, run: runs.Run) -> int:
-        """Counts what became messages. Returns the position after them."""
         if run.number:
             self.count += run.number
             self.last = run.last
             self.largest = max(self.largest, run.largest)
+        self.between_runs = 1 if run.number >= _RUN_SHORT else min(_BETWEEN_RUNS_MAX, self.between_runs * 4)
         return run.position
 
-    def packed(self) -> bytes:
+    def packed(self, messages: bytes) -> bytes:
         """Returns one compressed message around all messages."""
         header = self.header
-        value = compression.compress(header.codec, bytes(self.out))
+        value = compression.compress(header.codec, messages)
         if self.magic == 0 and header.codec == LZ4:
             value = lz4_frames.with_old_checksum(value)
         largest = header.max_timestamp if header.is_append_time else self.largest
@@ -264,25 +263,17 @@ class _Older:
 # up
 
 
-class NewBatch:
-    """A batch that is being made of messages."""
-
-    def __init__(self) -> None:
-        self.body = bytearray()
-        self.count = 0
-        self.base_timestamp = self.largest = NO_TIMESTAMP
-
-    def put(self, message: legacy.Message) -> None:
-        if not self.count:
-            self.base_timestamp = message.timestamp
-        self.largest = max(self.largest, message.timestamp)
-        record = Record(message.key, message.value, message.timestamp)
-        records.put_record(self.body, record, message.timestamp - self.base_timestamp, self.count)
-        self.count += 1
-
-    def packed(self, codec: int) -> bytearray:
-        template = records.Template(codec=codec)
-        return records.batch_of(self.body, template, self.count, self.count - 1, self.base_timestamp, self.largest)
+def _plain(made: NewBatch, buf: bytes, message_bytes_max: int) -> Work[bool]:
+    """Makes records of messages of which none is compressed or wrong. Returns whether all are such."""
+    position = 0
+    while position < len(buf):
+        after = put_plain(made, buf, position, STEP_BYTES, message_bytes_max)
+        if after is None:
+            return False
+        position = after
+        if position < len(buf):
+            yield None
+    return True
 
 
 def check_codec(codec: int, checks: legacy.Checks) -> None:
@@ -300,6 +291,9 @@ def newer(buf: Data, message_bytes_max: int, checks: legacy.Checks) -> Work[byte
     append, and ApiError(UNKNOWN_SERVER_ERROR) for bytes that cannot be decompressed, unknown codecs, and keys and
     values that go beyond their message, as Kafka.
     """
+    made = NewBatch()
+    if (yield from _plain(made, bytes(buf), message_bytes_max)):
+        return made.packed(NONE) if made.count else bytearray()
     codec = NONE
     for entry in legacy.entries(buf):
         if entry.size - legacy.ENTRY.size > message_bytes_max:

@@ -1,23 +1,38 @@
-"""Converts runs of records that have the same shape to messages of versions 0 and 1.
+"""Converts runs of records to messages of versions 0 and 1, with next to no work for one record.
 
-Most records of a batch differ in their numbers and bytes only: all lengths are the same. One `struct.Struct` reads such
-records one after another, another one writes their messages. Nothing is decided for a record but whether it has the
-shape of the one before it. The first one of another shape ends the run: `conversion` reads it by itself, and begins the
-next run after it. `mixed_runs` does the same for records of different lengths.
+Records of one producer mostly differ in the length of their values, and in nothing else that divides them: the lengths
+of their keys, timestamps and offsets take the same bytes. Such records are a *family*. In a family the length of a
+record says all its other lengths. What follows from a length is kept by the first two bytes of the record: one
+`struct.Struct` reads the record and the first two bytes after it, another one writes the message, and no number is
+decoded byte by byte. The lengths that were found are checked. A record of another family ends the run, and so does one
+that is not whole: `conversion` reads it by itself, and begins the next run after it.
+
+What is known is kept for the next batch too, up to `KNOWN_MAX` lengths. To look for the family of a record takes as
+long as to convert ten of them, so that one is guessed first: the one that the last batch began with, and the one that
+came after it.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from itertools import repeat
+from typing import Any, NamedTuple
 
-from .records import INT64_MIN, NO_TIMESTAMP, varint_at
+from .errors import MalformedMessage
+from .records import NO_TIMESTAMP, varint_at
 
+KNOWN_MAX = 20_000
+_RUN_SHORT = 4  # after a shorter run it is not tried whether the next family pays
 _NUMBERS = {1: ("B", 0x80, 0), 2: ("H", 0x8080, 0x8000)}  # by size: its form, and the bits that say this size
+_DELTA_MAX = 1 << 13  # an offset of two bytes is smaller
 _LENGTH = struct.Struct(">i")
-_ENTRY_HEAD_BYTES = 16
-_TIMES_SPAN_MS = 1 << 13  # how far the timestamps of two bytes are from that of the batch, at most
+_TIMED = struct.Struct(">bbq4s")
+_BEGIN_BYTES = 2  # by which a record is known: its length, which has as many bytes, or one and the attributes
+_SIZE_BYTES_MAX = 2
+_AFTER = bytes(_BEGIN_BYTES)  # stands for the record after the last one
 
 
 class Target(NamedTuple):
@@ -41,93 +56,247 @@ class Run(NamedTuple):
     largest: int  # timestamp
 
 
-class Shape(NamedTuple):
-    """How a record is divided, and what those of its shape have in common."""
+# What follows from the first bytes of a record of a family. A plain tuple, which Python unpacks fastest:
+# - how the record is read, and its bytes
+# - the lengths of the key, and of the value if there is no key, as they are in the record; and that of the value
+# - the length of the value as it is in the message, the bytes of the message, and how it is written
+Known = tuple[
+    Callable[[bytes, int], tuple[Any, ...]],
+    int,
+    bytes,
+    bytes,
+    bytes,
+    int,
+    Callable[[int, int, int, bytes, bytes], bytes],
+]
 
-    reading: struct.Struct
-    begin: bytes  # its length and attributes
-    key_length: bytes
+
+Key = tuple[
+    int, int, int, bytes
+]  # of a family: the version of messages, the bytes of a timestamp and an offset, `lengths`
+
+
+class _Shape(NamedTuple):
+    """Where a record is divided."""
+
+    key: Key
+    begin_bytes: int  # before its timestamp
+    key_bytes: int  # -1: there is none
     value_length: bytes
-    key_bytes: int
     value_bytes: int
-    times: tuple[str, int, int]
-    deltas: tuple[str, int, int]
+    after: int  # the bytes of its headers, or of their number, which is zero
 
 
-def shape_at(data: bytes, start: int) -> Shape | None:
-    """Returns the shape of the complete record at `start`; None if it has long numbers, or its fields go beyond it."""
-    size, at_time = varint_at(data, start)
-    stop, at_time = at_time + size, at_time + 1
-    at_delta = varint_at(data, at_time)[1]
-    at_key = varint_at(data, at_delta)[1]
-    key_bytes, key = varint_at(data, at_key)
-    at_length = key + max(key_bytes, 0)
-    value_bytes, value = varint_at(data, at_length)
-    after = stop - value - max(value_bytes, 0)  # the headers, or their number, which is zero
-    times, deltas = _NUMBERS.get(at_delta - at_time), _NUMBERS.get(at_key - at_delta)
-    if times is None or deltas is None or after <= 0:
+def _shape_at(data: bytes, start: int, magic: int) -> _Shape | None:
+    """Returns the shape of the record at `start`; None if it is not whole, has long numbers, or is wrong."""
+    try:
+        size, at_attributes = varint_at(data, start)
+        at_time = at_attributes + 1
+        at_delta = varint_at(data, at_time)[1]
+        at_key = varint_at(data, at_delta)[1]
+        key_bytes, key = varint_at(data, at_key)
+        at_length = key + max(key_bytes, 0)
+        value_bytes, value = varint_at(data, at_length)
+    except (IndexError, MalformedMessage):
         return None
-    form = f">{at_time - start}s{times[0]}{deltas[0]}{key - at_key}s{at_length - key}s{value - at_length}s"
-    reading = struct.Struct(f"{form}{max(value_bytes, 0)}s{after}x")
-    begin, key_length, value_length = data[start:at_time], data[at_key:key], data[at_length:value]
-    return Shape(reading, begin, key_length, value_length, max(key_bytes, -1), max(value_bytes, -1), times, deltas)
+    stop = at_attributes + size
+    after = stop - value - max(value_bytes, 0)
+    times, deltas = at_delta - at_time, at_key - at_delta
+    is_long = at_attributes - start > _SIZE_BYTES_MAX or max(times, deltas) > max(_NUMBERS)
+    if is_long or after <= 0 or stop > len(data):
+        return None
+    of_key = (magic, times, deltas, data[at_key:key])
+    return _Shape(of_key, at_time - start, max(key_bytes, -1), data[at_length:value], max(value_bytes, -1), after)
 
 
-def is_near_end(base_time: int) -> bool:
-    """Whether a timestamp of two bytes may lead beyond 64 bits."""
-    return not INT64_MIN + _TIMES_SPAN_MS <= base_time < -INT64_MIN - _TIMES_SPAN_MS
+class Family:
+    """Records whose numbers and keys have as many bytes, and what is known of their lengths."""
+
+    __slots__ = (
+        "after",
+        "delta_mark",
+        "delta_mask",
+        "end_of_head",
+        "has_keys",
+        "key",
+        "known",
+        "time_mark",
+        "time_mask",
+    )
+
+    def __init__(self, shape: _Shape) -> None:
+        self.key = shape.key
+        _, times, deltas, _ = shape.key
+        _, self.time_mask, self.time_mark = _NUMBERS[times]
+        _, mask, self.delta_mark = _NUMBERS[deltas]
+        self.delta_mask = mask | (1 if deltas == 1 else 0x100)  # an odd number is a negative one
+        self.end_of_head = _LENGTH.pack(shape.key_bytes)
+        self.has_keys = shape.key_bytes >= 0
+        self.after: Family | None = None  # the one that followed last time
+        self.known: dict[bytes, Known] = {}
+
+    def learn(self, data: bytes, position: int) -> Known | None:
+        """Returns what is to be known of records with the length of the one at `position`; None if that is not whole,
+        or of another family.
+        """
+        shape = _shape_at(data, position, self.key[0])
+        if shape is None or shape.key != self.key:
+            return None
+        magic, times, deltas, lengths = self.key
+        form = f">{shape.begin_bytes}x{_NUMBERS[times][0]}{_NUMBERS[deltas][0]}"
+        if self.has_keys:
+            form += f"{len(lengths)}s{shape.key_bytes}s{len(shape.value_length)}s"
+        else:
+            lengths += shape.value_length
+            form += f"{len(lengths)}s"
+        value_bytes = max(shape.value_bytes, 0)
+        reading = struct.Struct(f"{form}{value_bytes}s{shape.after}x{_BEGIN_BYTES}s")
+        head_bytes, rest_bytes = 2 + 8 * magic + 4, max(shape.key_bytes, 0) + 4 + value_bytes
+        known = (
+            reading.unpack_from,
+            reading.size - _BEGIN_BYTES,
+            lengths,
+            shape.value_length,
+            _LENGTH.pack(shape.value_bytes),
+            4 + head_bytes + rest_bytes,
+            struct.Struct(f">qiI{head_bytes}s{rest_bytes}s").pack,
+        )
+        _FAMILIES.add()
+        self.known[data[position : position + _BEGIN_BYTES]] = known
+        return known
 
 
-def convert(out: bytearray, data: bytes, start: int, number_max: int, target: Target) -> Run:
-    """Appends the messages of the records that follow the complete one at `start` and have its shape, `number_max` at
-    most. There are none where a timestamp or an offset has more than two bytes, or a timestamp may be out of range.
+class _Families:
+    """All that is known."""
+
+    def __init__(self) -> None:
+        self.all: dict[Key, Family] = {}
+        self.first: dict[int, Family] = {}  # what the last batch began with, by the version of messages
+        self._count = 0
+
+    def at(self, data: bytes, position: int, magic: int) -> Family | None:
+        """Returns the family of the record at `position`."""
+        shape = _shape_at(data, position, magic)
+        if shape is None:
+            return None
+        family = self.all.get(shape.key)
+        if family is None:
+            self.add()
+            family = self.all[shape.key] = Family(shape)
+        return family
+
+    def follow(self, former: Family | None, family: Family) -> None:
+        """Keeps what is guessed next time, of families that are not forgotten."""
+        if self.all.get(family.key) is family:
+            if former is None:
+                self.first[family.key[0]] = family
+            elif former is not family:
+                former.after = family
+
+    def add(self) -> None:
+        """Counts one more; forgets all when there are too many."""
+        self._count += 1
+        if self._count > KNOWN_MAX:
+            for family in self.all.values():
+                family.known.clear()
+                family.after = None
+            self.all, self.first, self._count = {}, {}, 1
+
+
+_FAMILIES = _Families()
+
+
+@cache
+def _deltas() -> list[int]:
+    """Returns the offsets of two bytes at most, as they are read; and one that none is."""
+    zigzags = range(0, 2 * _DELTA_MAX, 2)
+    return [n if n < 0x80 else (n & 0x7F | 0x80) << 8 | n >> 7 for n in zigzags] + [-1]
+
+
+def convert(out: list[bytes], data: bytes, position: int, number_max: int, target: Target) -> Run:
+    """Appends the messages of the records from `position` on, `number_max` at most, up to the first one that is not
+    whole, has a long number, comes before the first offset, or has an offset or a timestamp out of range.
     """
-    size, position = varint_at(data, start)
-    position += size
-    record_bytes = position - start
-    number = min(number_max, (len(data) - position) // record_bytes)
-    shape = None if number <= 0 or is_near_end(target.base_time) else shape_at(data, start)
-    if shape is None:
-        return Run(0, position, 0, NO_TIMESTAMP)
-    reading, begin, key_length, value_length, key_bytes, value_bytes, times, deltas = shape
-    whole = reading.iter_unpack(memoryview(data)[position : position + number * record_bytes])
+    whole = Run(0, position, 0, NO_TIMESTAMP)
+    former, guess = None, _FAMILIES.first.get(target.magic)
+    while whole.number < number_max and whole.position < len(data):
+        family = guess or _FAMILIES.at(data, whole.position, target.magic)
+        if family is None:
+            break
+        run = _of_family(out, data, whole.position, number_max - whole.number, target, family)
+        if run.number:
+            whole = Run(whole.number + run.number, run.position, run.last, max(whole.largest, run.largest))
+            if run.number < _RUN_SHORT:
+                break
+            _FAMILIES.follow(former, family)
+            former, guess = family, family.after
+        elif guess is not None:
+            guess = None
+        else:  # what is known of its length has another division
+            family.learn(data, whole.position)
+            break
+    return whole
+
+
+def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, target: Target, family: Family) -> Run:
+    """Does the work of `convert` for the records of one family."""
     magic, attributes, base_offset, since, first_offset, base_time, append_time = target
-    length = _LENGTH.pack(value_bytes)
-    has_key = key_bytes >= 0
-    rest_bytes = (key_bytes + 4 if has_key else 0) + max(value_bytes, 0)
-    begin_of_head = bytes((magic, attributes if magic else 0))
-    end_of_head = _LENGTH.pack(key_bytes) + (b"" if has_key else length)
-    timed = struct.Struct(f">2sq{len(end_of_head)}s").pack
-    head_bytes = 2 + 8 * magic + len(end_of_head)
-    message_bytes = 4 + head_bytes + rest_bytes
-    put, crc32 = struct.Struct(f">qiI{head_bytes}s{rest_bytes}s").pack_into, zlib.crc32
-    begun = at = len(out)
-    entry_bytes = _ENTRY_HEAD_BYTES + head_bytes + rest_bytes
-    out += bytes(number * entry_bytes)
-    (_, time_mask, time_mark), (_, delta_mask, delta_mark) = times, deltas
-    delta_mask |= 1 if delta_mask == 0x80 else 0x100  # an odd number is a negative one
-    is_short = delta_mark == 0
-    head, head_crc, former, largest, last = b"", 0, -1, NO_TIMESTAMP, 0
-    for prefix, time, delta, mark, key_part, size_part, body in whole:
-        if prefix != begin or mark != key_length or size_part != value_length or delta & delta_mask != delta_mark:
-            break
-        offset = base_offset + (delta >> 1 if is_short else delta >> 9 & 63 | (delta & 127) << 6)
-        if offset < first_offset or time & time_mask != time_mark:
-            break
-        if time != former:
-            former = time
-            if magic:
-                n = time if time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
-                timestamp = base_time + (n >> 1 ^ -(n & 1)) if append_time is None else append_time
-                largest = timestamp if timestamp > largest else largest  # max() would cost more than all of this
-                head = timed(begin_of_head, timestamp, end_of_head)
-            else:
-                head = begin_of_head + end_of_head
-            head_crc = crc32(head)
-        rest = key_part + length + body if has_key else body
-        put(out, at, offset - since, message_bytes, crc32(rest, head_crc), head, rest)
-        at += entry_bytes
-        last = offset
-    del out[at:]
-    done = (at - begun) // entry_bytes
-    return Run(done, position + done * record_bytes, last, largest)
+    time_mask, time_mark, delta_mask, delta_mark = (
+        family.time_mask,
+        family.time_mark,
+        family.delta_mask,
+        family.delta_mark,
+    )
+    end_of_head, has_keys = family.end_of_head, family.has_keys
+    known_of, put, crc32, timed, deltas = family.known.get, out.append, zlib.crc32, _TIMED.pack, _deltas()
+    head, head_crc, former, largest, offset = b"", 0, -1, NO_TIMESTAMP, 0
+    following = _DELTA_MAX  # at the offset that is expected: none yet
+    begun, begin, record_bytes, moved = len(out), data[position : position + _BEGIN_BYTES], 0, 0
+    while True:
+        try:
+            for _ in repeat(None, number_max - (len(out) - begun)):
+                known = known_of(begin)
+                if known is None:
+                    known = family.learn(data, position)
+                    if known is None:
+                        break
+                read, record_bytes, lengths, value_length, length, message_bytes, write = known
+                if has_keys:
+                    time, delta, found, key_part, size_part, body, begin = read(data, position)
+                    if size_part != value_length:
+                        break
+                    rest = key_part + length + body
+                else:
+                    time, delta, found, body, begin = read(data, position)
+                    rest = length + body
+                if found != lengths:
+                    break
+                if time != former:
+                    if time & time_mask != time_mark:
+                        break
+                    former = time
+                    if magic:
+                        n = time if time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
+                        timestamp = base_time + (n >> 1 ^ -(n & 1)) if append_time is None else append_time
+                        head = timed(1, attributes, timestamp, end_of_head)
+                        largest = timestamp if timestamp > largest else largest  # max() costs more than all of this
+                    else:
+                        head = b"\0\0" + end_of_head
+                    head_crc = crc32(head)
+                if delta == deltas[following]:
+                    following += 1
+                    offset += 1
+                elif delta & delta_mask == delta_mark:
+                    n = delta >> 1 if delta_mark == 0 else delta >> 9 & 63 | (delta & 127) << 6
+                    if base_offset + n < first_offset:
+                        break
+                    following, offset = n + 1, base_offset + n - since
+                else:
+                    break
+                put(write(offset, message_bytes, crc32(rest, head_crc), head, rest))
+                position += record_bytes
+        except struct.error:  # the record is the last one, or not whole, or a number is out of range
+            if record_bytes <= len(data) - position < record_bytes + _BEGIN_BYTES:
+                data, moved, position = data[position:] + _AFTER, position, 0
+                continue
+        return Run(len(out) - begun, position + moved, offset + since, largest)

@@ -1,17 +1,19 @@
-"""Records that are converted as runs of one shape, or by what their lengths say, become what each becomes by itself."""
+"""Records that are converted in runs become what each becomes by itself, and so do messages that become records."""
 
 from __future__ import annotations
 
 import random
 import struct
+import zlib
 from collections.abc import Callable
 
 import pytest
 from ottla.broker.steps import all_at_once
-from ottla.protocol import mixed_runs, records, runs
+from ottla.protocol import conversion, legacy, records, runs
 from ottla.protocol.compression import GZIP, NONE
-from ottla.protocol.conversion import older_set
-from ottla.protocol.errors import MalformedMessage
+from ottla.protocol.conversion import newer, older_set
+from ottla.protocol.errors import ApiError, Errors, MalformedMessage
+from ottla.protocol.legacy import READING, Message
 from ottla.protocol.records import Record, Template
 
 from ..support.converted import down
@@ -64,12 +66,12 @@ def test_records_of_all_lengths(seed: int, codec: int) -> None:
 
 
 def test_lengths_that_are_known_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixed_runs, "KNOWN_MAX", 20)
-    monkeypatch.setattr(mixed_runs, "_LENGTHS", mixed_runs._Lengths())
+    monkeypatch.setattr(runs, "KNOWN_MAX", 20)
+    monkeypatch.setattr(runs, "_FAMILIES", runs._Families())
     made = of_all_lengths(random.Random(1))
     found, _ = down(bytes(records.encode(made, Template())), 1)
     assert [m.value for m in found] == [r.value for r in made]
-    assert sum(map(len, mixed_runs._LENGTHS._families.values())) <= 20
+    assert sum(1 + len(family.known) for family in runs._FAMILIES.all.values()) <= 20
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
@@ -82,12 +84,28 @@ def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
         assert [m.timestamp for m in found] == [r.timestamp if magic else -1 for r in made]
 
 
-def none_alike(out: bytearray, data: bytes, start: int, number_max: int, target: runs.Target) -> runs.Run:
-    size, position = records.varint_at(data, start)
-    return runs.Run(0, position + size, 0, -1)
+def test_lengths_that_are_divided_in_another_way_are_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_FAMILIES", runs._Families())
+    with_header = [Record(None, b"v" * 30, T, n, (("h", b"v"),)) for n in range(20)]
+    without = [Record(None, b"v" * 34, T, n) for n in range(20)]
+    written: list[int] = []
+
+    def noted(*arguments: object) -> runs.Run:
+        run = convert(*arguments)  # type: ignore[arg-type]
+        written.append(run.number)
+        return run
+
+    convert = runs.convert
+    monkeypatch.setattr(runs, "convert", noted)
+    for made in (with_header, without, without):
+        found, _ = down(bytes(records.encode(made, Template())), 1)
+        assert [m.value for m in found] == [r.value for r in made]
+    first, *second, third = written
+    assert (first, third) == (20, 20)
+    assert max(second) < 20
 
 
-def none_known(out: bytearray, data: bytes, position: int, number_max: int, target: runs.Target) -> runs.Run:
+def none_known(out: list[bytes], data: bytes, position: int, number_max: int, target: runs.Target) -> runs.Run:
     return runs.Run(0, position, 0, -1)
 
 
@@ -113,8 +131,7 @@ def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypat
         return found
 
     fast = outcomes()
-    monkeypatch.setattr(runs, "convert", none_alike)
-    monkeypatch.setattr(mixed_runs, "convert", none_known)
+    monkeypatch.setattr(runs, "convert", none_known)
     assert fast == outcomes()
 
 
@@ -123,6 +140,76 @@ def test_timestamps_beyond_their_range_are_the_same_in_runs(monkeypatch: pytest.
     struct.pack_into(">q", stored, 27, 2**63 - 100)
     fast = down(bytes(stored), 1)
     assert fast[0][-1].timestamp == 9 * 49 - 100 - 2**63
-    monkeypatch.setattr(runs, "convert", none_alike)
-    monkeypatch.setattr(mixed_runs, "convert", none_known)
+    monkeypatch.setattr(runs, "convert", none_known)
     assert fast == down(bytes(stored), 1)
+
+
+def of_an_old_producer(chance: random.Random) -> list[Message]:
+    found, time, magic = [], T, chance.choice((0, 1))
+    for offset in range(chance.choice((1, 40))):
+        size = chance.choice((-1, 0, 9, 40, 100, 3000) if chance.random() < 0.3 else (chance.randrange(200),))
+        key_size = chance.choice((-1, -1, 0, 5, 70))
+        key, value = (None if n < 0 else chance.randbytes(n) for n in (key_size, size))
+        found.append(Message(offset, key, value, magic, time if magic else -1))
+        time += chance.choice((0, 0, 0, 1, 300, -1))
+        magic = magic if chance.random() < 0.98 else 1 - magic
+    return found
+
+
+def righted(damaged: bytearray) -> bytes:
+    """Returns messages with the checksums of what is in them."""
+    for entry in legacy.entries(bytes(damaged)):
+        crc = zlib.crc32(damaged[entry.position + 16 : entry.position + entry.size])
+        struct.pack_into(">I", damaged, entry.position + 12, crc)
+    return bytes(damaged)
+
+
+def damaged_sets(chance: random.Random) -> list[bytes]:
+    whole = legacy.encode(of_an_old_producer(chance))
+    found = [whole, whole[: -chance.randrange(1, 30)]]
+    for _ in range(25):
+        buf = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 3))):
+            at = chance.choice([e.position for e in legacy.entries(whole)]) + chance.randrange(8, 40)
+            if at < len(buf):
+                buf[at] = chance.choice((0, 1, 2, 127, 128, 255))
+        found += [bytes(buf), righted(buf)]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_messages_become_records_as_each_does_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = damaged_sets(random.Random(seed))
+
+    def outcomes() -> list[object]:
+        found: list[object] = []
+        for buf in sets:
+            try:
+                found.append(bytes(all_at_once(newer(buf, 2900, READING))))
+            except ApiError as error:
+                found.append(error.code)
+        return found
+
+    fast = outcomes()
+    monkeypatch.setattr(conversion, "put_plain", lambda *_: None)
+    assert fast == outcomes()
+
+
+def test_messages_that_are_not_compressed_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    buf = legacy.encode([Message(n, b"k", b"v" * n, 1, T + n) for n in range(100)])
+    monkeypatch.setattr(legacy, "contents", None)
+    found = bytes(all_at_once(newer(buf, 1 << 20, READING)))
+    (at,) = records.batches(found)
+    assert [(r.key, r.value, r.timestamp) for r in records.decode(found, at)] == [
+        (b"k", b"v" * n, T + n) for n in range(100)
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_message_that_is_too_short_after_others_is_refused(cut: int) -> None:
+    whole = bytearray(legacy.encode([Message(n, None, b"", 1, T) for n in range(2)]))
+    struct.pack_into(">i", whole, len(whole) // 2 + 8, 22 - cut)
+    buf = righted(whole[:-cut])
+    with pytest.raises(ApiError) as refused:
+        all_at_once(newer(buf, 1 << 20, READING))
+    assert refused.value.code == Errors.CORRUPT_MESSAGE
