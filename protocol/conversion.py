@@ -54,9 +54,9 @@ _APPEND_TIME = legacy.APPEND_TIME_MASK
 # down
 
 
-def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[tuple[bytes, int]]:
+def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[tuple[list[bytes], int]]:
     """Converts what a log has to a message set of version `magic`, batch by batch until it has `bytes_max` bytes.
-    Returns (its bytes, the offset after it).
+    Returns (its bytes, batch by batch; the offset after it).
 
     Messages of logs that are older than record batches stay as they are, or are converted to version 0.
 
@@ -81,7 +81,7 @@ def older_set(buf: Data, magic: int, first_offset: int, bytes_max: int) -> Work[
         if worked >= STEP_BYTES:
             worked = 0
             yield None
-    return b"".join(made), end
+    return made, end
 
 
 def is_as_old(buf: Data, magic: int) -> bool:

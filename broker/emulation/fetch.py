@@ -19,9 +19,11 @@ from ...protocol import messages
 from ...protocol.buffers import LateRecords
 from ...protocol.conversion import is_as_old, older_set
 from ...protocol.errors import ApiError, Errors, MalformedMessage
+from ...protocol.legacy import ENTRY
 from ..net.api import Api, Handler
 from ..net.context import Context
 from ..replica.fetch_reads import EMPTY
+from .converted import Converted
 from .outcomes import outcome_of, work_out
 from .releases import Release
 
@@ -31,6 +33,7 @@ TIMED_SINCE = 2  # messages have timestamps
 CONVERTED_BYTES_MAX = 1 << 20  # of one partition, unless its first batch is larger
 REPLY_BYTES_MAX = 8 << 20
 PASSED_MAX = 100  # slices without a message that one request passes over
+NOTHING = Converted((), 0)
 Data = messages.FetchResponse.PartitionData
 
 
@@ -77,7 +80,7 @@ class _Fetching:
 
     async def _fill(self, topic: str, data: Data, offset: int, bytes_max: int) -> None:
         """Puts messages in place of the batches of a partition."""
-        start, made = offset, b""
+        start, made = offset, NOTHING
         bytes_max = min(bytes_max, self.left)
         for _ in range(PASSED_MAX):
             if data.error_code or (not len(data.records) and data.high_watermark <= start):
@@ -96,19 +99,19 @@ class _Fetching:
                 break
             finally:
                 _release(data)
-            if made:
+            if len(made):
                 break
         _release(data)
-        data.records = made
-        if made:
+        data.records = made if len(made) else EMPTY
+        if len(made):
             self.left -= len(made)
             self.is_first = False
 
-    async def _converted(self, topic: str, data: Data, first_offset: int, bytes_max: int) -> tuple[bytes, int]:
+    async def _converted(self, topic: str, data: Data, first_offset: int, bytes_max: int) -> tuple[Converted, int]:
         """Returns the messages of what was read, and the offset after it, if nothing is left of it. Raises ApiError."""
         buf = bytes(data.records)
         if is_as_old(buf, self.kept_magic):
-            return self._cut(buf, bytes_max), first_offset
+            return self._cut([buf], bytes_max), first_offset
         if self.context.broker.settings.of_topic(topic).get("message.downconversion.enable") is False:
             raise ApiError(Errors.UNSUPPORTED_VERSION)
         try:
@@ -119,14 +122,12 @@ class _Fetching:
             raise ApiError(Errors.CORRUPT_MESSAGE) from None
         return self._cut(made, bytes_max), end
 
-    def _cut(self, made: bytes, bytes_max: int) -> bytes:
+    def _cut(self, made: list[bytes], bytes_max: int) -> Converted:
         """Returns as much as the client allows; the first message whole if the version promises that."""
-        if len(made) <= bytes_max:
-            return made
-        if self.cuts or not self.is_first:
-            return made[: max(0, bytes_max)]
-        first = 12 + int.from_bytes(made[8:12], "big")
-        return made[: max(first, bytes_max)]
+        first = next(filter(None, made), None)
+        if first and self.is_first and not self.cuts:
+            bytes_max = max(bytes_max, ENTRY.size + int.from_bytes(first[8:12], "big"))
+        return Converted(made, max(0, bytes_max))
 
     async def _read(self, topic: str, index: int, offset: int) -> Data:
         """Reads one partition from an offset on, at least one batch."""

@@ -17,7 +17,7 @@ from ottla.protocol.errors import ApiError, Errors, MalformedMessage
 from ottla.protocol.legacy import Message
 from ottla.protocol.records import BatchAt, Record, Template
 
-from ..support.converted import down
+from ..support.converted import converted, down
 
 T = 1_700_000_000_000
 CHECKS = legacy.Checks(versions=True, bases=True)
@@ -60,7 +60,7 @@ def test_lengths_and_offsets_beyond_their_range_are_damage() -> None:
 
 
 def test_an_uncompressed_message_has_the_bytes_of_the_format() -> None:
-    made, _ = all_at_once(older_set(batch(), 0, 104, 1 << 20))
+    made, _ = converted(batch(), 0, 104, 1 << 20)
     body = b"\0\0" + struct.pack(">i", 1) + b"k" + struct.pack(">i", 300) + b"x" * 300
     assert made == struct.pack(">qiI", 104, len(body) + 4, zlib.crc32(body)) + body
 
@@ -71,7 +71,7 @@ def test_messages_before_the_offset_are_left_out_unless_they_are_compressed() ->
 
 
 def test_a_compressed_message_of_version_1_has_relative_offsets_and_the_largest_timestamp() -> None:
-    made, _ = all_at_once(older_set(batch(GZIP), 1, 0, 1 << 20))
+    made, _ = converted(batch(GZIP), 1, 0, 1 << 20)
     (entry,) = legacy.entries(made)
     assert (entry.offset, entry.timestamp, entry.codec) == (104, T + 5, GZIP)
     inner = compression.decompress(GZIP, made[entry.position + 34 : entry.position + entry.size])
@@ -158,7 +158,7 @@ def test_runs_of_records_of_one_shape_have_the_bytes_of_single_messages(
             for r in given
             if r.offset >= first
         )
-        made, end = all_at_once(older_set(stored, magic, first, 1 << 30))
+        made, end = converted(stored, magic, first, 1 << 30)
         if codec:
             (entry,) = legacy.entries(made)
             assert (entry.offset, entry.magic) == (given[-1].offset, magic)
@@ -173,7 +173,7 @@ def test_lengths_below_minus_one_are_null_in_every_record_of_a_run() -> None:
     stored = bytes(records.encode([Record(None, None, T, offset) for offset in range(50)]))
     head, body = stored[: records.HEADER_SIZE], stored[records.HEADER_SIZE :]
     assert body.count(b"\x01\x01\x00") == 50
-    made, _ = all_at_once(older_set(head + body.replace(b"\x01\x01\x00", b"\x03\x05\x00"), 1, 0, 1 << 20))
+    made, _ = converted(head + body.replace(b"\x01\x01\x00", b"\x03\x05\x00"), 1, 0, 1 << 20)
     assert made == legacy.encode([Message(offset, None, None, 1, T) for offset in range(50)])
 
 
@@ -194,7 +194,7 @@ AS_LONG = {
 @pytest.mark.parametrize("name", AS_LONG)
 def test_a_record_of_the_same_length_may_have_another_shape(name: str) -> None:
     given = [A_RECORD, AS_LONG[name]]
-    made, _ = all_at_once(older_set(bytes(records.encode(given)), 1, 0, 1 << 20))
+    made, _ = converted(bytes(records.encode(given)), 1, 0, 1 << 20)
     assert made == legacy.encode([Message(r.offset, r.key, r.value, 1, r.timestamp) for r in given])
 
 
@@ -345,7 +345,7 @@ def test_lz4_frames_of_version_0_have_the_checksum_of_their_time() -> None:
         lz4.frame.decompress(old)
     assert lz4_frames.with_right_checksum(old) == frame
     assert lz4_frames.with_right_checksum(b"\x04\x22\x4d\x18") == b"\x04\x22\x4d\x18"
-    made, _ = all_at_once(older_set(batch(LZ4), 0, 0, 1 << 20))
+    made, _ = converted(batch(LZ4), 0, 0, 1 << 20)
     (entry,) = legacy.entries(made)
     with pytest.raises(RuntimeError):
         lz4.frame.decompress(made[entry.position + 26 : entry.position + entry.size])

@@ -11,12 +11,12 @@ import pytest
 from ottla.broker.steps import all_at_once
 from ottla.protocol import conversion, legacy, records, runs
 from ottla.protocol.compression import GZIP, NONE
-from ottla.protocol.conversion import newer, older_set
+from ottla.protocol.conversion import newer
 from ottla.protocol.errors import ApiError, Errors, MalformedMessage
 from ottla.protocol.legacy import READING, Message
 from ottla.protocol.records import Record, Template
 
-from ..support.converted import down
+from ..support.converted import converted, down
 
 T = 1_700_000_000_000
 Made = Callable[[random.Random], list[Record]]
@@ -125,7 +125,7 @@ def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypat
         found: list[object] = []
         for buf in damaged:
             try:
-                found.append(all_at_once(older_set(buf, 1, 3, 1 << 30)))
+                found.append(converted(buf, 1, 3, 1 << 30))
             except MalformedMessage as error:
                 found.append(str(error))
         return found
