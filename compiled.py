@@ -18,7 +18,7 @@ from setuptools import Extension
 ROOT = Path(__file__).resolve().parent
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
-    "protocol": "records",
+    "protocol": "plain_messages records",
     "storage": "epochs log producers rolling segment validation",
     "broker": "internal_topics steps",
     "broker/replica": "appender high_watermarks partition stale_leaders",
