@@ -44,7 +44,7 @@ def running(side: str) -> Iterator[str]:
         with Broker({"ottla.emulate": RELEASE}, lab=False) as broker:
             yield broker.bootstrap_servers
     else:
-        with OldKafka(VERSION) as kafka:
+        with OldKafka(VERSION, quick=False) as kafka:
             yield kafka.bootstrap_servers
 
 
@@ -110,10 +110,9 @@ def measure(side: str) -> Figures:
             produce(wire, name, 5, batches)
             rounds = [fetch(wire, name, ends) for _ in range(ROUNDS + 1)][1:]
             produced = produce(wire, f"{name}-up", 2, sets)
+            replies = [one for some in rounds for one in some]
             figures[f"fetched down, {kind}, MB/s"] = megabytes / min(map(sum, rounds))
-            figures[f"fetched down, {kind}, a reply, p10 ms"] = (
-                quantile([one for some in rounds for one in some], 0.1) * 1e3
-            )
+            figures[f"fetched down, {kind}, a reply, p10 ms"] = quantile(replies, 0.1) * 1e3
             figures[f"produced up, {kind}, MB/s"] = megabytes / sum(produced)
             figures[f"produced up, {kind}, a request, p10 ms"] = quantile(produced, 0.1) * 1e3
     return figures

@@ -29,10 +29,19 @@ log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 
 class OldKafka:
     """A broker as a context manager. `version`: one of those that have a pom beside this file. `zookeeper`: that of the
-    broker; one of its own unless it is named.
+    broker; one of its own unless it is named. `quick`: for tests, whose brokers live for seconds; else the JVM compiles
+    and collects as it does by default.
     """
 
-    def __init__(self, version: str, settings: dict[str, object] | None = None, zookeeper: str | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        settings: dict[str, object] | None = None,
+        zookeeper: str | None = None,
+        *,
+        quick: bool = True,
+    ) -> None:
+        self._options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if quick else ()
         self.version = version
         self.settings = settings or {}
         self.directory = Path(tempfile.mkdtemp(prefix="old-kafka-"))
@@ -114,7 +123,7 @@ class OldKafka:
         properties = self.directory / f"{main}.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         command = [
-            *("java", "-Xmx512M", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            *("java", "-Xmx512M", *self._options),
             *archived(f"kafka-{self.version}", main.rpartition(".")[2]),
             f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}",
             "-Dzookeeper.jmx.log4j.disable=true",  # 1.1.1 comes without what that needs
