@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
 from functools import cache
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .errors import MalformedMessage
 from .records import NO_TIMESTAMP, varint_at
@@ -60,20 +59,11 @@ class Run(NamedTuple):
 # - how the record is read, and its bytes
 # - the lengths of the key, and of the value if there is no key, as they are in the record; and that of the value
 # - the length of the value as it is in the message, the bytes of the message, and how it is written
-Known = tuple[
-    Callable[[bytes, int], tuple[Any, ...]],
-    int,
-    bytes,
-    bytes,
-    bytes,
-    int,
-    Callable[[int, int, int, bytes, bytes], bytes],
-]
+Known = tuple[struct.Struct, int, bytes, bytes, bytes, int, struct.Struct]
 
 
-Key = tuple[
-    int, int, int, bytes
-]  # of a family: the version of messages, the bytes of a timestamp and an offset, `lengths`
+# Of a family: the version of messages, the bytes of a timestamp and of an offset, the length of the key as in a record.
+Key = tuple[int, int, int, bytes]
 
 
 class _Shape(NamedTuple):
@@ -153,13 +143,13 @@ class Family:
         reading = struct.Struct(f"{form}{value_bytes}s{shape.after}x{_BEGIN_BYTES}s")
         head_bytes, rest_bytes = 2 + 8 * magic + 4, max(shape.key_bytes, 0) + 4 + value_bytes
         known = (
-            reading.unpack_from,
+            reading,
             reading.size - _BEGIN_BYTES,
             lengths,
             shape.value_length,
             _LENGTH.pack(shape.value_bytes),
             4 + head_bytes + rest_bytes,
-            struct.Struct(f">qiI{head_bytes}s{rest_bytes}s").pack,
+            struct.Struct(f">qiI{head_bytes}s{rest_bytes}s"),
         )
         _FAMILIES.add()
         self.known[data[position : position + _BEGIN_BYTES]] = known
@@ -238,17 +228,20 @@ def convert(out: list[bytes], data: bytes, position: int, number_max: int, targe
     return whole
 
 
+def _head(target: Target, family: Family, time: int) -> tuple[int, bytes]:
+    """Returns the timestamp of a message, and its bytes between checksum and key. `time`: as a record has it."""
+    if not target.magic:
+        return NO_TIMESTAMP, b"\0\0" + family.end_of_head
+    n = time if family.time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
+    timestamp = target.base_time + (n >> 1 ^ -(n & 1)) if target.append_time is None else target.append_time
+    return timestamp, _TIMED.pack(1, target.attributes, timestamp, family.end_of_head)
+
+
 def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, target: Target, family: Family) -> Run:
     """Does the work of `convert` for the records of one family."""
-    magic, attributes, base_offset, since, first_offset, base_time, append_time = target
-    time_mask, time_mark, delta_mask, delta_mark = (
-        family.time_mask,
-        family.time_mark,
-        family.delta_mask,
-        family.delta_mark,
-    )
-    end_of_head, has_keys = family.end_of_head, family.has_keys
-    known_of, put, crc32, timed, deltas = family.known.get, out.append, zlib.crc32, _TIMED.pack, _deltas()
+    base_offset, since, first_offset = target.base_offset, target.since, target.first_offset
+    delta_mask, delta_mark, has_keys = family.delta_mask, family.delta_mark, family.has_keys
+    known_of, put, crc32, deltas = family.known.get, out.append, zlib.crc32, _deltas()
     head, head_crc, former, largest, offset = b"", 0, -1, NO_TIMESTAMP, 0
     following = _DELTA_MAX  # at the offset that is expected: none yet
     begun, begin, record_bytes, moved = len(out), data[position : position + _BEGIN_BYTES], 0, 0
@@ -260,29 +253,23 @@ def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, ta
                     known = family.learn(data, position)
                     if known is None:
                         break
-                read, record_bytes, lengths, value_length, length, message_bytes, write = known
+                reading, record_bytes, lengths, value_length, length, message_bytes, writing = known
                 if has_keys:
-                    time, delta, found, key_part, size_part, body, begin = read(data, position)
+                    time, delta, found, key_part, size_part, body, begin = reading.unpack_from(data, position)
                     if size_part != value_length:
                         break
                     rest = key_part + length + body
                 else:
-                    time, delta, found, body, begin = read(data, position)
+                    time, delta, found, body, begin = reading.unpack_from(data, position)
                     rest = length + body
                 if found != lengths:
                     break
                 if time != former:
-                    if time & time_mask != time_mark:
+                    if time & family.time_mask != family.time_mark:
                         break
-                    former = time
-                    if magic:
-                        n = time if time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
-                        timestamp = base_time + (n >> 1 ^ -(n & 1)) if append_time is None else append_time
-                        head = timed(1, attributes, timestamp, end_of_head)
-                        largest = timestamp if timestamp > largest else largest  # max() costs more than all of this
-                    else:
-                        head = b"\0\0" + end_of_head
+                    former, timestamp, head = time, *_head(target, family, time)
                     head_crc = crc32(head)
+                    largest = timestamp if timestamp > largest else largest
                 if delta == deltas[following]:
                     following += 1
                     offset += 1
@@ -293,7 +280,7 @@ def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, ta
                     following, offset = n + 1, base_offset + n - since
                 else:
                     break
-                put(write(offset, message_bytes, crc32(rest, head_crc), head, rest))
+                put(writing.pack(offset, message_bytes, crc32(rest, head_crc), head, rest))
                 position += record_bytes
         except struct.error:  # the record is the last one, or not whole, or a number is out of range
             if record_bytes <= len(data) - position < record_bytes + _BEGIN_BYTES:
