@@ -142,6 +142,7 @@ class Broker:
         self.replicas.may_open = lambda: not commits.is_busy
         self.high_watermarks.caught_up = self.in_sync.caught_up
         self.replicas.homes.assign = self.metadata.assign_directories
+        self.replicas.leaders.left, self.replicas.leaders.forgotten = self._left, self._forgotten
         self.high_watermarks.catch_up = self.replicas.catching_up.go_on
         for follows in (
             self.settings,
@@ -282,6 +283,7 @@ class Broker:
         found.share_states = self.share_states.of_node(partitions)
         found.transactions = self.transactions.of_node(partitions)
         found.metrics = Metrics()
+        found.producer_ids = ProducerIds(self.turn, self.metadata, node.id)
         if node is not self.nodes.first:
             found.extensions = {}
             found.quotas = self.quotas.of_node()
@@ -297,7 +299,7 @@ class Broker:
         if view is not None and isinstance(view.partitions, PartitionsOfNode):
             view.image = self.image.copied()
             view.partitions.cut_off(view.image)
-            view.metadata = UnreachedController.of(self.metadata)
+            view.metadata = view.producer_ids.metadata = UnreachedController.of(self.metadata)
             view.appender = StaleAppender(self.appender, node.id)
 
     def healed(self, node: Node) -> None:
@@ -305,7 +307,8 @@ class Broker:
         view = self._views.get(node.id)
         if view is not None and isinstance(view.metadata, UnreachedController):
             assert isinstance(view.partitions, PartitionsOfNode)
-            unsent, view.metadata = view.metadata.events, self.metadata
+            unsent = view.metadata.events
+            view.metadata = view.producer_ids.metadata = self.metadata
             view.image = self.image
             view.partitions.healed(self.partitions)
             view.appender = self.appender
@@ -347,6 +350,17 @@ class Broker:
         if family is not None:
             bugs.guarded(f"the coordinator on {partition.name}", family.closed, partition)
         bugs.guarded(f"the share groups of {partition.name}", self.share_partitions.reload, partition)
+
+    def _left(self, partition: Partition, node: int) -> None:
+        """A partition has another leader than a node that is cut off, and that goes on."""
+        family = self.coordinators.get(partition.topic)
+        if family is not None:
+            bugs.guarded(f"the coordinator on {partition.name}", family.leave, partition, node)
+        bugs.guarded(f"the share groups of {partition.name}", self.share_partitions.reload, partition)
+
+    def _forgotten(self, node: int) -> None:
+        for family in self.coordinators.values():
+            bugs.guarded(f"the coordinators of node {node}", family.forget_left, node)
 
     def hosts(self) -> Iterator[ShardHost[Any]]:
         """Yields every coordinator shard that this broker hosts."""

@@ -26,13 +26,16 @@ class LeaderEpochs:
         self.entries.append((epoch, start_offset))
         return True
 
-    def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Returns the largest epoch not above `epoch`, and the offset at which it ends (KIP-101, KIP-279)."""
+    def end_offset_for(self, epoch: int, log_end: int, latest: int | None = None) -> tuple[int, int]:
+        """Returns the largest epoch not above `epoch`, and the offset at which it ends (KIP-101, KIP-279). `latest`:
+        the last epoch of a leader that has not heard of later ones.
+        """
+        latest = self.latest if latest is None else latest
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        if epoch == self.latest:
+        if epoch == latest:
             return epoch, log_end
-        if not self.entries or epoch > self.latest:
+        if not self.entries or epoch > latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         slot = bisect_right(self.entries, epoch, key=lambda entry: entry[0])
         if slot == 0:  # before the first known epoch: it ended where that one begins

@@ -16,7 +16,7 @@ async def voters_of(context: Context, asked_cluster: str | None) -> list[Replica
     INCONSISTENT_CLUSTER_ID if the request names another cluster.
     """
     metadata, own = context.broker.metadata, context.broker.cluster_id
-    await metadata.quorum.reached()
+    await metadata.reached()
     if asked_cluster is not None and asked_cluster != own:
         text = f'The given id "{asked_cluster}" doesn\'t match the cluster id "{own}"'
         raise ApiError(Errors.INCONSISTENT_CLUSTER_ID, text)

@@ -120,8 +120,9 @@ async def _coordinator(context: Context, kind: int, key: str) -> tuple[Node, Lis
     index = family.partition_for(key if share_key is None else share_key)
     partition = broker.partitions.by_name.get((family.topic_name, index))
     if partition is not None and not partition.offline:
+        leader, _ = broker.partitions.known_leader(partition)
         for node, at in reachable(context):
-            if node.id == partition.leader:
+            if node.id == leader:
                 return node, at
     raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
 

@@ -88,7 +88,7 @@ async def _initialized(context: Context, request: messages.InitProducerIdRequest
         raise ApiError(Errors.INVALID_TRANSACTION_TIMEOUT)
     expected = None if request.producer_id == -1 else Producer(request.producer_id, request.producer_epoch)
     broker.transactions.host(transactional_id)
-    await broker.producer_ids.ensure()
+    await broker.transactions.producer_ids.ensure()
 
     def initialize(shard: TransactionShard) -> Result[Initialized]:
         broker.transactions.check_room(shard, transactional_id)

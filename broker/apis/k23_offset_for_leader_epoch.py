@@ -76,5 +76,7 @@ def _find_end(
     partition = partitions.get(topic, wanted.partition)
     reach = partitions.check_read(partition, wanted.current_leader_epoch, may_follow=False)
     log = partition.open_log()
-    end = log.end_offset if reach is None else reach.end  # a leader that is cut off has its own
-    answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, end)
+    end, latest = log.end_offset, None
+    if reach is not None:  # of a leader that is cut off
+        end, (_, latest) = reach.end, partitions.known_leader(partition)
+    answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(wanted.leader_epoch, end, latest)

@@ -63,7 +63,7 @@ def handle(context: Context, request: messages.CreateAclsRequest) -> Steps[messa
 
 
 async def _create(context: Context, wanted: list[Acl]) -> messages.CreateAclsResponse:
-    await context.broker.metadata.quorum.reached()
+    await context.broker.metadata.reached()
     if context.broker.authorizer is None:
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     if any(_stands_for_all(acl) for acl in wanted):  # an entry must name one thing; Kafka fails with a Java exception

@@ -53,7 +53,7 @@ def handle(context: Context, request: messages.DeleteAclsRequest) -> Steps[messa
 
 
 async def _delete(context: Context, wanted: list[AclFilter]) -> messages.DeleteAclsResponse:
-    await context.broker.metadata.quorum.reached()
+    await context.broker.metadata.reached()
     if context.broker.authorizer is None:
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
     entries = [(acl_id, acl_of(record)) for acl_id, record in context.broker.image.acls.items()]

@@ -3,6 +3,7 @@
 **Behaviour**
 - Only clients that have authenticated may ask, and not by a token: others get DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 - Without `delegation.token.secret.key` it returns DELEGATION_TOKEN_AUTH_DISABLED.
+- While no controller is reached it returns REQUEST_TIMED_OUT after a minute.
 - Where there are too many tokens, or the token names too many renewers, it returns POLICY_VIOLATION; Kafka has no such
   limits.
 
@@ -66,6 +67,8 @@ async def handle(
             lambda: tokens.create(metadata.controller, policy, request, requester, broker.schedule.now_ms())
         )
     except ApiError as error:
+        if error.code == Errors.REQUEST_TIMED_OUT:  # the answer of the node, which names nobody
+            raise
         broker.limits.note(error, requester)
         made = _error(owner, requester, error.code)
     return _answer(context, made)

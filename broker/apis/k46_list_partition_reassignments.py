@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...coordinator.metadata.state import Partition
 from ...coordinator.security.acls import Operation, ResourceType
-from ...coordinator.shard import Result
 from ...protocol import messages
 from ..error_places import CONTROLLER, ITSELF, Place, Text, array, codes
 from ..net.context import Context
@@ -35,10 +34,7 @@ async def handle(
     request: messages.ListPartitionReassignmentsRequest,
 ) -> messages.ListPartitionReassignmentsResponse:
     r, pace = messages.ListPartitionReassignmentsResponse, Pace(context.broker.turn)
-    metadata = context.broker.metadata
-    await metadata.quorum.reached()
-    if not metadata.is_reached:
-        await metadata.submit(lambda: Result([]))
+    await context.broker.metadata.reached()
     image = context.broker.image
     response = r(error_message=None)
     by_topic: dict[bytes, list[int]] = {}

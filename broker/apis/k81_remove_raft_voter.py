@@ -2,6 +2,8 @@
 
 **Behaviour**
 - The last voter stays: VOTER_NOT_FOUND. The active controller resigns, and another voter is elected.
+- Where most of the voters that are left are not reached for two seconds, it says REQUEST_TIMED_OUT, and there is no
+  controller until they are.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from ..security.authorization import Check
 from ._voters import listed, voters_of
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
+AGREE_MS = 2000  # the default of `controller.quorum.request.timeout.ms`
 ERRORS = (
     Place(
         "the whole",
@@ -41,4 +44,7 @@ async def _remove(context: Context, request: messages.RemoveRaftVoterRequest) ->
     if removed not in voters or len(voters) == 1:
         text = f"Cannot remove voter {removed} from the set of voters {listed(voters)}"
         raise ApiError(Errors.VOTER_NOT_FOUND, text)
-    context.broker.metadata.quorum.remove(removed.id)
+    metadata = context.broker.metadata
+    metadata.quorum.remove(removed.id)
+    if not metadata.quorum.is_possible:
+        await context.turn.within(AGREE_MS, metadata.reached())

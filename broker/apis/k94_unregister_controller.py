@@ -30,7 +30,7 @@ async def handle(
     context: Context, request: messages.UnregisterControllerRequest
 ) -> messages.UnregisterControllerResponse:
     metadata, asked = context.broker.metadata, request.controller_id
-    await metadata.quorum.reached()
+    await metadata.reached()
     active = metadata.quorum.leader
     if metadata.quorum.active is None or asked == active or asked not in context.broker.nodes.by_id:
         await metadata.submit(partial(registrations.unregister_controller, metadata.controller, active, asked))

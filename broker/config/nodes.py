@@ -119,6 +119,13 @@ class Nodes:
         node = self.by_id.get(node_id)
         return node is not None and node.is_serving and not node.is_held and node.side == self._side(leader)
 
+    def hears(self, node_id: int) -> bool:
+        """Whether a node hears of what the controller decides. One that does not leads nothing of which it was not the
+        leader before, and nothing follows it, as in Kafka.
+        """
+        node = self.by_id.get(node_id)
+        return node is None or not node.is_cut
+
     def reaches(self, one: int | None, other: int | None) -> bool:
         """Whether two nodes run, answer, and can speak with each other. None: not known, which is everywhere."""
         found = [self.by_id.get(node) for node in dict.fromkeys((one, other)) if node is not None]

@@ -314,9 +314,13 @@ class MetadataController:
         check_time(timeout_ms)
         return self.events.submit(handler, timeout_ms, validate_only)
 
+    def reached(self) -> Later[None]:
+        """Completes when there is an active controller. Fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
+        return self.quorum.reached()
+
     async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
         """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute."""
-        await self.quorum.reached()
+        await self.reached()
         return await self.submit(handler, timeout_ms, validate_only=validate_only)
 
     def _write_now(self, handler: Callable[[], Result]) -> Later[None]:

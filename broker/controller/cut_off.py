@@ -26,6 +26,9 @@ class UnreachedController(MetadataController):
     events: UnreachedEvents
     is_reached = False
 
+    def reached(self) -> Later[None]:
+        return self.events.reached()
+
     @classmethod
     def of(cls, metadata: MetadataController) -> UnreachedController:
         found = cls.__new__(cls)
@@ -39,11 +42,21 @@ class UnreachedEvents(Events):
 
     def __init__(self, reached: Events) -> None:
         vars(self).update(vars(reached))
-        self._reached = reached
+        self._events = reached
+        self._is_reached = False
         self._unsent: list[Callable[[], None]] = []
 
     def submit(self, handler: Handler[R], timeout_ms: int | None, validate_only: bool) -> Later[R]:
         """Handles the event when the controller is reached. Fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
+        return self._when_reached(lambda: self._events.submit(handler, timeout_ms, validate_only))
+
+    def reached(self) -> Later[None]:
+        """Completes when there is an active controller that is reached. Fails as `submit`."""
+        return self._when_reached(self._quorum.reached)
+
+    def _when_reached(self, asked: Callable[[], Later[R]]) -> Later[R]:
+        if self._is_reached:
+            return asked()
         later: Later[R] = Later()
 
         def over() -> None:
@@ -53,7 +66,7 @@ class UnreachedEvents(Events):
         def send() -> None:
             timer.cancel()
             if not later.done:
-                self._reached.submit(handler, timeout_ms, validate_only).when_done(partial(_settle, later))
+                asked().when_done(partial(_settle, later))
 
         timer = self._turn.later(FORWARD_MS, over)
         self._unsent.append(send)
@@ -61,6 +74,7 @@ class UnreachedEvents(Events):
 
     def reach(self) -> None:
         """Sends what waits."""
+        self._is_reached = True
         unsent, self._unsent = self._unsent, []
         for send in unsent:
             send()

@@ -1,5 +1,5 @@
-"""Producer ids: this node gets blocks of them from the controller, and asks for the next block before the current one
-is used up.
+"""Producer ids: each node gets blocks of them from the controller, and asks for the next block before the current one
+is used up. A node that does not reach the controller goes on with its block.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ProducerIds:
     async def ensure(self) -> None:
         """Returns when `take` has an id. Raises ApiError: the controller has none, or there is no controller."""
         while self._next >= self._end and self._ahead is None:
-            if self.metadata.quorum.missing is not None:
+            if self.metadata.quorum.missing is not None or not self.metadata.is_reached:
                 raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
             if self._fetching:
                 await self.turn.pause(1)
@@ -60,7 +60,8 @@ class ProducerIds:
         metadata = self.metadata
         self._fetching = True
         try:
-            node_id, epoch = self.node_id, metadata.broker_epoch
+            known = metadata.image.brokers.get(self.node_id)
+            node_id, epoch = self.node_id, -1 if known is None else known.epoch
             first, count = await metadata.submit(lambda: metadata.controller.allocate_producer_ids(node_id, epoch))
             self._ahead = first, first + count
         finally:

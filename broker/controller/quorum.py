@@ -140,9 +140,11 @@ class Quorum:
         self._observers.discard(node_id)
 
     def remove(self, node_id: int) -> None:
-        """Makes a voter, which is not the last one, an observer; the active controller resigns."""
+        """Makes a voter, which is not the last one, an observer. The active controller resigns, and so does one that
+        does not reach most of the voters that are left.
+        """
         self._observers.add(node_id)
-        if node_id == self.active:
+        if node_id == self.active or not self.is_possible:
             self.missing = Later()
             self._tell()
             self._elect()

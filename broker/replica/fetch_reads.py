@@ -100,7 +100,8 @@ def _read(
         data.preferred_read_replica = fetch.partitions.closest_replica(partition, fetch.rack_id, entry.offset)
         if data.preferred_read_replica != NO_REPLICA:
             return
-    if entry.last_fetched_epoch < 0 or not _diverges(log, entry, data, reach):
+    latest = fetch.partitions.known_leader(partition)[1] if fetch.partitions.is_cut else None
+    if entry.last_fetched_epoch < 0 or not _diverges(log, entry, data, reach, latest):
         level = isolation_level if replica is None else LOG_END
         piece = partition.read(entry.offset, min(entry.max_bytes, budget), level, at_least_one, reach)
         if piece is not None:
@@ -144,9 +145,14 @@ def _aborted(log: Log, offset: int, piece: FileSlice) -> list[messages.FetchResp
     return [r(producer_id=t.producer_id, first_offset=t.first_offset) for t in found]
 
 
-def _diverges(log: Log, entry: Entry, data: messages.FetchResponse.PartitionData, reach: Reach | None) -> bool:
-    """Whether the client's log diverges from ours (KIP-595). Raises ApiError if our log does not know the epoch."""
-    epoch, end = log.epochs.end_offset_for(entry.last_fetched_epoch, log.end_offset if reach is None else reach.end)
+def _diverges(
+    log: Log, entry: Entry, data: messages.FetchResponse.PartitionData, reach: Reach | None, latest: int | None
+) -> bool:
+    """Whether the client's log diverges from ours (KIP-595). `latest`: the last epoch that a node which is cut off
+    knows. Raises ApiError if our log does not know the epoch.
+    """
+    own_end = log.end_offset if reach is None else reach.end
+    epoch, end = log.epochs.end_offset_for(entry.last_fetched_epoch, own_end, latest)
     if epoch == UNDEFINED_EPOCH:
         raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
     if epoch < entry.last_fetched_epoch or end < entry.offset:

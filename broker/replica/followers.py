@@ -8,14 +8,22 @@ start of the log, and catches up (`catching_up.py`). The high watermark waits fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
 from ..watermark_policies import Policy
 
-Follows = Callable[[int, int], bool]  # a node, and the leader of its replica
+
+class Network(Protocol):
+    """What the nodes of replicas reach (`Nodes`)."""
+
+    def follows(self, node_id: int, leader: int) -> bool:
+        """Whether the replicas of a node follow a leader."""
+
+    def hears(self, node_id: int) -> bool:
+        """Whether a node hears of its election."""
 
 
 class Follower:
@@ -89,19 +97,23 @@ class Replica:
 
 
 class Replicas:
-    """The replicas of a partition with several. `follows`: whether the replicas of a node follow a leader."""
+    """The replicas of a partition with several. `leads`: whether the leader has heard of its election."""
 
-    __slots__ = ("_by_node", "_follows", "asked", "isr", "leader")
+    __slots__ = ("_by_node", "_network", "asked", "isr", "leader", "leads")
 
-    def __init__(self, follows: Follows) -> None:
+    def __init__(self, network: Network) -> None:
         self._by_node: dict[int, Replica] = {}
-        self._follows = follows
+        self._network = network
+        self.leads = True
         self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
     def __contains__(self, node: int) -> bool:
         return node in self._by_node
+
+    def _follows(self, node: int, leader: int) -> bool:
+        return (self.leads or node == leader) and self._network.follows(node, leader)
 
     def take_over(self, state: PartitionState, end: int, followers: Reach, now_ms: int, lag_ms: int) -> int:
         """Takes over a change of the metadata. Returns the end of the log: that of a new leader that is behind is lower
@@ -120,6 +132,8 @@ class Replicas:
         }
         before = self.leader
         self._by_node, self.isr, self.leader = kept, state.isr, state.leader
+        if has_moved:
+            self.leads = self._network.hears(state.leader)
         for at, one in kept.items():
             if one.stopped_at is not None and one.stopped_at.reach.end > new_end:
                 one.stopped_at = Stopped(one.stopped_at.reach.cut(new_end), one.stopped_at.caught_up_ms)
@@ -135,7 +149,7 @@ class Replicas:
             for node in kept:
                 if self._follows(node, elected):
                     self.go_on(node, new_end, now_ms)
-                else:  # the controller elects one that is cut off, until its session expires
+                else:  # the controller elects one that is cut off, which leads nothing, until its session expires
                     self.stop(node, followers.cut(new_end), now_ms)
         elif has_moved:
             self._stay(before, there, followers, now_ms)
@@ -185,7 +199,8 @@ class Replicas:
         the leader's log.
         """
         found = self._by_node.get(node)
-        if found is not None and found.stopped_at is not None and self.leader != NO_LEADER:
+        may_follow = self.leader != NO_LEADER and (self.leads or node == self.leader)
+        if found is not None and found.stopped_at is not None and may_follow:
             if node not in self.isr and node != self.leader:
                 found.behind = Behind(found.stopped_at.reach.end, now_ms)
             if found.own is not None:

@@ -47,7 +47,7 @@ class Following:
         partition.isr_by_hand = by_hand
         state = self.partitions.image.partitions.get((partition.topic_id, partition.index))
         if state is not None and state.leader_epoch == partition.leader_epoch:  # else that change comes soon
-            partition.follow(state, self.nodes.follows, now_ms)
+            partition.follow(state, self.nodes, now_ms)
         if by_hand is None and partition.replica_count == MANY:
             partition.isr_size = partition.replica_count = 1
             partition.replica_set = None

@@ -68,7 +68,9 @@ class Owner(Protocol):
 
 
 class Leaders:
-    """The leaders and the followers of all partitions."""
+    """The leaders and the followers of all partitions. `left` is called with a partition that has another leader than a
+    node that is cut off, and that node; `forgotten` with such a node when it hears of that, or ends.
+    """
 
     def __init__(self, turn: Turn, partitions: Partitions, nodes: Nodes, owner: Owner, catching_up: CatchingUp) -> None:
         self.turn = turn
@@ -76,6 +78,8 @@ class Leaders:
         self.nodes = nodes
         self.owner = owner
         self.catching_up = catching_up
+        self.left: Callable[[Partition, int], None] = lambda partition, node: owner.closed(partition)
+        self.forgotten: Callable[[int], None] = lambda node: None
         self.losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
         self.records_cut = self.committed_records_cut = 0
 
@@ -85,7 +89,8 @@ class Leaders:
         left = StaleLeader(
             partition.leader_epoch, partition.end_offset, partition.high_watermark, partition.is_under_min_isr
         )
-        has_moved, end = partition.follow(state, self.nodes.follows, self.turn.schedule.monotonic_ms())
+        has_led = partition.replica_set is None or partition.replica_set.leads
+        has_moved, end = partition.follow(state, self.nodes, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             if has_moved and end < partition.end_offset:
                 partition.cut_at = partition.closed_end = end
@@ -94,12 +99,14 @@ class Leaders:
             if partition.isr_size > isr_size:
                 partition.disturb()  # clients in its rack are sent to the new one in sync
             return self.turn.moved(partition)
-        self.owner.closed(partition)
+        node = None if before is None else self.nodes.by_id.get(before)
+        if node is not None and node.is_cut and node.is_serving and has_led and partition.leader != node.id:
+            self.left(partition, node.id)
+            partition.leave_behind(node.id, left)
+        else:
+            self.owner.closed(partition)
         partition.log.producers.forget_verifications()
         if before is not None and partition.leader != before:
-            node = self.nodes.by_id.get(before)
-            if node is not None and node.is_cut and node.is_serving:
-                partition.leave_behind(before, left)
             partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()
         if partition.has_leader:
@@ -189,9 +196,12 @@ class Leaders:
         return list(found)
 
     def forget_stale(self, node_id: int) -> None:
-        """A node that was cut off ends, or hears of the leaders that were elected instead of it."""
+        """A node that was cut off ends, or hears of the leaders that were elected, itself among them."""
         for partition in list(self.partitions.by_name.values()):
             partition.forget_stale(node_id)
+            if partition.leader == node_id and partition.replica_set is not None:
+                partition.replica_set.leads = True
+        self.forgotten(node_id)
 
     def _stop(self, partition: Partition, node: int) -> None:
         """A replica stays where it is, if it is one of several."""
@@ -204,6 +214,8 @@ class Leaders:
 
     def _follow_again(self, partition: Partition, node: int) -> bool:
         if partition.replica_set is None or node not in partition.replicas or node in partition.offline_nodes:
+            return False
+        if not partition.replica_set.leads and node != partition.leader:
             return False
         partition.replica_set.go_on(node, partition.end_offset, self.turn.schedule.monotonic_ms())
         self.catching_up.go_on(partition)

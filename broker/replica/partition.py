@@ -25,7 +25,7 @@ from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
 from ..watermark_policies import IMMEDIATE
-from .followers import Follower, Follows, Reach, Replicas
+from .followers import Follower, Network, Reach, Replicas
 
 READ_COMMITTED = 1
 LOG_END = 2  # what a follower reads, beside the isolation levels of consumers
@@ -103,13 +103,13 @@ class Partition:
         self.on_committed: Callable[[int], None] | None = None  # the coordinator on this partition
         self.told_to = 0  # the last high watermark that `on_committed` got
 
-    def follow(self, state: PartitionState, follows: Follows, now_ms: int) -> tuple[bool, int]:
+    def follow(self, state: PartitionState, network: Network, now_ms: int) -> tuple[bool, int]:
         """Takes over who leads and what is in sync, from the metadata. Returns whether the leader's epoch has changed,
-        and the end of the leader's log. `follows`: whether the replicas of a node follow a leader.
+        and the end of the leader's log. `network`: what the nodes of the replicas reach.
         """
         has_moved, end = state.leader_epoch != self.leader_epoch, self.end_offset
         if len(state.replicas) > 1 or self.replica_set is not None or self.isr_by_hand is not None:
-            self.replica_set = self.replica_set or Replicas(follows)
+            self.replica_set = self.replica_set or Replicas(network)
             lag_ms = self.follower.policy.lag_ms
             end = self.replica_set.take_over(state, end, self.followers_reach, now_ms, lag_ms)
             self.isr_size, self.replica_count = len(state.isr), len(state.replicas)
@@ -283,8 +283,10 @@ class Partition:
                 later.fail(error)
 
     def leave_behind(self, node: int, stale: StaleLeader) -> None:
-        """Another leader is elected while the present one, a node that is cut off, goes on."""
-        self.stale[node] = stale
+        """Another leader is elected while the present one, a node that is cut off, goes on. One that was elected again
+        without hearing of it goes on in the epoch in which it was left first.
+        """
+        self.stale.setdefault(node, stale)
         self.parked = deque((NEVER, later) for _, later in self.parked)
 
     def forget_stale(self, node: int) -> None:

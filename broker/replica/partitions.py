@@ -21,6 +21,7 @@ class Partitions:
     """The table of partitions; `ReplicaManager` adds and removes them. `image`: the committed metadata."""
 
     is_cut = False  # `image` is what a node knew when it was cut off
+    node_id = NO_REPLICA  # which sees them so; all nodes
 
     def __init__(self, image: MetadataState, log_directories: LogDirectories) -> None:
         self.image = image
@@ -154,8 +155,6 @@ class Partitions:
 
 class PartitionsOfNode(Partitions):
     """The partitions of the cluster for the connections of one node, which serves those that it leads."""
-
-    node_id: int
 
     def cut_off(self, image: MetadataState) -> None:
         """The node goes on with what it knows."""

@@ -137,7 +137,7 @@ class ReplicaManager:
 
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:
         partition = Partition(topic, state.index, state.topic_id, state.leader_epoch)
-        partition.follow(state, self.nodes.follows, self.schedule.monotonic_ms())
+        partition.follow(state, self.nodes, self.schedule.monotonic_ms())
         directory = self.homes.choose(state, topic, created)
         self.partitions.add(partition, directory)
         self._configure(partition)

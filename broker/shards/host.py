@@ -58,6 +58,23 @@ class _Writer:
         return self.partition.open_log().settings.max_message_bytes
 
 
+class _LostWriter:
+    """The runtime's writer of a coordinator that goes on while another one was elected: what it writes is lost."""
+
+    def __init__(self, end_offset: int, batch_bytes_max: int, now_ms: Callable[[], int]) -> None:
+        self.end_offset = end_offset
+        self.batch_bytes_max = batch_bytes_max
+        self.now_ms = now_ms
+
+    def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
+        first = self.end_offset
+        self.end_offset += sum(at.header.last_offset_delta + 1 for at in records.batches(batch))
+        return first, self.end_offset
+
+    def max_batch_bytes(self) -> int:
+        return self.batch_bytes_max
+
+
 class Owner(Protocol[S]):
     """The part of the table of all shards that each of them uses (`hosts.ShardHosts`)."""
 
@@ -115,6 +132,7 @@ class ShardHost(Generic[S]):
         self.runtime.replay.on_skipped = self._skipped
         self.runtime.on_failed = self._reload_later
         self.load_ms = 0
+        self.is_left = False  # goes on alone
         self._lingers_since_ms: int | None = None  # when the first write of the present batch was made
         self._alarm = Alarm(turn.schedule, partial(turn.event, self._tick))  # one alarm for all timers of the shard
 
@@ -199,7 +217,7 @@ class ShardHost(Generic[S]):
         self.turn.later(delay_ms, reload)
 
     def _tick(self) -> None:
-        if not self.owner.serves(self.partition):  # its node is paused, and so are its timers
+        if not self.is_left and not self.owner.serves(self.partition):  # its node is paused, and so are its timers
             self.turn.later(PAUSED_MS, self._tick)
         elif self.runtime.state is State.ACTIVE:
             self.turn.wrote(self)
@@ -240,8 +258,18 @@ class ShardHost(Generic[S]):
     def read(self, handler: Callable[[S, int], T]) -> T:
         return self.runtime.read(lambda as_of: handler(self.shard, as_of))
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """Goes on while another coordinator is elected, with what is in memory. It commits nothing more."""
+        self.is_left = True
         self.partition.on_committed = None
+        runtime = self.runtime
+        runtime.writer = _LostWriter(
+            runtime.last_written_offset, runtime.writer.max_batch_bytes(), runtime.writer.now_ms
+        )
+
+    def close(self) -> None:
+        if not self.is_left:
+            self.partition.on_committed = None
         self._alarm.end()
         self.runtime.close()
         self.owner.collector_wakes(self)

@@ -59,6 +59,7 @@ class ShardHosts(Generic[S]):
     required_acks: int  # 1: appended also where too few replicas are in sync, and answered when they are enough
     partitions_key: str
     replication_key: str
+    goes_on_alone = False  # where its node is cut off, when another coordinator is elected
 
     def __init__(self, services: Services) -> None:
         self.turn = services.turn
@@ -70,6 +71,7 @@ class ShardHosts(Generic[S]):
         self.loading = services.loading
         self.limits = services.limits
         self.hosts: dict[int, ShardHost[S]] = {}
+        self.left: dict[tuple[int, int], ShardHost[S]] = {}  # those that go on alone, by partition and node
         self.failed_loads: dict[int, int] = {}  # consecutive failures by partition
         self.times = EventTimes()
         self.begin: Callable[[ShardHost[S]], None] = ShardHost.begin  # the lab may delay it
@@ -141,6 +143,20 @@ class ShardHosts(Generic[S]):
             del self.hosts[partition.index]
             host.close()
 
+    def leave(self, partition: Partition, node: int) -> None:
+        """Another leader of a partition is elected instead of a node that is cut off, and does not hear of it."""
+        host, key = self.hosts.get(partition.index), (partition.index, node)
+        if not self.goes_on_alone or host is None or key in self.left:
+            return self.closed(partition)
+        del self.hosts[partition.index]
+        host.leave()
+        self.left[key] = host
+
+    def forget_left(self, node: int) -> None:
+        """A node that was cut off ends, or hears of the leaders that were elected instead of it."""
+        for key in [one for one in self.left if one[1] == node]:
+            self.left.pop(key).close()
+
     def reload(self, partition: Partition) -> None:
         """Unloads a shard and loads it again, as after moving a coordinator away and back."""
         self.closed(partition)
@@ -161,9 +177,10 @@ class ShardHosts(Generic[S]):
                 gc.enable()
 
     def stop(self) -> None:
-        for host in self.hosts.values():
+        for host in (*self.hosts.values(), *self.left.values()):
             host.close()
         self.hosts.clear()
+        self.left.clear()
 
     # the topic
 
@@ -178,13 +195,13 @@ class ShardHosts(Generic[S]):
         return count or int(self.settings.config[self.partitions_key])
 
     async def create_topic(self) -> None:
-        """Creates the topic if it does not exist. Raises ApiError, also where there is no controller."""
+        """Creates the topic if it does not exist. Raises ApiError, also where no controller is reached."""
         from ...coordinator.metadata import topics
 
         config = self.settings.config
         if self.has_topic:
             return
-        if self.metadata.quorum.missing is not None:
+        if self.metadata.quorum.missing is not None or self.partitions.is_cut:
             raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
         r = messages.CreateTopicsRequest
         wanted = r.CreatableTopic(
@@ -200,6 +217,9 @@ class ShardHosts(Generic[S]):
 
     def host_at(self, index: int) -> ShardHost[S]:
         """Raises ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
+        left = self._left_at(index)
+        if left is not None:
+            return left
         host = self.hosts.get(index)
         if host is None:
             partition = self.partitions.by_name.get((self.topic_name, index))
@@ -213,6 +233,10 @@ class ShardHosts(Generic[S]):
         elif not self._leads(host.partition):
             raise ApiError(Errors.NOT_COORDINATOR)
         return host
+
+    def _left_at(self, index: int) -> ShardHost[S] | None:
+        """Returns the coordinator that goes on alone at this node."""
+        return self.left.get((index, self.partitions.node_id)) if self.left else None
 
     def _leads(self, partition: Partition) -> bool:
         return self.partitions.leads(partition)
@@ -245,7 +269,7 @@ class ShardHosts(Generic[S]):
         """Yields the partitions of the topic whose coordinators are here."""
         for index in range(self.partition_count):
             partition = self.partitions.by_name.get((self.topic_name, index))
-            if partition is None or self._leads(partition):
+            if partition is None or self._leads(partition) or self._left_at(index) is not None:
                 yield index
 
     async def read_all(self, handler: Callable[[S, int], T]) -> list[T]:

@@ -77,5 +77,6 @@ BUGS: tuple[Bug, ...] = (
     # those from here on only sides of the network show, with several nodes each
     (Nodes, "follows", "and node.side == self._side(leader)", "and node.side == MAIN_SIDE == self._side(leader)"),
     (NodeLives, "_move", "self.leaders.reach_again(node.id)", "pass"),
+    (Nodes, "hears", "return node is None or not node.is_cut", "return True"),
     (Quorum, "main_side", "return counts.index(max(counts))", "return 0"),
 )

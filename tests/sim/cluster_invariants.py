@@ -272,6 +272,8 @@ class RepliesComeAfterTheCommit(Invariant):
 
 
 class CoordinatorsAnswerFromOneNodeInAnEpoch(Invariant):
+    """A node that is cut off may go on in an epoch that is over, and commits nothing."""
+
     def delivered(self, node: int, name: str, message: Any) -> Check | None:
         broker = self.cluster.world.broker
         if name == "OffsetCommit":
@@ -283,6 +285,10 @@ class CoordinatorsAnswerFromOneNodeInAnEpoch(Invariant):
         topic = broker.image.topics.get(hosts.topic_name)
         state = broker.image.partitions.get((topic.id, hosts.partition_for(key))) if topic is not None else None
         if state is None or state.leader == node:
+            return None
+        assert topic is not None
+        known = self.cluster.truth.known_to(node).partitions.get((topic.id, state.index))
+        if known is not None and known.leader == node and name == "OffsetFetch":
             return None
 
         def check(reply: Any) -> None:

@@ -108,18 +108,46 @@ class NothingChangesWithoutAController(Invariant):
 
 
 class ReplicasFollowTheLeaderOnTheirSide(Invariant):
-    """Also where the controller is not."""
+    """Also where the controller is not, unless the leader has not heard of its election."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._known = self._names()  # partitions that were seen
+        self._unheard: set[str] = set()  # those whose leader was cut off when it was elected
+
+    def followed(self, told: Told, before: State, after: State) -> None:
+        if after.leader != before.leader:
+            self._unheard.discard(told.name)
+            if not self._reaches_controller(after.leader):
+                self._unheard.add(told.name)
+
+    def _names(self) -> set[str]:
+        return {told.name for told in self.cluster.truth.partitions.values()}
+
+    def _reaches_controller(self, node: int) -> bool:
+        found = self.cluster.world.broker.nodes.by_id.get(node)
+        return found is None or found.side == 0
 
     def holds(self) -> None:
         nodes = self.cluster.world.broker.nodes.by_id
         for told, partition in self.cluster.truth.open():
-            leader = nodes.get(told.state.leader)
+            is_new, leader = told.name not in self._known, nodes.get(told.state.leader)
+            self._known.add(told.name)
             if partition.replica_set is None or leader is None or leader.side == 0:
+                self._unheard.discard(told.name)
                 continue
+            if is_new:
+                self._unheard.add(told.name)
             for at, _, follows in partition.replica_set.views(partition.end_offset, partition.follower.replicated):
                 node = nodes[at]
-                if node.side == leader.side and node.state is NodeState.RUNNING and not node.is_held:
+                if told.name in self._unheard:
+                    assert node is leader or not follows, f"{node} follows {leader} too early, to lead {told.name}"
+                elif node.side == leader.side and node.state is NodeState.RUNNING and not node.is_held:
                     assert follows, f"{node} reaches {leader}, which leads {told.name}, and does not follow"
+
+    def began_again(self) -> None:
+        self._known = self._names()
+        self._unheard.clear()
 
 
 SIDES: tuple[type[Invariant], ...] = (

@@ -124,6 +124,7 @@ def test_a_stop_does_not_wait_for_a_compaction() -> None:
 
 def test_a_log_that_is_deleted_is_left() -> None:
     """The compaction of another one goes on."""
+    before = bugs.count()
     world = world_of(100)
     fill(world)
     world.pass_ms(2 * ROUND_MS)
@@ -132,7 +133,7 @@ def test_a_log_that_is_deleted_is_left() -> None:
     set_broker(world, RATE, "1e9")
     world.pass_ms(3 * ROUND_MS)
     assert is_compacted(world, "other")
-    assert bugs.count() == 0
+    assert bugs.count() == before
 
 
 def test_a_log_that_lost_a_segment_is_compacted_in_another_round(caplog: pytest.LogCaptureFixture) -> None:

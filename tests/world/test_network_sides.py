@@ -130,6 +130,18 @@ def test_the_other_side_may_have_the_majority_next() -> None:
     assert alive(w) == [3, 4, 5]
 
 
+@pytest.mark.parametrize(("removed", "leader"), [(4, 1), (2, -1)])
+def test_the_removal_of_a_voter_gives_the_majority_to_no_other_side(removed: int, leader: int) -> None:
+    """The voters that are left have to agree: where too few of them are reached, the controller resigns."""
+    w = five(1)
+    part(w, [1, 2, 3], [4, 5])
+    w.broker.metadata.quorum.remove(removed)
+    w.pass_ms(3 * FETCH_MS)
+    assert w.broker.metadata.quorum.leader == leader
+    join(w)
+    assert w.broker.metadata.quorum.leader == 1
+
+
 # what leaders and followers do
 
 
@@ -182,6 +194,26 @@ def test_followers_leave_the_isr_of_a_leader_that_reaches_the_controller() -> No
     assert 4 in alive(w)
     join(w)
     assert (state(w, 0, "far")[2], ends(w, "far")) == ([1, 2, 4], {1: 1, 2: 1, 4: 1})
+
+
+def test_nothing_follows_a_leader_that_has_not_heard_of_its_election() -> None:
+    """It does not lead, and a replica on its side gets nothing from it before the sides join."""
+    w = five()
+    create(w, "far", [4, 5, 3])
+    happens(w, "hold", 3)
+    assert produce(w, 4, acks=1, topic="far").error_code == 0
+    part(w, [1, 2, 3, 5], [4])
+    w.pass_ms(SESSION_MS - 100)
+    part(w, [1, 2], [4], [3, 5])
+    happens(w, "release", 3)
+    w.pass_ms(200)
+    assert (state(w, 0, "far")[:2], ends(w, "far")) == ((5, 1), {4: 1, 5: 1, 3: 0})
+    assert state(w, 0, "far", at=5)[:2] == (4, 0)
+    happens(w, "hold", 3)
+    happens(w, "release", 3)
+    assert ends(w, "far") == {4: 1, 5: 1, 3: 0}
+    join(w)
+    assert (state(w, 0, "far")[0], ends(w, "far")) == (5, {4: 1, 5: 1, 3: 1})
 
 
 @pytest.mark.parametrize("what", [("hold", "release"), ("pause", "resume")])
