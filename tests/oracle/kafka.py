@@ -133,6 +133,7 @@ class Kafka:
         self.settings = settings or {}
         self.formatted = formatted
         self.quick = quick
+        self.java_options: tuple[str, ...] = ()
         self.port = free_port()
         self.controller_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -196,8 +197,11 @@ class Kafka:
         log = self.directory / "kafka.log"
         began = time.monotonic()
         with log.open("wb") as out:
+            program, *arguments = java(
+                "broker", "kafka.Kafka", str(properties), heap="-Xmx1G", classes=classes, quick=self.quick
+            )
             self._process = subprocess.Popen(
-                java("broker", "kafka.Kafka", str(properties), heap="-Xmx1G", classes=classes, quick=self.quick),
+                [program, *self.java_options, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

@@ -6,14 +6,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.ports import free_port
+from ..support.relays import Relays, name_of, write_hosts
 from .cluster import KafkaCluster
 from .kafka import Kafka, java
 
@@ -31,7 +33,9 @@ class _Voter(Kafka):
         values: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": self.node,
-            "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in self.at.values()),
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{self.host_of(node)}:{port}" for node, port in self.at.items()
+            ),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "log.dirs": self.data_directory,
@@ -42,8 +46,17 @@ class _Voter(Kafka):
         path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         return path
 
+    @property
+    def ports_of_others(self) -> tuple[int, ...]:
+        """Those that other nodes connect to."""
+        return self.port, self.controller_port
+
+    def host_of(self, node: int) -> str:
+        """Where the controllers reach each other."""
+        return "127.0.0.1"
+
     def format(self) -> None:
-        voters = ",".join(f"{node}@127.0.0.1:{port}:{_directory_id(node)}" for node, port in self.at.items())
+        voters = ",".join(f"{node}@{self.host_of(node)}:{port}:{_directory_id(node)}" for node, port in self.at.items())
         command = ["format", "-t", uuid_to_text(b"oracle-oracle-01"), "-c", str(self._write_properties())]
         subprocess.run(
             java("broker", "kafka.tools.StorageTool", *command, "--initial-controllers", voters, is_typical=False),
@@ -54,17 +67,55 @@ class _Voter(Kafka):
         self.formatted = True
 
 
+class _Relayed(_Voter):
+    """One that is reached by the others through relays, and by clients without them."""
+
+    def __init__(
+        self, node: int, directory: Path, at: Mapping[int, int], settings: dict[str, object], clients: str
+    ) -> None:
+        """`clients`: the security protocol of their listener."""
+        super().__init__(node, directory, at, settings)
+        self.broker_port = free_port()
+        listeners = {clients: self.port, "BROKER": self.broker_port, "CONTROLLER": self.controller_port}
+        self.settings = {
+            **settings,
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
+            "advertised.listeners": ",".join(
+                f"{name}://{'127.0.0.1' if name == clients else name_of(node)}:{port}"
+                for name, port in listeners.items()
+            ),
+            "listener.security.protocol.map": f"{clients}:{clients},BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "BROKER",
+        }
+        self.java_options = (f"-Djdk.net.hosts.file={self.directory / 'hosts'}",)
+
+    @property
+    def ports_of_others(self) -> tuple[int, ...]:
+        return self.broker_port, self.controller_port
+
+    def host_of(self, node: int) -> str:
+        return name_of(node)
+
+    def _write_properties(self) -> Path:
+        path = super()._write_properties()
+        write_hosts(self.directory / "hosts", self.node, self.at)
+        return path
+
+
 def _directory_id(node: int) -> str:
     return uuid_to_text(bytes(range(node, node + 16)))
+
+
+Kind = Callable[[int, Path, Mapping[int, int], dict[str, object]], _Voter]
 
 
 class KafkaQuorum(KafkaCluster):
     """Three nodes of which each is a broker and a controller (kraft.version 1)."""
 
-    def __init__(self, settings: dict[str, object], nodes: int = 3) -> None:
+    def __init__(self, settings: dict[str, object], nodes: int = 3, kind: Kind = _Voter) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="oracle-"))
         at = {node: free_port() for node in range(1, nodes + 1)}
-        self._voters = {node: _Voter(node, self._directory / str(node), at, settings) for node in at}
+        self._voters = {node: kind(node, self._directory / str(node), at, settings) for node in at}
 
     def __enter__(self) -> KafkaQuorum:
         for voter in self._voters.values():
@@ -89,3 +140,35 @@ class KafkaQuorum(KafkaCluster):
             self._voters[node].start()
         else:
             self._voters[node].stop(signal.SIGTERM if what == "stop" else signal.SIGKILL)
+
+
+class PartedQuorum(KafkaQuorum):
+    """Three nodes, as `KafkaQuorum`, whose network can be parted; clients reach all of them."""
+
+    def __init__(self, settings: dict[str, object], nodes: int = 3, clients: str = "PLAINTEXT") -> None:
+        """`clients`: the security protocol of their listeners."""
+        super().__init__(settings, nodes, partial(_Relayed, clients=clients))
+        self._relays = Relays({node: voter.ports_of_others for node, voter in self._voters.items()})
+
+    def __enter__(self) -> PartedQuorum:
+        self._relays.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._relays.__exit__(kind, error, trace)
+
+    def controller_address(self, node: int) -> tuple[str, int]:
+        """Where the other nodes reach the controller at a node."""
+        return name_of(node), self._voters[node].controller_port
+
+    def part(self, *sides: Collection[int]) -> None:
+        """Nodes reach those on their own side alone."""
+        self._relays.part(sides)
+
+    def join(self) -> None:
+        """All nodes reach each other."""
+        self._relays.join()

@@ -171,7 +171,7 @@ class Story:
     def at(self, node: int) -> AtNode:
         """The connection to a node."""
         if node not in self._at:
-            self._at[node] = AtNode(self, node)
+            self._at[node] = self.beside(node)
         return self._at[node]
 
     def beside(self, node: int) -> AtNode:
@@ -300,13 +300,18 @@ def prepare(kafka: KafkaCluster) -> None:
                 return code in (0, Errors.TOPIC_ALREADY_EXISTS)
 
             until(is_there, name)
-    restore(kafka)
+    lead_again(kafka)
 
 
 def restore(kafka: KafkaCluster) -> None:
-    """Waits until all brokers run and follow, and each leads what it led at the beginning."""
+    """As `lead_again`, after brokers may have been stopped or paused."""
     for node, part in kafka.parts.items():
         kafka.happens("resume" if part.is_running else "start", node)
+    lead_again(kafka)
+
+
+def lead_again(kafka: KafkaCluster) -> None:
+    """Waits until all brokers follow, and each leads what it led at the beginning."""
     e = m.ElectLeadersRequest
     named = [e.TopicPartitions(topic=name, partitions=list(range(len(INTERNAL[name][0])))) for name in INTERNAL]
     election = e(election_type=0, topic_partitions=named, timeout_ms=10_000)

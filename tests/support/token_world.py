@@ -25,8 +25,8 @@ def world_of(files: MemFiles | None = None, **settings: str) -> World:
     return world
 
 
-def peer_of(name: str) -> Peer:
-    peer = Peer("AUTH", "127.0.0.1:1", SecurityProtocol.SASL_PLAINTEXT)
+def peer_of(name: str, listener: str = "AUTH") -> Peer:
+    peer = Peer(listener, "127.0.0.1:1", SecurityProtocol.SASL_PLAINTEXT)
     peer.principal = f"User:{name}"
     return peer
 

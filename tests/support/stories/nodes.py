@@ -79,6 +79,11 @@ def read(at: AtNode, name: str, ids: Ids, offset: int = 0, **more: Any) -> None:
     at.agree("Fetch", 12, fetch(name, ids, 12, offset, **more))
 
 
+def coordinator_ready(at: AtNode, group: str) -> None:
+    """Waits until a node has loaded a group."""
+    at.agree("OffsetFetch", 7, offsets.fetch_request(7, group, None))
+
+
 def coordinators_ready(story: Story) -> None:
     """Waits until each node that runs has loaded what it coordinates."""
     ids = [group_at(partition, "ready") for partition in range(3)]

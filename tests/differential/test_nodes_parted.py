@@ -1,0 +1,272 @@
+"""A network that is parted between three nodes, each of which is a broker and a controller: what each side says, and
+what is left when they join, as in Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..oracle.quorum import PartedQuorum
+from ..support import node_stories, transcripts
+from ..support.differential import Tally, told
+from ..support.node_stories import NODES, AtNode, Story, group_at
+from ..support.parted_stories import Parted
+from ..support.stories import nodes, offsets
+from ..support.stories.groups import commit_request
+from ..support.stories.nodes import Ids
+from ..support.stories.quorum import Quorum, asked, same
+from ..support.transcripts import Transcript
+
+pytestmark = pytest.mark.slow
+IMPATIENT_MS = 1000
+
+
+@pytest.fixture(scope="module")
+def kafka_parted() -> Iterator[PartedQuorum | None]:
+    if transcripts.mode() == "recorded":
+        yield None
+        return
+    with PartedQuorum(node_stories.SETTINGS) as kafka:
+        node_stories.prepare(kafka)
+        yield kafka
+
+
+@pytest.fixture
+def story(kafka_parted: PartedQuorum | None, tally: Tally, request: pytest.FixtureRequest) -> Iterator[Parted]:
+    if kafka_parted is not None:
+        kafka_parted.join()
+        node_stories.lead_again(kafka_parted)
+    playing = kafka_parted is None
+    with told(tally, Transcript(request.node.nodeid, playing=playing), transcripts.mode()) as transcript:
+        found = Parted(kafka_parted, tally, transcript)
+        yield found
+        found.close()
+
+
+def impatient(name: str, ids: Ids, side: int) -> Any:
+    """A Produce with acks=all that waits a second for the other replicas."""
+    request = nodes.produce(name, ids, 10, "waits")(side)
+    request.timeout_ms = IMPATIENT_MS
+    return request
+
+
+def waits_in_vain(at: AtNode, name: str, ids: Ids) -> None:
+    at.both("Produce", 10, partial(impatient, name, ids))
+
+
+def commits(at: AtNode, group: str, name: str, offset: int) -> None:
+    at.ask("OffsetCommit", 9, commit_request(9, group, [(name, b"", [(0, offset, "")])]))
+
+
+def offset_of(at: AtNode, group: str, name: str) -> None:
+    at.ask("OffsetFetch", 7, offsets.fetch_request(7, group, [(name, b"", [0])]))
+
+
+def coordinator_of(at: AtNode, *groups: str) -> None:
+    at.ask("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups)))
+
+
+def said(story: Story, node: int, name: str, version: int, message: Any) -> Callable[[], None]:
+    """Sends a request on a connection of its own. Returns what waits for its answer."""
+    at = story.beside(node)
+    at.say(name, version, partial(same, message))
+
+    def heard() -> None:
+        at.hear(name, version)
+        at.close()
+
+    return heard
+
+
+def has_producer_ids(story: Story) -> None:
+    """Each node has ids of its own, which it gives away also where it reaches no controller."""
+    asked = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+    for node in NODES:
+        story.at(node).until("InitProducerId", 4, asked, lambda reply: reply.error_code == 0)
+
+
+def of_controller(story: Story, node: int) -> list[Callable[[], None]]:
+    """Asks a node what it forwards to the controller. Returns what waits for the answers."""
+    move, create = m.ListPartitionReassignmentsRequest, m.CreateTopicsRequest
+    named = create.CreatableTopic(f"created-late-at-{node}", 1, 1)
+    return [
+        said(story, node, "DescribeQuorum", 2, asked()),
+        said(story, node, "ListPartitionReassignments", 0, move(topics=None, timeout_ms=5000)),
+        said(story, node, "CreateTopics", 7, create(topics=[named], timeout_ms=5000)),
+        said(story, node, "InitProducerId", 4, m.InitProducerIdRequest(None, 1000)),
+    ]
+
+
+def test_a_leader_is_alone_on_its_side(story: Parted) -> None:
+    """It goes on in its old epoch, and what it took is lost when the sides join. The controller is not there."""
+    quorum = Quorum(story)
+    far, near = (node for node in NODES if node != quorum.leader)
+    here, there = story.at(near), story.at(far)
+    has_producer_ids(story)
+    led = story.topic("led", [far, near, quorum.leader])
+    safe = story.topic("safe", [far, near, quorum.leader], min_insync_replicas="2")
+    lone = story.topic("lone", [far])
+    other = story.topic("other", [near, far, quorum.leader])
+    for at, name, ids in ((there, "led", led), (there, "safe", safe), (there, "lone", lone), (here, "other", other)):
+        nodes.written(at, name, ids, "whole")
+    nodes.read(there, "other", other)
+    story.part([near, quorum.leader], [far])
+
+    nodes.written(there, "led", led, "lost", acks=1)
+    waits_in_vain(there, "led", led)
+    waits_in_vain(there, "safe", safe)
+    nodes.written(there, "lone", lone, "kept")
+    waits_in_vain(here, "other", other)
+    nodes.read(there, "led", led)
+    nodes.read(there, "lone", lone)
+    waiting = of_controller(story, far)
+
+    story.sessions_expire()
+    story.knows("led", "safe", "lone", "other")
+    assert (story.state_at(near, "led"), story.state_at(far, "led")) == ((near, 1), (far, 0))
+    quorum.described(near, quorum.leader)
+    for at in (here, there):
+        nodes.written(at, "led", led, "acks=1", acks=1)
+        nodes.read(at, "led", led)
+        at.agree("OffsetForLeaderEpoch", 4, nodes.end_of_epoch("led", 0))
+        at.ask("Fetch", 12, nodes.fetch("led", led, 12, current_leader_epoch=1)(1))
+    nodes.written(here, "led", led, "acks=all")
+    waits_in_vain(there, "safe", safe)
+    nodes.written(here, "safe", safe, "acks=all")
+    nodes.written(here, "other", other, "acks=all")
+    nodes.read(there, "other", other)
+    for heard in waiting:
+        heard()
+
+    story.join()
+    story.knows("led", "safe", "lone", "other")
+    quorum.described(1, 2, 3)
+    for node in NODES:
+        for name, ids in (("led", led), ("safe", safe), ("lone", lone), ("other", other)):
+            nodes.read(story.at(node), name, ids)
+            story.at(node).agree("OffsetForLeaderEpoch", 4, nodes.end_of_epoch(name, 0))
+    assert story.errors("Produce") == {"NONE", "REQUEST_TIMED_OUT"}
+
+
+def test_a_coordinator_is_alone_on_its_side(story: Parted) -> None:
+    quorum = Quorum(story)
+    nodes.coordinators_ready(story)
+    far, near = (node for node in NODES if node != quorum.leader)
+    groups = [group_at(node - 1, "parted") for node in NODES]
+    own = groups[far - 1]
+    here, there = story.at(near), story.at(far)
+    story.topic("offsets", [near, far, quorum.leader])
+    commits(there, own, "offsets", 5)
+    story.part([near, quorum.leader], [far])
+
+    for at in (here, there):
+        coordinator_of(at, *groups)
+    offset_of(there, own, "offsets")
+    commits(there, own, "offsets", 6)
+    offset_of(there, own, "offsets")
+
+    story.sessions_expire()
+    story.knows("__consumer_offsets")
+    for at in (here, there):
+        coordinator_of(at, *groups)
+    offset_of(there, own, "offsets")
+    taker, _ = story.state_at(near, "__consumer_offsets", far - 1)
+    nodes.coordinator_ready(story.at(taker), own)
+    commits(story.at(taker), own, "offsets", 7)
+    commits(there, own, "offsets", 8)
+    for at in (story.at(taker), there):
+        offset_of(at, own, "offsets")
+
+    story.join()
+    story.knows("__consumer_offsets")
+    nodes.coordinators_ready(story)
+    for node in NODES:
+        coordinator_of(story.at(node), *groups)
+        offset_of(story.at(node), own, "offsets")
+
+
+def test_the_controller_is_alone_on_its_side(story: Parted) -> None:
+    """The others elect one, and it does not know."""
+    quorum = Quorum(story)
+    far = quorum.leader
+    near, third = (node for node in NODES if node != far)
+    here, there = story.at(near), story.at(far)
+    has_producer_ids(story)
+    led = story.topic("ruled", [far, near, third])
+    nodes.written(there, "ruled", led, "whole")
+    story.part([far], [near, third])
+    story.has_resigned(far)
+    waiting = of_controller(story, far)
+    quorum.follow(near, after=far)
+    story.sessions_expire()
+    story.knows("ruled")
+    assert (story.state_at(near, "ruled"), story.state_at(far, "ruled")) == ((near, 1), (far, 0))
+    quorum.described(near, third)
+    nodes.written(there, "ruled", led, "lost", acks=1)
+    nodes.written(here, "ruled", led, "kept")
+    for heard in waiting:
+        heard()
+    story.join()
+    story.knows("ruled")
+    quorum.described(1, 2, 3)
+    for node in NODES:
+        nodes.read(story.at(node), "ruled", led)
+
+
+def test_no_node_reaches_another(story: Parted) -> None:
+    """There is no controller, and nothing changes but what leaders take alone."""
+    quorum = Quorum(story)
+    has_producer_ids(story)
+    topics = {node: story.topic(f"led-{node}", [node, *(one for one in NODES if one != node)]) for node in NODES}
+    for node, ids in topics.items():
+        nodes.written(story.at(node), f"led-{node}", ids, "whole")
+    story.part(*([node] for node in NODES))
+    story.has_resigned(quorum.leader)
+    waiting = [heard for node in NODES for heard in of_controller(story, node)]
+    for node, ids in topics.items():
+        nodes.written(story.at(node), f"led-{node}", ids, "alone", acks=1)
+        waits_in_vain(story.at(node), f"led-{node}", ids)
+    story.sessions_expire()
+    for name in (f"led-{node}" for node in NODES):
+        story.knows(name)
+    for heard in waiting:
+        heard()
+    story.join()
+    quorum.follow()
+    for node, ids in topics.items():
+        story.knows(f"led-{node}")
+        assert story.state(f"led-{node}")[:2] == (node, 0)
+        for at in NODES:
+            nodes.read(story.at(at), f"led-{node}", ids)
+
+
+@pytest.mark.parametrize("removed", ["a voter on the other side", "a voter on its own side"])
+def test_a_voter_is_removed_by_a_side(story: Parted, removed: str) -> None:
+    """The voters that are left have to agree. So no other side gets the majority; the controller's may lose it, and the
+    removal is done when the sides join. The last stories of Kafka's three.
+    """
+    quorum = Quorum(story)
+    far, near = (node for node in NODES if node != quorum.leader)
+    story.part([near, quorum.leader], [far])
+    gone = far if removed == "a voter on the other side" else near
+    removal = story.beside(near)
+    quorum.say_remove(gone, removal)
+    removal.hear("RemoveRaftVoter", 0)
+    removal.close()
+    if gone == far:
+        quorum.described(near, quorum.leader)
+    else:
+        story.has_resigned(quorum.leader)
+        for heard in of_controller(story, near):
+            heard()
+    story.join()
+    quorum.follow()
+    quorum.described(*NODES)
+    story.topic(f"after-{gone == far}", [near, far])
+    quorum.add(gone, address=story.controller_address(gone))
+    quorum.described(*NODES)
