@@ -30,6 +30,7 @@ from .session import Thread
 logger = logging.getLogger("ottla.kafka.controller.ControllerChannelManager")
 TIMEOUT_SECONDS: Final = 5
 RETRY_MS: Final = 1000
+RETRY_MS_MAX: Final = 30_000  # of one that refuses, such as for its rights: it would be sent everything each time
 AT_ONCE: Final = 1000  # partitions in one request
 REPLY_BYTES: Final = 6
 CHANGED_MAX: Final = 100_000
@@ -56,6 +57,7 @@ class Neighbours:
         self._is_telling = False
         self._is_woken = False
         self._failed: set[int] = set()  # who could not be told, which was said
+        self._retry_ms = RETRY_MS
 
     def found(self, registered: Mapping[int, BrokerRegistration]) -> None:
         """Notes who is there."""
@@ -108,7 +110,10 @@ class Neighbours:
                     if not await self._tell(number, registration, await self._frames(names)):
                         self._behind.add(number)
                 if self._behind:
-                    self._turn.later(RETRY_MS, self._again)
+                    self._turn.later(self._retry_ms, self._again)
+                    self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
+                else:
+                    self._retry_ms = RETRY_MS
         finally:
             self._is_telling = False
 
