@@ -56,7 +56,7 @@ SETTINGS: dict[str, object] = {
 OURS: dict[str, object] = {**SETTINGS, "ottla.high.watermark": "lag=30ms"}
 """Followers are behind, so that an election loses what was not acknowledged yet."""
 HISTORY = (
-    "lose",
+    "lose 3",
     "stop 1",
     "start 1",
     "kill 2",
@@ -78,11 +78,12 @@ HISTORY = (
     "roll",
     "keep",
 )
-OURS_ALONE = ("lose", "keep", "hold", "bounce", "release", "move", "drain", "fence", "unfence")
+OURS_ALONE = ("lose", "keep", "hold", "bounce", "release", "cut", "heal", "move", "drain", "fence", "unfence")
 WITHOUT_OFFSETS = ("franz", "librdkafka")  # in their transactions
 SHARES = ("java", "librdkafka")
 KINDS = ("acked", "lost", "read", "committed", "accepted", "unsure", "whole", "doubtful", "aborted", "note")
-LOST_REPLIES = {"api": "Produce", "share": 0.03, "seed": 1, "action": {"kind": "close", "at": "before-reply"}}
+LOST_REPLIES = {"api": "Produce", "seed": 1, "action": {"kind": "close", "at": "before-reply"}}
+POLL_SECONDS = 0.02
 MORE = 20  # acknowledged records, before the next step
 WITHIN_SECONDS = 90.0
 LONGER_SECONDS = 240.0
@@ -108,7 +109,7 @@ class Program:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             words = line.split()
-            if words:
+            if words and line.endswith("\n"):  # it may be killed within a line
                 self.lines.append((time.monotonic(), words))
                 self.counts[words[0]] += 1
 
@@ -247,7 +248,7 @@ def happen(cluster: Cluster, step: str, names: Sequence[str], worked: Callable[[
         assert isinstance(cluster, Nodes)
         cluster.broker.lab.delete("faults")
         if what == "lose":
-            cluster.broker.lab.post("faults", LOST_REPLIES)
+            cluster.broker.lab.post("faults", {**LOST_REPLIES, "share": int(number) / 100})
     elif what == "move":
         assert isinstance(cluster, Nodes)
         for name in names:
@@ -264,31 +265,11 @@ def happen(cluster: Cluster, step: str, names: Sequence[str], worked: Callable[[
         cluster.happens(what, int(number))
 
 
-def run(
-    cluster: Cluster, programs: Sequence[Program], history: Sequence[str] = HISTORY, told: Callable[..., None] = print
-) -> None:
-    """Goes through the history. In each step every client has to produce on; some find coordinators and leaders again
-    much later, so that the rest is looked at when all have ended.
+def run(cluster: Cluster, programs: Sequence[Program], history: Sequence[str] = HISTORY) -> None:
+    """Goes through the history, and lets the programs end. Some find coordinators and leaders again much later, so that
+    what they have done is looked at then.
     """
-    names = [one.name for one in programs]
-
-    def worked(after: str, kinds: Sequence[str] = ("acked",)) -> None:
-        before, since = [one.counts.copy() for one in programs], time.monotonic()
-        for one, counts in zip(programs, before, strict=True):
-            has_worked = partial(one.has_worked, counts, kinds)
-            until(has_worked, f"{one.name} works after {after}", one.within_seconds)
-        took = ", ".join(f"{one.name} {one.stall(since):.2f}" for one in programs)
-        told(f"{after:24} {time.monotonic() - since:6.2f} s; longest wait for an acknowledgement: {took}", flush=True)
-
-    worked("the start", ("acked", "read", "whole"))
-    for step in history:
-        if isinstance(cluster, KafkaCluster) and step.split()[0] in OURS_ALONE:
-            continue
-        happen(cluster, step, names, worked)
-        if step.startswith("pause"):
-            node = int(step[-1])
-            until(lambda node=node: not leads(cluster, node, names), "others lead", WITHIN_SECONDS)  # type: ignore[misc]
-        worked(step)
+    go_through(cluster, programs, history)
     for one in programs:
         one.end_soon()
     for one in programs:
@@ -296,6 +277,29 @@ def run(
     for node in NODES:  # what coordinators know now they have read from their logs
         cluster.happens("stop", node)
         cluster.happens("start", node)
+
+
+def go_through(cluster: Cluster, programs: Sequence[Program], history: Sequence[str]) -> None:
+    """Lets the programs begin to work, and goes through a history. In each step every client has to produce on."""
+    names = [one.name for one in programs]
+
+    def worked(after: str, kinds: Sequence[str] = ("acked",)) -> None:
+        before, since = [one.counts.copy() for one in programs], time.monotonic()
+        for one, counts in zip(programs, before, strict=True):
+            has_worked = partial(one.has_worked, counts, kinds)
+            until(has_worked, f"{one.name} works after {after}", one.within_seconds, every=POLL_SECONDS)
+        took = ", ".join(f"{one.name} {one.stall(since):.2f}" for one in programs)
+        print(f"{after:24} {time.monotonic() - since:6.2f} s; longest wait for an acknowledgement: {took}", flush=True)
+
+    worked("the start", ("acked", "read", "whole"))
+    for step in history:
+        if isinstance(cluster, KafkaCluster) and step.split()[0] in OURS_ALONE:
+            continue
+        happen(cluster, step, names, worked)
+        if step.startswith(("pause", "cut")):
+            node = int(step[-1])
+            until(lambda node=node: not leads(cluster, node, names), "others lead", WITHIN_SECONDS)  # type: ignore[misc]
+        worked(step)
 
 
 # by hand
