@@ -19,7 +19,8 @@ from ottla.protocol.records import Record, Template
 from ottla.testing import Broker
 
 from ..support.wire import Closed, Wire, request_frame
-from .servers import RECORD_1K, RECORD_100, Figures, Server, dispose, fresh, produce_request, quantile, topic
+from .servers import RECORD_1K, RECORD_100, Figures, produce_request, quantile, topic
+from .sides import Server, dispose, fresh
 
 SECONDS = 8.0
 MIXED_SECONDS = 600

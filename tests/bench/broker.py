@@ -1,7 +1,8 @@
 """ottla and Apache Kafka side by side: medians of interleaved runs, the spread, and the ratio. `make bench
-ARGS="produce latency commits"`.
+ARGS="produce latency commits"`, `ARGS="latency sides=ottla,compiled,kafka,kfake"`.
 
-Without a JVM only ottla is measured. Loads are made by librdkafka (confluent-kafka) and by raw sockets on this machine.
+What a machine does not have is left out (`sides.py`).
+Loads are made by librdkafka (confluent-kafka) and by raw sockets on this machine.
 """
 
 from __future__ import annotations
@@ -19,17 +20,13 @@ import psutil
 from ottla.protocol import messages as m
 from ottla.protocol import records
 
-from ..oracle import jars
 from ..oracle.kafka import Kafka
 from ..support.wire import Wire, request_frame
 from .servers import (
     RECORD_1K,
     RECORD_100,
     Figures,
-    Server,
-    dispose,
     fetch_request,
-    fresh,
     go,
     perf_tool,
     produce_request,
@@ -37,6 +34,7 @@ from .servers import (
     topic,
     warm_memory,
 )
+from .sides import Server, dispose, fresh, missing
 
 RUNS = 5
 
@@ -359,10 +357,12 @@ def main(arguments: list[str]) -> int:
     }
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
-    sides = ["ottla", "kafka"]
-    if (missing := jars.missing()) is not None:
-        print(f"only ottla is measured: Apache Kafka {missing}")
-        sides = ["ottla"]
+    sides = []
+    for side in next((a[6:] for a in arguments if a.startswith("sides=")), "ottla,kafka").split(","):
+        if (why := missing(side)) is not None:
+            print(f"{side} is not measured: {why}")
+        else:
+            sides.append(side)
     for name in chosen:
         figures: dict[str, dict[str, list[float]]] = {}
         for _ in range(runs):
@@ -380,6 +380,7 @@ def _print(figures: dict[str, dict[str, list[float]]]) -> None:
         text = f"{figure:34}"
         for side, values in by_side.items():
             text += f"  {side} {statistics.median(values):9.3g} ({min(values):.3g}..{max(values):.3g})"
-        if len(by_side) == 2:
-            text += f"  ratio {statistics.median(by_side['ottla']) / statistics.median(by_side['kafka']):.3f}"
+        first, *others = by_side
+        for side in others:
+            text += f"  {first}/{side} {statistics.median(by_side[first]) / statistics.median(by_side[side]):.3f}"
         print(text, flush=True)

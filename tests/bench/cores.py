@@ -20,14 +20,12 @@ from .servers import (
     RECORD_1K,
     RECORD_100,
     Figures,
-    Server,
-    dispose,
     fetch_request,
-    fresh,
     produce_request,
     topic,
     warm_memory,
 )
+from .sides import Server, dispose, fresh
 
 CLIENTS = 4
 SECONDS = 5.0

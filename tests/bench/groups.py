@@ -21,7 +21,8 @@ from ottla.protocol.records import Template
 from ottla.testing import Broker
 
 from ..support.wire import Wire, request_frame
-from .servers import Figures, Server, clients, dispose, fresh, go_figures, quantile, topic
+from .servers import Figures, clients, go_figures, quantile, topic
+from .sides import Server, dispose, fresh
 
 MEMBERS = 1000
 STRICT: dict[str, object] = {"group_initial_rebalance_delay_ms": 0}

@@ -15,7 +15,8 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.wire import Wire
-from .servers import RECORD_1K, Figures, dispose, fresh, saturate, warm_memory
+from .servers import RECORD_1K, Figures, saturate, warm_memory
+from .sides import dispose, fresh
 
 PARTITIONS, SECONDS, ROUNDS = 30, 3.0, 4
 QUEUED = 50_000  # records that a producer holds; they are written after the time, which counts

@@ -10,7 +10,8 @@ import psutil
 from ottla.protocol import messages as m
 
 from ..support.wire import Wire, request_frame
-from .servers import RECORD_100, Figures, Server, dispose, fresh, produce_request
+from .servers import RECORD_100, Figures, produce_request
+from .sides import Server, dispose, fresh
 
 TOPICS, PARTITIONS = 100, 100
 TOPICS_PER_REQUEST = 10

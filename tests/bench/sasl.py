@@ -19,7 +19,8 @@ from ..support.poll import until
 from ..support.scram import ScramClient
 from ..support.secured import SETTINGS, SecuredKafka
 from ..support.wire import Wire
-from .servers import Figures, dispose
+from .servers import Figures
+from .sides import dispose
 
 SECONDS = 6.0
 AT_ONCE = 32

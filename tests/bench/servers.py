@@ -15,15 +15,10 @@ from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record
 
-from ottla.testing import Broker
-
-from ..oracle.kafka import Kafka
 from ..support.wire import request_frame
+from .sides import Server, dispose, fresh
 
 PROGRAMS = Path(__file__).parents[1] / "clients" / "go"
-
-
-Server = Broker | Kafka
 
 
 Figures = dict[str, float]
@@ -33,17 +28,6 @@ MEGABYTE = bytes(1 << 20)
 
 
 RECORD_1K, RECORD_100 = b"x" * 1024, b"y" * 100
-
-
-def fresh(side: str, **settings: object) -> Server:
-    directory = Path(tempfile.mkdtemp(prefix=f"bench-{side}-"))
-    named = {k.replace("_", "."): v for k, v in settings.items()}
-    return Broker(named, directory=directory, lab=False) if side == "ottla" else Kafka(named, directory, quick=False)
-
-
-def dispose(server: Server) -> None:
-    server.close() if isinstance(server, Broker) else server.stop()
-    shutil.rmtree(server.directory, ignore_errors=True)
 
 
 def topic(server: Server, name: str, partitions: int = 1) -> None:

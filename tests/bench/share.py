@@ -13,7 +13,8 @@ from ottla.protocol import messages as m
 from ..support.ask import create, produce
 from ..support.share_session import ShareSession, configure
 from ..support.wire import Wire
-from .servers import Figures, Server, clients, dispose, fresh, go_figures
+from .servers import Figures, clients, go_figures
+from .sides import Server, dispose, fresh
 
 RECORDS = 200_000
 EXPLICIT_RECORDS = 100_000

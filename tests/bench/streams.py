@@ -20,7 +20,8 @@ from ottla.testing import Broker
 from ..support.stories.streams import R, joining, part
 from ..support.wire import Wire
 from .groups import ready
-from .servers import Figures, dispose, fresh, quantile, topic
+from .servers import Figures, quantile, topic
+from .sides import dispose, fresh
 
 THREADS, TASKS = 20, 100
 MEMBERS = 500

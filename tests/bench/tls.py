@@ -21,7 +21,8 @@ from ottla.testing import Broker
 
 from ..support.tls import Listeners, TlsWire, client_context, make_certificates
 from ..support.wire import request_frame
-from .servers import RECORD_1K, Figures, Server, dispose, fetch_request, fresh, produce_request, topic
+from .servers import RECORD_1K, Figures, fetch_request, produce_request, topic
+from .sides import Server, dispose, fresh
 
 SECONDS = 5
 REQUESTS = 300

@@ -7,7 +7,8 @@ from __future__ import annotations
 from ottla.protocol import messages as m
 
 from ..support.wire import Wire
-from .servers import Figures, Server, clients, dispose, fresh, go_figures
+from .servers import Figures, clients, go_figures
+from .sides import Server, dispose, fresh
 
 COMMITS = 1000
 TRANSACTIONS = 2000

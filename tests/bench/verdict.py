@@ -16,7 +16,8 @@ from ottla.testing import Broker
 
 from ..support.wire import Wire, request_frame
 from .lab import loop_seconds
-from .servers import RECORD_1K, Figures, dispose, drain, fetch_request, flood, produce_request, topic
+from .servers import RECORD_1K, Figures, drain, fetch_request, flood, produce_request, topic
+from .sides import dispose
 
 TURNS = 6
 SECONDS = 2.0

@@ -9,7 +9,8 @@ from ottla.protocol import messages as m
 from ...support.poll import until
 from ...support.wire import Wire, request_frame
 from ..groups import ready
-from ..servers import Server, dispose, fresh, topic
+from ..servers import topic
+from ..sides import Server, dispose, fresh
 from . import Curve, Point
 from .probes import asking, median_us, memory_kib, seconds
 

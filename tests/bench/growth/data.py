@@ -12,7 +12,8 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ...support.wire import Wire
-from ..servers import RECORD_1K, Server, dispose, fetch_request, fresh, produce_request, topic, warm_memory
+from ..servers import RECORD_1K, fetch_request, produce_request, topic, warm_memory
+from ..sides import Server, dispose, fresh
 from . import Curve, Point
 from .probes import asking, median_us, memory_kib, seconds
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from ottla.protocol import messages as m
 
 from ...support.wire import Wire, request_frame
-from ..servers import RECORD_100, dispose, fresh, produce_request, topic
+from ..servers import RECORD_100, produce_request, topic
+from ..sides import dispose, fresh
 from . import Curve, Point
 from .probes import asking, idle_percent, median_us, memory_kib, seconds
 

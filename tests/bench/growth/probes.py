@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psutil
 
 from ...support.wire import Wire
-from ..servers import Server
+from ..sides import Server
 
 REPEATED = 20
 

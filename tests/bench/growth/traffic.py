@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ...support.wire import Wire, request_frame
 from ..groups import pump
-from ..servers import RECORD_100, dispose, fetch_request, fresh, produce_request, topic
+from ..servers import RECORD_100, fetch_request, produce_request, topic
+from ..sides import dispose, fresh
 from . import Curve, Point
 from .probes import processor_us
 
