@@ -5,14 +5,22 @@ broker is registered; and they read what the broker has written there.
 from __future__ import annotations
 
 import json
+import socket
+import ssl
+from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaConsumer
 from ottla.protocol import messages as m
 
+from ottla import certs
+
 from ..oracle.zookeeper import ZooKeeperServer, tool
 from ..support.entities import acls_of
 from ..support.poll import until
+from ..support.ports import free_ports
+from ..support.tls import PASSWORD
 from ..support.wire import Wire
 from .zookeeper_brokers import registered
 
@@ -126,3 +134,48 @@ def test_configurations_of_brokers(zookeeper: ZooKeeperServer) -> None:
             until(lambda: found() == {rate: "1000", "log.retention.ms": "5000"}, "both are in force", within=20)
         shown = tool("1.1.1", *command, "--describe", "--entity-name", "7")
         assert f"{rate}=1000" in shown
+
+
+def test_a_store_that_a_tool_names_and_its_password(zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
+    """Kafka 2.8.2's tool encrypts the password while the broker does not run, as it demands; the broker's listener has
+    the certificate of that store. The password is still that of the tool after a change by a client.
+    """
+    at, prefix = "/stores", "listener.name.tls.ssl.keystore"
+    for name in ("old", "new"):
+        certs.make(tmp_path / name, certs.HOSTS, [], PASSWORD)
+    plain, secured = free_ports(2)
+    listeners: dict[str, Any] = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{plain},TLS://127.0.0.1:{secured}",
+        "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": tmp_path / "old" / "server.pem",
+        "password_encoder_secret": "the secret",
+    }
+    store = {f"{prefix}.location": tmp_path / "new" / "server.p12", f"{prefix}.type": "PKCS12"}
+    given = {**store, f"{prefix}.password": PASSWORD, "password.encoder.secret": "the secret"}
+    command = ("admin.ConfigCommand", "--zookeeper", f"{zookeeper.address}{at}", "--alter", "--entity-type", "brokers")
+    zookeeper.client.ensure_path(f"{at}/config/changes")
+    words = ",".join(f"{key}={value}" for key, value in given.items())
+    tool("2.8.2", *command, "--entity-name", "7", "--add-config", words)
+    written = json.loads(zookeeper.value(f"{at}/config/brokers/7") or "")["config"]
+    assert PASSWORD not in written[f"{prefix}.password"]
+    with registered(zookeeper, at, "2.8", lab=False, **listeners) as broker:
+        context = ssl.create_default_context(cafile=str(tmp_path / "new" / "ca.crt"))
+
+        def is_trusted() -> bool:
+            with socket.create_connection(("127.0.0.1", secured), 20) as connection:
+                try:
+                    context.wrap_socket(connection, server_hostname="localhost").close()
+                except ssl.SSLCertVerificationError:
+                    return False
+            return True
+
+        until(is_trusted, "the listener has the certificate of the store", within=20)
+        r = m.IncrementalAlterConfigsRequest
+        asked = r.AlterConfigsResource(4, "7", [r.AlterableConfig(name="log.roll.ms", config_operation=0, value="7")])
+        with Wire(broker.bootstrap_servers.split(",")[0]) as wire:
+            assert not wire.ask("IncrementalAlterConfigs", 1, r(resources=[asked])).responses[0].error_code
+        path = f"{at}/config/brokers/7"
+        until(lambda: "log.roll.ms" in (zookeeper.value(path) or ""), "the broker writes its own", within=20)
+        found = json.loads(zookeeper.value(path) or "")["config"]
+    assert found == {**written, "log.roll.ms": "7"}

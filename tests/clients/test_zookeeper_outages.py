@@ -64,6 +64,8 @@ def test_a_zookeeper_that_has_lost_its_data_gets_all_of_it_again(fresh: ZooKeepe
         command = ("admin.ConfigCommand", "--zookeeper", f"{fresh.address}/fresh", "--alter")
         quota = ("--entity-type", "clients", "--entity-name", "c", "--add-config", "consumer_byte_rate=1000")
         tool("1.1.1", *command, *quota)
+        agreed = broker.data_directory / "zookeeper-agreed"
+        until(lambda: b"consumer_byte_rate" in agreed.read_bytes(), "the broker has it", within=60, every=0.05)
         for _ in range(5):  # changes are counted
             change = b'{"version":2,"entity_path":"clients/c"}'
             fresh.client.create("/fresh/config/changes/config_change_", change, sequence=True)
