@@ -57,7 +57,6 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
     required_acks = 1
     partitions_key = "offsets.topic.num.partitions"
     replication_key = "offsets.topic.replication.factor"
-    goes_on_alone = True
 
     def __init__(self, services: Services, new_id: Callable[[], bytes], chance: Random) -> None:
         super().__init__(services)

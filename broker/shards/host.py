@@ -32,6 +32,7 @@ from .loader import Skip
 
 logger = logging.getLogger("ottla.org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime")
 LOAD_STEP_NS = 2_000_000
+LOST_BYTES_MAX = 16 << 20
 PAUSED_MS = 100  # how often the timers of a paused node look whether it goes on
 RELOAD_DELAY_MS, RELOAD_DELAY_MAX_MS = 100, 30_000  # doubled each time that loading fails
 SKIPPED_TOLD_MAX = 10  # logged records per log that could not be loaded
@@ -59,14 +60,20 @@ class _Writer:
 
 
 class _LostWriter:
-    """The runtime's writer of a coordinator that goes on while another one was elected: what it writes is lost."""
+    """The runtime's writer of a coordinator that goes on while another one was elected: what it writes is lost. It
+    takes `LOST_BYTES_MAX`, as its effects stay in memory and are never committed.
+    """
 
     def __init__(self, end_offset: int, batch_bytes_max: int, now_ms: Callable[[], int]) -> None:
         self.end_offset = end_offset
         self.batch_bytes_max = batch_bytes_max
         self.now_ms = now_ms
+        self.left_bytes = LOST_BYTES_MAX
 
     def append(self, batch: bytearray, now_ms: int) -> tuple[int, int]:
+        if len(batch) > self.left_bytes:
+            raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
+        self.left_bytes -= len(batch)
         first = self.end_offset
         self.end_offset += sum(at.header.last_offset_delta + 1 for at in records.batches(batch))
         return first, self.end_offset
@@ -257,6 +264,11 @@ class ShardHost(Generic[S]):
 
     def read(self, handler: Callable[[S, int], T]) -> T:
         return self.runtime.read(lambda as_of: handler(self.shard, as_of))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is loaded, and has not failed."""
+        return self.runtime.state is State.ACTIVE
 
     def leave(self) -> None:
         """Goes on while another coordinator is elected, with what is in memory. It commits nothing more."""

@@ -59,7 +59,6 @@ class ShardHosts(Generic[S]):
     required_acks: int  # 1: appended also where too few replicas are in sync, and answered when they are enough
     partitions_key: str
     replication_key: str
-    goes_on_alone = False  # where its node is cut off, when another coordinator is elected
 
     def __init__(self, services: Services) -> None:
         self.turn = services.turn
@@ -146,7 +145,7 @@ class ShardHosts(Generic[S]):
     def leave(self, partition: Partition, node: int) -> None:
         """Another leader of a partition is elected instead of a node that is cut off, and does not hear of it."""
         host, key = self.hosts.get(partition.index), (partition.index, node)
-        if not self.goes_on_alone or host is None or key in self.left:
+        if host is None or not host.is_active or key in self.left:
             return self.closed(partition)
         del self.hosts[partition.index]
         host.leave()

@@ -17,6 +17,7 @@ from ..support.differential import Tally, told
 from ..support.node_stories import NODES, AtNode, Story, group_at
 from ..support.parted_stories import Parted
 from ..support.stories import nodes, offsets
+from ..support.stories.coordinators import KINDS, Asked, of_transactional_ids
 from ..support.stories.groups import commit_request
 from ..support.stories.nodes import Ids
 from ..support.stories.quorum import Quorum, asked, same
@@ -188,6 +189,33 @@ def test_a_coordinator_is_alone_on_its_side(story: Parted) -> None:
     for node in NODES:
         coordinator_of(story.at(node), *groups)
         offset_of(story.at(node), own, "offsets")
+
+
+def of_new_transactional_ids(name: str) -> Iterator[Asked]:
+    """But for what depends on a first write that has timed out."""
+    for one in of_transactional_ids(name):
+        if one[0] != "DescribeTransactions" and one[:2] not in (("InitProducerId", 4), ("InitProducerId", 5)):
+            yield one
+
+
+ALONE = {**KINDS, "transactions": of_new_transactional_ids}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_a_coordinator_that_is_alone_answers(story: Parted, kind: str) -> None:
+    """What it has in memory, also when another one was elected; it writes nothing."""
+    quorum = Quorum(story)
+    nodes.coordinators_ready(story)
+    far, near = (node for node in NODES if node != quorum.leader)
+    key = group_at(far - 1, kind.replace(" ", "-"))
+    story.topic(key, [near])
+    story.part([near, quorum.leader], [far])
+    story.sessions_expire()
+    story.knows("__consumer_offsets", "__transaction_state", "__share_group_state")
+    for name, version, message in ALONE[kind](key):
+        story.at(far).ask(name, version, message)
+    story.join()
+    story.knows("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def test_the_controller_is_alone_on_its_side(story: Parted) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.broker.shards import host
+from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -161,3 +163,83 @@ def test_a_node_that_is_killed_while_it_is_cut_off_knows_everything_when_it_star
     happens(w, "begin", 1)
     assert state(w) == state(w, at=2)
     assert records(w, 1) == [b"v"]
+
+
+def group_at(partition: int) -> str:
+    return next(name for n in range(100) if partition_for(name := f"g{n}", 3) == partition)
+
+
+def commit(group: str, offset: int) -> Any:
+    c = m.OffsetCommitRequest
+    part = c.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topics = [c.OffsetCommitRequestTopic(name="t", partitions=[part])]
+    return c(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+
+
+def offset_at(w: World, node: int, group: str) -> tuple[str, int]:
+    """What a node says that a group has committed."""
+    f = m.OffsetFetchRequest
+    topics = [f.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    found = w.at(node, "OffsetFetch", 8, f(groups=[f.OffsetFetchRequestGroup(group_id=group, topics=topics)])).groups[0]
+    return Errors(found.error_code).name, found.topics[0].partitions[0].committed_offset if found.topics else -1
+
+
+def coordinator_alone(ends_at: int, is_loaded: bool = True) -> tuple[World, str]:
+    """A world in which node 1 coordinates a group, has committed an offset, and is cut off while another one was
+    elected. `ends_at`: the offset; `is_loaded`: whether node 1 had loaded what it coordinates.
+    """
+    w = cluster()
+    w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    led = next(index for index in range(3) if w.broker.partitions.get("__consumer_offsets", index).leader == 1)
+    group = group_at(led)
+    assert w.at(1, "OffsetCommit", 8, commit(group, ends_at)).topics[0].partitions[0].error_code == 0
+    if not is_loaded:
+        begin, w.broker.groups.begin = w.broker.groups.begin, lambda host: None
+        w.broker.groups.reload(w.broker.partitions.get("__consumer_offsets", led))
+        w.broker.groups.begin = begin
+    happens(w, "cut", 1)
+    w.pass_ms(SESSION_MS + 100)
+    return w, group
+
+
+def test_its_groups_go_on_until_it_is_healed() -> None:
+    w, group = coordinator_alone(5)
+    taker = w.broker.partitions.get("__consumer_offsets", partition_for(group, 3)).leader
+    assert taker in (2, 3)
+    assert offset_at(w, 1, group) == offset_at(w, taker, group) == ("NONE", 5)
+    late = sent(w, "OffsetCommit", 8, commit(group, 6))
+    assert w.at(taker, "OffsetCommit", 8, commit(group, 7)).topics[0].partitions[0].error_code == 0
+    assert not late.done
+    w.pass_ms(5_000)  # offsets.commit.timeout.ms
+    assert late.reply.topics[0].partitions[0].error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    assert offset_at(w, 1, group) == ("NONE", 5)
+    waiting = sent(w, "OffsetCommit", 8, commit(group, 8))
+    happens(w, "heal", 1)
+    assert waiting.reply.topics[0].partitions[0].error_code == Errors.NOT_COORDINATOR
+    assert (offset_at(w, 1, group), offset_at(w, taker, group)) == (("NOT_COORDINATOR", -1), ("NONE", 7))
+
+
+def test_groups_that_it_has_not_loaded_do_not_go_on() -> None:
+    w, group = coordinator_alone(5, is_loaded=False)
+    assert offset_at(w, 1, group) == ("NOT_COORDINATOR", -1)
+
+
+@pytest.mark.parametrize("end", ["kill", "stop of the process"])
+def test_its_groups_end_with_it(end: str) -> None:
+    w, group = coordinator_alone(5)
+    late = sent(w, "OffsetCommit", 8, commit(group, 6))
+    if end == "kill":
+        happens(w, "kill", 1)
+    else:
+        w.broker.stop()
+    assert late.done
+    assert not w.broker.groups.left
+
+
+def test_what_its_groups_write_in_vain_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "LOST_BYTES_MAX", 200)
+    w, group = coordinator_alone(5)
+    first, second = (sent(w, "OffsetCommit", 8, commit(group, offset)) for offset in (6, 7))
+    assert not first.done
+    assert second.reply.topics[0].partitions[0].error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    assert offset_at(w, 1, group) == ("NONE", 5)
