@@ -20,6 +20,7 @@ from ..coordinator.metadata.configs import check_topic_config
 from ..coordinator.metadata.state import BROKER, NO_LEADER, TOPIC, MetadataState
 from ..protocol.config_def import ConfigInvalid, keys
 from ..protocol.errors import ApiError
+from ..protocol.features import METADATA_VERSION, defaults
 from ..storage.checkpoints import encode_partition_metadata
 from ..storage.files import Files, OsFiles
 from ..storage.layout import CLEAN_SHUTDOWN, LOG, META_PROPERTIES, PARTITION_METADATA, file_name, snapshot_name
@@ -28,6 +29,7 @@ from .replicas import Choice
 from .source import Source
 
 OWN_PREFIX = "ottla."
+DIRECTORIES_SINCE = 17  # the metadata version 3.7-IV2, the first that has the log directories of replicas
 UNKNOWN = "Kafka 4.4 does not know it"
 
 
@@ -98,7 +100,19 @@ def target_image(source: Source, layout: Layout, choice: Choice, *, for_kafka: b
             image.configs[one.kind, one.name] = values
         else:
             del image.configs[one.kind, one.name]
+    _keep_to_level(image)
     return image
+
+
+def _keep_to_level(image: MetadataState) -> None:
+    """Leaves out what the metadata version does not have: Kafka does not start on a snapshot with that, nor on one
+    without a version.
+    """
+    if METADATA_VERSION not in image.features:
+        image.features = dict(defaults())
+    if image.features[METADATA_VERSION] < DIRECTORIES_SINCE:
+        image.brokers = {key: replace(one, log_dirs=(), cordoned=()) for key, one in image.brokers.items()}
+        image.partitions = {key: replace(one, directories=()) for key, one in image.partitions.items()}
 
 
 def write(nodes: Sequence[NewNode], voters: Sequence[NewNode], source: Source, image: MetadataState) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ottla.protocol.features import METADATA_VERSION, defaults
 
 from ottla.adoption.findings import opened
-from ottla.handover import HandoverRefused
+from ottla.handover import HandoverRefused, source
 from ottla.handover.layout import Wanted
 from ottla.handover.report import ReportView
 from ottla.handover.work import Order, take_over
@@ -76,6 +76,21 @@ def test_everything_is_there(name: str, kind: str, tmp_path: Path) -> None:
     message = produce_message("plain", batch(b"new"))
     assert world.ask("Produce", 9, message).responses[0].partition_responses[0].error_code == 0
     assert len(read(world, "plain", 0)) == len(truth["records"]["plain-0"]) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "has_directories"),
+    [("3.2.3", defaults()[METADATA_VERSION], True), ("3.6.2", 14, False), ("3.7.2", 19, True)],
+)
+def test_metadata_have_what_their_version_has(name: str, level: int, has_directories: bool, tmp_path: Path) -> None:
+    """Kafka 4.4 does not start on others: tests/oracle/test_taken_over.py."""
+    recorded = KraftDirectories(name, tmp_path)
+    take_over(Order(recorded.nodes("clean"), str(tmp_path / "data"), Wanted()))
+    with source.opened((str(tmp_path / "data"),)) as made:
+        image = made.image
+    assert image.features[METADATA_VERSION] == level
+    assert [bool(one.log_dirs) for one in image.brokers.values()] == [has_directories] * len(image.brokers)
+    assert {bool(one.directories) for one in image.partitions.values()} == {has_directories}
 
 
 def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:
