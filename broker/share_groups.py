@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 logger = logging.getLogger("ottla.org.apache.kafka.coordinator.group.GroupCoordinatorService")
+STEP_KEYS = 32  # share-partitions for which calls are made before the loop runs: each is a write of the coordinator
 Failures = dict[tuple[bytes, int], ApiError]
 """the errors by topic id and partition"""
 
@@ -40,11 +41,11 @@ async def each(
     """
     results: dict[PartitionKey, T] = {}
     errors: Failures = {}
-    left, pace = list(dict.fromkeys(keys)), Pace(broker.turn)
+    left, pace = list(dict.fromkeys(keys)), Pace(broker.turn, STEP_KEYS)
     await broker.share_partitions.persister.prepare()
     for backoff_ms in backoffs_ms():
         again: list[PartitionKey] = []
-        for step in slices(left):
+        for step in slices(left, STEP_KEYS):
             outcomes: list[T | ApiError] = await Later.all([call(key) for key in step])
             for key, outcome in zip(step, outcomes, strict=True):
                 if not isinstance(outcome, ApiError):

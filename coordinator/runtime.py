@@ -96,13 +96,17 @@ class Runtime:
                     return
             self.last_written_offset = end_offset
             self.timeline.snapshot(end_offset)
-            timers = self.shard.on_loaded(now_ms)
+            for timer in self.shard.on_loaded(now_ms):
+                if timer is not None:
+                    self.timers.set(timer)
+                    continue
+                yield
+                if self.state is not State.LOADING:
+                    return
         except Exception:
             self._become(State.FAILED)
             raise
         self._become(State.ACTIVE)
-        for timer in timers:
-            self.timers.set(timer)
         self.advance(high_watermark)
 
     def close(self, error: ApiError | None = None) -> None:
@@ -413,13 +417,10 @@ class Runtime:
         """Runs timers that are due, as writes, and answers replies that have waited too long; their records stay."""
         late = self._parked.late(now_ms)
         if late:
-            self.aftermath.when_settled(lambda: self._time_out(late))
+            self.aftermath.when_settled(lambda: self._parked.time_out(late, ApiError(self.timeout_code)))
         for timer in self.timers.due(now_ms):
             if self.state is State.ACTIVE and self.timers.get(timer.key) is timer:
                 self._fire(timer, now_ms)
-
-    def _time_out(self, late: list[Parked]) -> None:
-        self._parked.time_out(late, ApiError(self.timeout_code))
 
     def _fire(self, timer: Timer, now_ms: int) -> None:
         def run() -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
@@ -65,8 +65,8 @@ class Shard(Protocol):
     def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
         """Applies the end of a transaction."""
 
-    def on_loaded(self, now_ms: int) -> list[Timer]:
-        """Returns the first timers, after the log was replayed."""
+    def on_loaded(self, now_ms: int) -> Iterable[Timer | None]:
+        """Returns the first timers, after the log was replayed. None is a pause, in which other events are handled."""
 
     def on_unloaded(self) -> None:
         """The shard was closed; its waiting requests have been answered."""

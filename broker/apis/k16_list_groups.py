@@ -27,17 +27,18 @@ ERRORS = (Place("the whole", COORDINATOR + codes("CLUSTER_AUTHORIZATION_FAILED")
 async def handle(context: Context, request: messages.ListGroupsRequest) -> messages.ListGroupsResponse:
     states, types = _words(request.states_filter), _words(request.types_filter)
     try:
-        shards = await context.broker.groups.read_all(lambda shard, as_of: (shard.groups.items(as_of), as_of))
+        shards = await context.broker.groups.read_all(lambda shard, as_of: (list(shard.groups.items(as_of)), as_of))
     except ApiError as error:
         return messages.ListGroupsResponse(error_code=error.code)
     answers, pace, every = Answers(context), Pace(context.turn), EVERY_GROUP.allows(context)
     groups = answers.array("groups")
-    for (group_id, group), as_of in [(one, as_of) for of_shard, as_of in shards for one in of_shard]:
-        if pace.is_over():
-            await pace.rest()
-        found = listed(group_id, group, states, types, as_of)
-        if found is not None and (every or GROUPS.allows(context, group_id)):
-            await answers.add("groups", found)
+    for of_shard, as_of in shards:
+        for group_id, group in of_shard:
+            if pace.is_over():
+                await pace.rest()
+            found = listed(group_id, group, states, types, as_of)
+            if found is not None and (every or GROUPS.allows(context, group_id)):
+                await answers.add("groups", found)
     return messages.ListGroupsResponse(groups=groups)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
@@ -63,10 +63,11 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         self.new_id = new_id
         self.image = CommittedTopics(self.metadata_image, services.metadata)
         self._assignors: Assignors | None = None
-        self.room = Room(self.hosts, services.limits, self.config, self.monotonic_ms)
+        self.room = Room(self.hosts, services.limits, self.config, self.monotonic_ms, self.turn)
         self.counts: Counter[str] = Counter()  # of all shards, including unloaded ones
         self._rates = Rates(self._uptime_ms())
         self.streams_topics = StreamsTopics(services.metadata, self.monotonic_ms)
+        self._steps: deque[Iterator[None]] = deque()  # what is done in steps
         self.chronicle = self._chronicle()
         self.descriptions = self._descriptions(services.limits, chance)
 
@@ -134,12 +135,26 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         self.turn.in_thread(work, done)
 
     def in_steps(self, steps: Iterator[None]) -> None:
-        schedule = self.turn.schedule
+        self._steps.append(steps)
+        if len(self._steps) == 1:
+            self._take_steps()
+
+    def _take_steps(self) -> None:
+        """Takes steps for some time, of one after another, and goes on when other events had their turn."""
+        schedule, waiting = self.turn.schedule, self._steps
         until_ns = schedule.work_ns() + STEP_NS
-        for _ in steps:
-            if schedule.work_ns() >= until_ns:
-                self.turn.soon(lambda: self.in_steps(steps))
-                return
+        try:
+            while waiting:
+                if next(waiting[0], self) is self:  # it has come to its end
+                    waiting.popleft()
+                if schedule.work_ns() >= until_ns:
+                    return waiting.rotate(-1)
+        except Exception:
+            waiting.popleft()
+            raise
+        finally:
+            if waiting:
+                self.turn.soon(self._take_steps)
 
     def config(self, name: str) -> Any:
         return self.settings.value(name)
@@ -214,8 +229,10 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
 
     def expire(self) -> None:
         """Expires offsets and groups in all shards now, without waiting for the next round."""
+        from ...coordinator.group.deletion import EXPIRE
+
         for host in self.hosts.values():
-            host.write_later("expire-group-metadata", host.shard.expire)
+            host.write_later(EXPIRE, host.shard.expire)
 
     # requests
 

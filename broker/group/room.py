@@ -6,11 +6,13 @@ those who join are added meanwhile; so those who leave make room after that time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...protocol.errors import ApiError, Errors
 from ..limits import GROUPS, MEMBERS, Limits
+from ..steps import in_steps
+from ..turn import Turn
 
 if TYPE_CHECKING:
     from ...coordinator.group.group import Group
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from ..shards.host import ShardHost
 
 RECOUNT_MS = 10_000
+STEP_GROUPS = 2000  # counted before other events are handled
 
 
 class NoRoom(ApiError):
@@ -36,12 +39,15 @@ class Room:
         limits: Limits,
         config: Callable[[str], int],
         now_ms: Callable[[], int],
+        turn: Turn,
     ) -> None:
         self._hosts = hosts
         self._limits = limits
         self._config = config
         self._now_ms = now_ms
+        self._turn = turn
         self._members = 0
+        self._joined = 0  # of them, since they were last counted
         self._counted_ms: int | None = None
 
     @property
@@ -69,11 +75,22 @@ class Room:
             return
         now, most = self._now_ms(), self._config("ottla.group.members.max")
         if self._counted_ms is None or now - self._counted_ms >= RECOUNT_MS:
-            self._members, self._counted_ms = self.members, now
+            self._counted_ms = now
+            self._turn.background(in_steps(self._turn, self._count(), STEP_GROUPS))
         if self._members >= most:
             self._limits.reached(MEMBERS, f"group {group_id}")
             raise NoRoom("members of groups (ottla.group.members.max)")
         self._members += 1
+        self._joined += 1
+
+    def _count(self) -> Iterator[None]:
+        """Counts the members of all groups; those who join meanwhile are added, as if they were not seen."""
+        self._joined = found = 0
+        for host in list(self._hosts.values()):
+            for group in list(host.shard.groups.values()):
+                found += len(_members(group))
+                yield
+        self._members = found + self._joined
 
 
 def _members(group: Group) -> Collection[str]:

@@ -4,7 +4,7 @@ and offsets of one partition of `__consumer_offsets`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...protocol.control import Marker
@@ -24,6 +24,7 @@ from .state import ShardState, TimerKey
 from .streams import records as streams_records
 
 EXPIRY = ("expiry",)
+STEP_GROUPS = 256  # whose members get their timers before other events are handled
 REPLAYS: dict[str, Replay] = {
     **classic_records.REPLAYS,
     **consumer_records.REPLAYS,
@@ -52,11 +53,12 @@ class GroupShard(ShardState):
     def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
         self.offsets.replay_marker(producer_id, marker.committed)
 
-    def on_loaded(self, now_ms: int) -> list[Timer]:
-        for group in list(self.groups.values()):
+    def on_loaded(self, now_ms: int) -> Iterator[Timer | None]:
+        for number, group in enumerate(list(self.groups.values()), 1):
             LOADED[type(group)](self, group)
+            if number % STEP_GROUPS == 0:
+                yield None
         self._await_expiry()
-        return []
 
     def on_unloaded(self) -> None:
         self.assigning.clear()

@@ -12,7 +12,7 @@ computed between other requests. A later heartbeat brings it to the member. Mean
   under its instance id gets the target of the one before.
 - Nothing is installed in a group that ended, or that has a newer assignment, or in a shard that was unloaded.
 
-Targets of many members are written some hundred members at a time. The last write brings every target that still
+Targets of many members are written a hundred members at a time. The last write brings every target that still
 differs, with the epoch of the assignment: a group that was interrupted before has its old assignment epoch, and is
 assigned again. Until then targets are of two assignments, which gives no partition two owners: a member gets one only
 when no one owns it (`Reconciliation`).
@@ -33,7 +33,8 @@ from .modern import AnyModernGroup, ModernGroup
 from .state import ShardState
 
 LARGE = 10_000  # subscriptions and partitions that are assigned within a heartbeat at most: some milliseconds of work
-MEMBERS_PER_WRITE = 250
+MEMBER_COST = 10  # of a member, whose target is compared, written and replayed, beside that of a subscription
+MEMBERS_PER_WRITE = 100
 M = TypeVar("M", bound=AnyModernGroup)
 Member = TypeVar("Member")
 T = TypeVar("T")  # what it is to have
@@ -85,7 +86,7 @@ def _failed(epoch: int, reason: str) -> ApiError:
 
 
 def _is_large(shard: ShardState, work: Work[T]) -> bool:
-    size = work.size + sum(len(one.names) for one in work.candidates)
+    size = work.size + sum(MEMBER_COST + len(one.names) for one in work.candidates)
     if size > LARGE:
         return True
     image = shard.env.image
@@ -130,11 +131,22 @@ def begin(shard: ShardState, group: M, work_for: Callable[[ShardState, M], Work[
         if shard.groups.get(group.id) is not group:
             return
         if group.id not in shard.assigning and group.assignment_epoch < group.epoch:
-            work = shard.assigning[group.id] = work_for(shard, group)
-            shard.env.in_steps(_computed(shard, group, work))
+            shard.assigning[group.id] = group
+            shard.env.in_steps(_begun(shard, group, work_for))
 
     shard.journal.after(start)
     return Result()
+
+
+def _begun(shard: ShardState, group: M, work_for: Callable[[ShardState, M], Work[T]]) -> Iterator[None]:
+    """Describes the assignment at its first step, for which other groups may have had to wait, and computes it."""
+    if shard.assigning.get(group.id) is not group:
+        return
+    del shard.assigning[group.id]
+    if shard.groups.get(group.id) is group and group.assignment_epoch < group.epoch:
+        work = shard.assigning[group.id] = work_for(shard, group)
+        yield
+        yield from _computed(shard, group, work)
 
 
 def _computed(shard: ShardState, group: AnyModernGroup, work: Work[T]) -> Iterator[None]:

@@ -11,6 +11,7 @@ from ottla.coordinator.loading import Entry
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.shard import Result
 from ottla.coordinator.timeline import Timeline
+from ottla.coordinator.timers import Timer
 from ottla.protocol.control import Marker
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Record
@@ -52,6 +53,25 @@ def test_loading_replays_and_answers_who_comes_too_early() -> None:
     assert shard.markers == [(601, -1, False)]
     assert shard.loaded
     assert runtime.committed_offset == 602
+
+
+def test_a_shard_gets_its_timers_in_steps_unless_it_is_closed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_loaded(shard: Counter, now_ms: int) -> Iterator[Timer | None]:
+        yield None
+        yield Timer("after-load", now_ms + 10, lambda now: Result())
+
+    monkeypatch.setattr(Counter, "on_loaded", on_loaded)
+    for is_closed in (False, True):
+        timeline = Timeline()
+        runtime = Runtime("test-0", Counter(timeline), Pairs(), FakeLog(), timeline)
+        steps = runtime.load(iter(()), 1, 0, 0, 0)
+        next(steps)
+        assert runtime.state is State.LOADING
+        if is_closed:
+            runtime.close()
+        assert list(steps) == []
+        assert runtime.state is (State.CLOSED if is_closed else State.ACTIVE)
+        assert runtime.next_deadline_ms() == (None if is_closed else 10)
 
 
 def test_unloading_answers_everything_that_waits() -> None:

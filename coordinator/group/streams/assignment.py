@@ -20,6 +20,7 @@ from .sticky import TaskMember, TaskSpec
 from .tasks import NO_TASKS, Tasks
 
 STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
+TASK_COST = 5  # of a task beside that of a partition of a consumer group
 DELAYED_AT_FIRST = Status(Code.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured initial rebalance delay.")
 DELAYED_BY_INTERVAL = Status(Code.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured assignment interval.")
 
@@ -89,7 +90,7 @@ def _work(
         sizes = {name: (one.tasks, one.is_stateful) for name, one in configured.subtopologies.items()}
         return sticky.steps(TaskSpec(of_members, sizes, standbys))
 
-    return Work(RECORDS, epoch, candidates, steps, size=configured.task_count * (1 + standbys))
+    return Work(RECORDS, epoch, candidates, steps, size=TASK_COST * configured.task_count * (1 + standbys))
 
 
 def _as_seen(group: StreamsGroup, member: StreamsMember) -> TaskMember:
