@@ -314,11 +314,8 @@ BENCHES: dict[str, Callable[[str], Figures]] = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["growth"]:
-        from . import growth
-
-        return growth.main(arguments[1:])
+def _benches() -> dict[str, Callable[[str], Figures]]:
+    """All sections by name."""
     from . import (
         beside,
         conversion,
@@ -331,15 +328,17 @@ def main(arguments: list[str]) -> int:
         rules,
         sasl,
         share,
+        storms,
         streams,
         tls,
         transactions,
         verdict,
     )
 
-    benches = {
+    return {
         **BENCHES,
         **groups.SECTIONS,
+        **storms.SECTIONS,
         **share.SECTIONS,
         **streams.SECTIONS,
         **transactions.SECTIONS,
@@ -355,6 +354,14 @@ def main(arguments: list[str]) -> int:
         **rules.SECTIONS,
         **programs.SECTIONS,
     }
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["growth"]:
+        from . import growth
+
+        return growth.main(arguments[1:])
+    benches = _benches()
     runs = next((int(a[5:]) for a in arguments if a.startswith("runs=")), RUNS)
     chosen = [a for a in arguments if a in benches] or [name for name in benches if name != "mixed"]
     sides = []

@@ -2,7 +2,8 @@
 `ARGS="growth groups fan-out"` some.
 
 A curve has points, each on a server of its own or one after another on the same, and for each point figures per unit.
-A figure bends if it costs more than twice as much per unit at the last point as at the first.
+A figure bends if it costs more than twice as much per unit at the last point as at the first, or as at the first point
+of the curve that is large enough for the unit to matter.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ Point = tuple[int, Mapping[str, float]]
 
 
 class Curve(NamedTuple):
-    """`unit`: what is counted; `measure`: measures all points of a side, `ottla` or `kafka`."""
+    """`unit`: what is counted; `measure`: measures all points of a side, `ottla` or `kafka`. `per_unit`: the figures
+    that are of a unit, all by default; `since`: the count from which on they are compared.
+    """
 
     unit: str
     measure: Callable[[str], Iterator[Point]]
+    per_unit: frozenset[str] | None = None
+    since: int = 0
 
 
 def curves() -> dict[str, Curve]:
@@ -36,20 +41,27 @@ def main(names: list[str]) -> int:
     for name in names or known:
         for side in sides:
             print(f"\n{name}: {known[name].unit}, {side}", flush=True)
-            _print(known[name].measure(side))
+            _print(known[name], side)
     return 0
 
 
-def _print(points: Iterator[Point]) -> None:
+def _print(curve: Curve, side: str) -> None:
     """Prints points as they come, and then which figures bend."""
     all_of_it: list[Point] = []
-    for count, figures in points:
+    for count, figures in curve.measure(side):
         if not all_of_it:
             print("".join([f"{'':>10}", *(f"  {name:>22}" for name in figures)]))
         print("".join([f"{count:>10,}", *(f"  {value:>22.4g}" for value in figures.values())]), flush=True)
         all_of_it.append((count, figures))
-    first, last = all_of_it[0][1], all_of_it[-1][1]
-    factors = {name: last[name] / first[name] for name in first if first[name] > 0}
-    print("".join([f"{'end/start':>10}", *(f"  {factors.get(name, 0):>22.3g}" for name in first)]))
+    factors = growth_of(curve, all_of_it)
+    print("".join([f"{'end/start':>10}", *(f"  {factors.get(name, 0):>22.3g}" for name in all_of_it[0][1])]))
     bent = [name for name, factor in factors.items() if factor > BENDS]
     print(f"bends: {', '.join(bent)}" if bent else "does not bend")
+
+
+def growth_of(curve: Curve, points: list[Point]) -> dict[str, float]:
+    """Returns how much more a unit costs at the end than where the comparison begins, for each figure of a unit."""
+    first = next(figures for count, figures in points if count >= curve.since)
+    last = points[-1][1]
+    names = first if curve.per_unit is None else sorted(curve.per_unit)
+    return {name: last[name] / first[name] for name in names if first[name] > 0}
