@@ -34,6 +34,9 @@ RETRY_MS_MAX: Final = 30_000  # of one that refuses, such as for its rights: it 
 AT_ONCE: Final = 1000  # partitions in one request
 REPLY_BYTES: Final = 6
 CHANGED_MAX: Final = 100_000
+ID_MAX: Final = (1 << 31) - 1
+PORT_MAX: Final = (1 << 16) - 1
+TEXT_MAX: Final = 255  # of a host or a rack
 
 Ask = Callable[[EndPoint, list[bytes]], list[bytes]]
 """Sends frames to a broker, each after the reply to the one before; returns the replies. Raises OSError."""
@@ -61,7 +64,7 @@ class Neighbours:
 
     def found(self, registered: Mapping[int, BrokerRegistration]) -> None:
         """Notes who is there."""
-        others = {number: one for number, one in registered.items() if number not in self._own}
+        others = {number: one for number, one in registered.items() if number not in self._own and _fits(number, one)}
         self._behind = {one for one in self._behind if one in others}
         self._behind |= {number for number, one in others.items() if self.registered.get(number) != one}
         self._failed &= others.keys()
@@ -182,6 +185,13 @@ class Neighbours:
 
     def close(self) -> None:
         self._thread.close()
+
+
+def _fits(number: int, registration: BrokerRegistration) -> bool:
+    """Whether a reply can name a broker. Anybody who may write to ZooKeeper may have registered it."""
+    texts = [registration.rack or "", *(one.host or "" for one in registration.endpoints)]
+    has_texts = all(len(text) <= TEXT_MAX and text.isprintable() for text in texts)
+    return number <= ID_MAX and has_texts and all(0 <= one.port <= PORT_MAX for one in registration.endpoints)
 
 
 def _told(number: int, registration: BrokerRegistration) -> ToldBroker | None:

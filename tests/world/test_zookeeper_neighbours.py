@@ -162,6 +162,29 @@ def test_one_that_goes_is_told_nothing_more_and_shown_no_more(client: KazooDoubl
     assert [one[0] for one in in_metadata(w)] == [7]
 
 
+@pytest.mark.parametrize(
+    ("number", "wrong"),
+    [
+        ("99999999999", {}),
+        ("1", {"port": 1 << 16}),
+        ("1", {"port": -2}),
+        ("1", {"host": "\ud800"}),
+        ("1", {"host": "h" * 40_000}),
+        ("1", {"rack": "\udfff", "version": 3}),
+        ("x", {}),
+        ("1", {"host": 5}),
+    ],
+)
+def test_what_no_reply_can_name_is_left_out(
+    client: KazooDouble, w: World, kafka: Kafka, number: str, wrong: dict[str, object]
+) -> None:
+    put(client, f"/brokers/ids/{number}", {**AT, **wrong})
+    w.pass_ms(ROUNDS_MS)
+    assert [one[0] for one in in_metadata(w)] == [7]
+    assert kafka.requests == 0
+    assert w.broker.metrics.bugs == 0
+
+
 def test_many_partitions_are_several_requests(client: KazooDouble, w: World, kafka: Kafka) -> None:
     create(w, "t", 2500)
     w.pass_ms(ROUNDS_MS)
