@@ -115,11 +115,14 @@ async def _verified(context: Context, transactional_id: str, producer: Producer,
     partition = broker.partitions.by_name.get((broker.groups.topic_name, index))
     if partition is None:
         raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE)
-    if not broker.partitions.leads(partition):
+    is_left = broker.groups.left_at(index) is not None
+    if not is_left and not broker.partitions.leads(partition):
         raise ApiError(Errors.NOT_COORDINATOR)
     mode = mode_of(context.version, OFFSETS_ABORTABLE_SINCE, OFFSETS_ADD_SINCE)
     if mode is not Mode.ADDS and not broker.appender.verifies():
         return None
+    if is_left:  # alone, it does not reach the transaction's coordinator
+        raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS)
     now = broker.schedule.now_ms()
     producers = partition.open_log().producers
     verification = producers.begin_verification(

@@ -216,7 +216,7 @@ class ShardHosts(Generic[S]):
 
     def host_at(self, index: int) -> ShardHost[S]:
         """Raises ApiError(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS)."""
-        left = self._left_at(index)
+        left = self.left_at(index)
         if left is not None:
             return left
         host = self.hosts.get(index)
@@ -233,7 +233,7 @@ class ShardHosts(Generic[S]):
             raise ApiError(Errors.NOT_COORDINATOR)
         return host
 
-    def _left_at(self, index: int) -> ShardHost[S] | None:
+    def left_at(self, index: int) -> ShardHost[S] | None:
         """Returns the coordinator that goes on alone at this node."""
         return self.left.get((index, self.partitions.node_id)) if self.left else None
 
@@ -268,7 +268,7 @@ class ShardHosts(Generic[S]):
         """Yields the partitions of the topic whose coordinators are here."""
         for index in range(self.partition_count):
             partition = self.partitions.by_name.get((self.topic_name, index))
-            if partition is None or self._leads(partition) or self._left_at(index) is not None:
+            if partition is None or self._leads(partition) or self.left_at(index) is not None:
                 yield index
 
     async def read_all(self, handler: Callable[[S, int], T]) -> list[T]:

@@ -17,7 +17,7 @@ from ..support.differential import Tally, told
 from ..support.node_stories import NODES, AtNode, Story, group_at
 from ..support.parted_stories import Parted
 from ..support.stories import nodes, offsets
-from ..support.stories.coordinators import KINDS, Asked, of_transactional_ids
+from ..support.stories.coordinators import KINDS, Asked
 from ..support.stories.groups import commit_request
 from ..support.stories.nodes import Ids
 from ..support.stories.quorum import Quorum, asked, same
@@ -191,14 +191,14 @@ def test_a_coordinator_is_alone_on_its_side(story: Parted) -> None:
         offset_of(story.at(node), own, "offsets")
 
 
-def of_new_transactional_ids(name: str) -> Iterator[Asked]:
+def of_transactions(name: str) -> Iterator[Asked]:
     """But for what depends on a first write that has timed out."""
-    for one in of_transactional_ids(name):
+    for one in KINDS["transactions"](name):
         if one[0] != "DescribeTransactions" and one[:2] not in (("InitProducerId", 4), ("InitProducerId", 5)):
             yield one
 
 
-ALONE = {**KINDS, "transactions": of_new_transactional_ids}
+ALONE = {**KINDS, "transactions": of_transactions}
 
 
 @pytest.mark.parametrize("kind", ALONE)
