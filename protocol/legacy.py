@@ -41,6 +41,7 @@ class Checks(NamedTuple):
     checksums_since: int = 0  # the first version whose inner checksums must be right
     versions: bool = False  # whether all messages must have the version of the compressed one
     bases: bool = False  # whether the offset of the compressed one must be 0 or possible
+    takes_none: bool = False  # whether a compressed one without messages is no error
     holding_none: int = Errors.CORRUPT_MESSAGE
     zstd: int = Errors.CORRUPT_MESSAGE
 
@@ -134,7 +135,7 @@ def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Messa
                 message.timestamp = wrapper.timestamp
         count += len(inner)
         yield inner
-    if not count:
+    if not count and not checks.takes_none:
         raise HoldsNone("records", "a compressed message that holds none")
 
 

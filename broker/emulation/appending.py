@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...protocol import messages, records
+from ...protocol import legacy, messages, records
 from ...protocol.assigning import Place, Rules, assigned, assigned_batch
 from ...protocol.buffers import Data
 from ...protocol.errors import ApiError, Errors
@@ -95,6 +95,8 @@ async def _append(
         raise ApiError(Errors.REQUEST_TIMED_OUT)
     answer.log_start_offset = log.start_offset
     if not made:
+        if any(legacy.entries(data)):  # messages that hold none
+            answer.base_offset = log.end_offset
         return log.end_offset
     if len(made) > log.settings.segment_bytes:
         raise ApiError(Errors.RECORD_LIST_TOO_LARGE)

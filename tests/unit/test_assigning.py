@@ -238,3 +238,14 @@ def test_what_follows_the_last_message_is_ignored() -> None:
     for magic in (0, 1):
         assert [one[1] for one in told(put(GOOD[:-1], magic))] == [b"a"]
         assert put(GOOD[:20], magic) == put(b"", magic) == b""
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY])
+def test_a_compressed_message_with_nothing_in_it_is_dropped_or_refused(codec: int) -> None:
+    nothing = legacy.entry_of(Message(0, None, compression.compress(codec, b""), 0), 0, codec)
+    as_before_0_10 = Checks(takes_none=True)
+    assert put(nothing, 0, checks=as_before_0_10) == b""
+    assert [one[1] for one in told(put(nothing + GOOD, 0, checks=as_before_0_10))] == [b"a", b"b"]
+    assert refusal(nothing, 0) == Errors.CORRUPT_MESSAGE
+    without_value = legacy.entry_of(Message(0, None, None, 0), 0, codec)
+    assert refusal(without_value, 0, checks=as_before_0_10) == Errors.CORRUPT_MESSAGE
