@@ -32,6 +32,9 @@ PENDING_BYTES_MAX = 48 << 10
 CHUNK_BYTES = 64 << 10  # of records are read at a time: what waits for encryption keeps its memory
 TURN_BYTES_MAX = 256 << 10  # encrypted or decrypted in one turn of the loop
 JOINED_BYTES_MAX = 16 << 10  # what a record of TLS holds
+BAD_CERTIFICATE, CERTIFICATE_UNKNOWN = 42, 46  # alerts
+WITHOUT_ISSUER = frozenset((18, 19, 20, 21))  # OpenSSL's reasons not to trust who has signed a certificate
+FATAL_ALERT = b"\0\2\2"  # its length and its level
 
 Data = bytes | bytearray | memoryview
 
@@ -177,7 +180,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
             return False
         except ssl.SSLError as error:
             self._connection.metrics.authentications[self._listener.name, "failed_authentication"] += 1
-            self._fail("the TLS handshake failed", _reason(error))
+            self._fail("the TLS handshake failed", _reason(error), _alert(error))
             return False
         self._shaken()
         if not self._listener.protocol.has_sasl:  # with SASL, the client has not authenticated yet
@@ -201,11 +204,17 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         self._complain("the TLS handshake failed", f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s")
         self._raw.abort()
 
-    def _fail(self, what: str, why: str) -> None:
-        """Sends the alert, and closes the connection after a delay, as Kafka does after a failed authentication."""
+    def _fail(self, what: str, why: str, alert: int | None = None) -> None:
+        """Sends the alert, and closes the connection after a delay, as Kafka does after a failed authentication.
+        `alert`: Java's, instead of OpenSSL's where that is not encrypted (TLS 1.2).
+        """
         self._complain(what, why)
         self._has_failed = True
         self._plain.clear()
+        if alert is not None and not self._is_closing:
+            record = self._outgoing.read()
+            is_plain = len(record) == 7 and record[0] == 21 and record[3:6] == FATAL_ALERT
+            self._raw.write(record[:6] + bytes((alert,)) if is_plain else record)
         self._flush()
         broker = self._server.broker
         self._shaken()
@@ -356,6 +365,17 @@ def _reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the client's certificate is refused: {error.verify_message}"
     return (error.reason or str(error)).replace("_", " ").lower()
+
+
+def _alert(error: ssl.SSLError) -> int | None:
+    """Returns the alert with which Java refuses a client; None for OpenSSL's.
+
+    Java's certificate request names the authorities that it trusts, so that Java, Go and librdkafka send no certificate
+    of another one, which is bad_certificate. OpenSSL's from Python names none, and gets the certificate.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return BAD_CERTIFICATE if error.verify_code in WITHOUT_ISSUER else CERTIFICATE_UNKNOWN
+    return BAD_CERTIFICATE if error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE" else None
 
 
 def start(broker: Broker) -> None:

@@ -146,13 +146,25 @@ def test_bytes_that_are_no_tls_close_the_connection_and_are_logged(folder: Path)
         until(lambda: "speaks TLS to the listener PLAINTEXT" in broker.log, "it is logged")
 
 
-def test_a_refused_client_gets_the_alert(broker: Broker, listeners: Listeners, folder: Path) -> None:
-    for client, words in (("stranger", "UNKNOWN_CA"), ("late", "CERTIFICATE_EXPIRED"), (None, "CERTIFICATE_REQUIRED")):
-        with (
-            pytest.raises(ssl.SSLError, match=words),
-            TlsWire(listeners.at("NEEDED"), client_context(folder, client)) as wire,
-        ):
-            wire.ask("ApiVersions", 0, m.ApiVersionsRequest())
+@pytest.mark.parametrize(
+    ("version", "client", "words"),
+    [
+        (ssl.TLSVersion.TLSv1_3, "stranger", "UNKNOWN_CA"),
+        (ssl.TLSVersion.TLSv1_3, "late", "CERTIFICATE_EXPIRED"),
+        (ssl.TLSVersion.TLSv1_3, None, "CERTIFICATE_REQUIRED"),
+        (ssl.TLSVersion.TLSv1_2, "stranger", "BAD_CERTIFICATE"),
+        (ssl.TLSVersion.TLSv1_2, "late", "CERTIFICATE_UNKNOWN"),
+        (ssl.TLSVersion.TLSv1_2, None, "BAD_CERTIFICATE"),
+    ],
+)
+def test_a_refused_client_gets_the_alert(
+    version: ssl.TLSVersion, client: str | None, words: str, broker: Broker, listeners: Listeners, folder: Path
+) -> None:
+    """OpenSSL's with TLS 1.3, where it is encrypted, and Java's with TLS 1.2."""
+    context = client_context(folder, client)
+    context.maximum_version = version
+    with pytest.raises(ssl.SSLError, match=words), TlsWire(listeners.at("NEEDED"), context) as wire:
+        wire.ask("ApiVersions", 0, m.ApiVersionsRequest())
 
 
 @pytest.mark.slow
