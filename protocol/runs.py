@@ -1,11 +1,11 @@
 """Converts runs of records to messages of versions 0 and 1, with next to no work for one record.
 
-Records of one producer mostly differ in the length of their values, and in nothing else that divides them: the lengths
-of their keys, timestamps and offsets take the same bytes. Such records are a *family*. In a family the length of a
-record says all its other lengths. What follows from a length is kept by the first two bytes of the record: one
-`struct.Struct` reads the record and the first two bytes after it, another one writes the message, and no number is
-decoded byte by byte. The lengths that were found are checked. A record of another family ends the run, and so does one
-that is not whole: `conversion` reads it by itself, and begins the next run after it.
+Records of one producer mostly differ in the lengths of their keys and values, and in nothing else that divides them:
+their timestamps and offsets take the same bytes. Such records are a *family*. In a family the length of a record, and
+that of its key if there are keys, say all its other lengths. What follows from these is kept by the bytes that have
+them: one `struct.Struct` reads the record and the first two bytes after it, another one writes the message, and no
+number is decoded byte by byte. The lengths that were found are checked. A record of another family ends the run, and
+so does one that is not whole: `conversion` reads it by itself, and begins the next run after it.
 
 What is known is kept for the next batch too, up to `KNOWN_MAX` lengths. To look for the family of a record takes as
 long as to convert ten of them, so that one is guessed first: the one that the last batch began with, and the one that
@@ -28,7 +28,8 @@ _RUN_SHORT = 4  # after a shorter run it is not tried whether the next family pa
 _NUMBERS = {1: ("B", 0x80, 0), 2: ("H", 0x8080, 0x8000)}  # by size: its form, and the bits that say this size
 _DELTA_MAX = 1 << 13  # an offset of two bytes is smaller
 _LENGTH = struct.Struct(">i")
-_TIMED = struct.Struct(">bbq4s")
+_TIMED = struct.Struct(">bbq")
+_NULL = b"\xff\xff\xff\xff"
 _BEGIN_BYTES = 2  # by which a record is known: its length, which has as many bytes, or one and the attributes
 _SIZE_BYTES_MAX = 2
 _AFTER = bytes(_BEGIN_BYTES)  # stands for the record after the last one
@@ -55,15 +56,14 @@ class Run(NamedTuple):
     largest: int  # timestamp
 
 
-# What follows from the first bytes of a record of a family. A plain tuple, which Python unpacks fastest:
+# What follows from the lengths of a record and its key. A plain tuple, which Python unpacks fastest:
 # - how the record is read, and its bytes
 # - the lengths of the key, and of the value if there is no key, as they are in the record; and that of the value
-# - the length of the value as it is in the message, the bytes of the message, and how it is written
-Known = tuple[struct.Struct, int, bytes, bytes, bytes, int, struct.Struct]
-
-
-# Of a family: the version of messages, the bytes of a timestamp and of an offset, the length of the key as in a record.
-Key = tuple[int, int, int, bytes]
+# - the lengths of the key and of the value as they are in the message, its bytes, and how it is written
+Known = tuple[struct.Struct, int, bytes, bytes, bytes, bytes, int, struct.Struct]
+# Of a family: the version of messages, the bytes of a timestamp and of an offset, and those before the length of the
+# key; 0 if there is no key.
+Key = tuple[int, int, int, int]
 
 
 class _Shape(NamedTuple):
@@ -71,6 +71,7 @@ class _Shape(NamedTuple):
 
     key: Key
     begin_bytes: int  # before its timestamp
+    key_length: bytes
     key_bytes: int  # -1: there is none
     value_length: bytes
     value_bytes: int
@@ -95,8 +96,9 @@ def _shape_at(data: bytes, start: int, magic: int) -> _Shape | None:
     is_long = at_attributes - start > _SIZE_BYTES_MAX or max(times, deltas) > max(_NUMBERS)
     if is_long or after <= 0 or stop > len(data):
         return None
-    of_key = (magic, times, deltas, data[at_key:key])
-    return _Shape(of_key, at_time - start, max(key_bytes, -1), data[at_length:value], max(value_bytes, -1), after)
+    of_key = magic, times, deltas, at_key - start if key_bytes >= 0 else 0
+    lengths = data[at_key:key], max(key_bytes, -1), data[at_length:value], max(value_bytes, -1)
+    return _Shape(of_key, at_time - start, *lengths, after)
 
 
 class Family:
@@ -106,9 +108,8 @@ class Family:
         "after",
         "delta_mark",
         "delta_mask",
-        "end_of_head",
-        "has_keys",
         "key",
+        "key_at",
         "known",
         "time_mark",
         "time_mask",
@@ -116,12 +117,10 @@ class Family:
 
     def __init__(self, shape: _Shape) -> None:
         self.key = shape.key
-        _, times, deltas, _ = shape.key
+        _, times, deltas, self.key_at = shape.key
         _, self.time_mask, self.time_mark = _NUMBERS[times]
         _, mask, self.delta_mark = _NUMBERS[deltas]
         self.delta_mask = mask | (1 if deltas == 1 else 0x100)  # an odd number is a negative one
-        self.end_of_head = _LENGTH.pack(shape.key_bytes)
-        self.has_keys = shape.key_bytes >= 0
         self.after: Family | None = None  # the one that followed last time
         self.known: dict[bytes, Known] = {}
 
@@ -132,28 +131,35 @@ class Family:
         shape = _shape_at(data, position, self.key[0])
         if shape is None or shape.key != self.key:
             return None
-        magic, times, deltas, lengths = self.key
+        magic, times, deltas, _ = self.key
+        lengths = shape.key_length
         form = f">{shape.begin_bytes}x{_NUMBERS[times][0]}{_NUMBERS[deltas][0]}"
-        if self.has_keys:
+        if self.key_at:
             form += f"{len(lengths)}s{shape.key_bytes}s{len(shape.value_length)}s"
         else:
             lengths += shape.value_length
             form += f"{len(lengths)}s"
         value_bytes = max(shape.value_bytes, 0)
         reading = struct.Struct(f"{form}{value_bytes}s{shape.after}x{_BEGIN_BYTES}s")
-        head_bytes, rest_bytes = 2 + 8 * magic + 4, max(shape.key_bytes, 0) + 4 + value_bytes
+        head_bytes, rest_bytes = 2 + 8 * magic, 4 + max(shape.key_bytes, 0) + 4 + value_bytes
         known = (
             reading,
             reading.size - _BEGIN_BYTES,
             lengths,
             shape.value_length,
-            _LENGTH.pack(shape.value_bytes),
+            _LENGTH.pack(shape.key_bytes),
+            _LENGTH.pack(shape.value_bytes) if self.key_at else _NULL + _LENGTH.pack(shape.value_bytes),
             4 + head_bytes + rest_bytes,
             struct.Struct(f">qiI{head_bytes}s{rest_bytes}s"),
         )
         _FAMILIES.add()
-        self.known[data[position : position + _BEGIN_BYTES]] = known
+        self.known[self.lengths_at(data, position)] = known
         return known
+
+    def lengths_at(self, data: bytes, position: int) -> bytes:
+        """Returns the bytes by which a record is known."""
+        at = position + self.key_at
+        return data[position : position + _BEGIN_BYTES] + (data[at : at + 1] if self.key_at else b"")
 
 
 class _Families:
@@ -229,18 +235,18 @@ def convert(out: list[bytes], data: bytes, position: int, number_max: int, targe
 
 
 def _head(target: Target, family: Family, time: int) -> tuple[int, bytes]:
-    """Returns the timestamp of a message, and its bytes between checksum and key. `time`: as a record has it."""
+    """Returns the timestamp of a message, and its bytes between checksum and lengths. `time`: as a record has it."""
     if not target.magic:
-        return NO_TIMESTAMP, b"\0\0" + family.end_of_head
+        return NO_TIMESTAMP, b"\0\0"
     n = time if family.time_mark == 0 else time >> 8 & 127 | (time & 127) << 7
     timestamp = target.base_time + (n >> 1 ^ -(n & 1)) if target.append_time is None else target.append_time
-    return timestamp, _TIMED.pack(1, target.attributes, timestamp, family.end_of_head)
+    return timestamp, _TIMED.pack(1, target.attributes, timestamp)
 
 
 def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, target: Target, family: Family) -> Run:
     """Does the work of `convert` for the records of one family."""
     base_offset, since, first_offset = target.base_offset, target.since, target.first_offset
-    delta_mask, delta_mark, has_keys = family.delta_mask, family.delta_mark, family.has_keys
+    delta_mask, delta_mark, key_at = family.delta_mask, family.delta_mark, family.key_at
     known_of, put, crc32, deltas = family.known.get, out.append, zlib.crc32, _deltas()
     head, head_crc, former, largest, offset = b"", 0, -1, NO_TIMESTAMP, 0
     following = _DELTA_MAX  # at the offset that is expected: none yet
@@ -248,17 +254,17 @@ def _of_family(out: list[bytes], data: bytes, position: int, number_max: int, ta
     while True:
         try:
             for _ in repeat(None, number_max - (len(out) - begun)):
-                known = known_of(begin)
+                known = known_of(begin + data[position + key_at : position + key_at + 1] if key_at else begin)
                 if known is None:
                     known = family.learn(data, position)
                     if known is None:
                         break
-                reading, record_bytes, lengths, value_length, length, message_bytes, writing = known
-                if has_keys:
+                reading, record_bytes, lengths, value_length, key_length, length, message_bytes, writing = known
+                if key_at:
                     time, delta, found, key_part, size_part, body, begin = reading.unpack_from(data, position)
                     if size_part != value_length:
                         break
-                    rest = key_part + length + body
+                    rest = key_length + key_part + length + body
                 else:
                     time, delta, found, body, begin = reading.unpack_from(data, position)
                     rest = length + body

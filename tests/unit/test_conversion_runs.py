@@ -53,10 +53,29 @@ def of_all_lengths(chance: random.Random) -> list[Record]:
     return found
 
 
+def with_all_keys(chance: random.Random) -> list[Record]:
+    """Records whose keys have all lengths, too: of one byte, and of two with the same first byte."""
+    sizes = [0, 5, 6, 7, 63, *((64, 128, 192) if chance.random() < 0.5 else ())]
+    return [
+        Record(chance.randbytes(chance.choice(sizes)), chance.randbytes(chance.randrange(120)), T, offset)
+        for offset in range(400)
+    ]
+
+
+def test_keys_of_all_lengths_are_one_run() -> None:
+    made = [Record(b"k" * (n % 9), b"v" * (70 + n % 31), T, n) for n in range(60)]
+    out: list[bytes] = []
+    stored = bytes(records.encode(made, Template()))
+    run = runs.convert(out, stored[records.HEADER_SIZE :], 0, 60, runs.Target(1, 0, 0, 0, 0, T, None))
+    assert (run.number, run.last, run.largest) == (60, 59, T)
+    assert b"".join(out) == legacy.encode([Message(r.offset, r.key, r.value, 1, T) for r in made])
+
+
 @pytest.mark.parametrize("codec", [NONE, GZIP])
 @pytest.mark.parametrize("seed", range(20))
-def test_records_of_all_lengths(seed: int, codec: int) -> None:
-    made = of_all_lengths(random.Random(seed))
+@pytest.mark.parametrize("kind", [of_all_lengths, with_all_keys])
+def test_records_of_all_lengths(kind: Made, seed: int, codec: int) -> None:
+    made = kind(random.Random(seed))
     first = made[100].offset if codec == NONE else 0
     for magic in (0, 1):
         found, _ = down(bytes(records.encode(made, Template(codec=codec))), magic, first)
@@ -110,7 +129,7 @@ def none_known(out: list[bytes], data: bytes, position: int, number_max: int, ta
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("made", [in_runs, of_all_lengths])
+@pytest.mark.parametrize("made", [in_runs, of_all_lengths, with_all_keys])
 def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     whole = bytes(records.encode(made(chance), Template()))
