@@ -37,6 +37,8 @@ class CommittedTopics:
 
     def partition_racks(self, topic_id: bytes) -> list[frozenset[str]]:
         racks = {node: broker.rack for node, broker in self.image.brokers.items() if broker.rack is not None}
+        if not racks:
+            return [frozenset()] * self.partition_count(topic_id)
         return [frozenset(racks[r] for r in p.replicas if r in racks) for p in self.image.partitions_of(topic_id)]
 
     def topic_hash(self, name: str) -> int:
