@@ -113,11 +113,13 @@ class Nodes:
         return node is not None and node.is_serving
 
     def follows(self, node_id: int, leader: int) -> bool:
-        """Whether the replicas of a node follow a leader. A leader that is no node counts as on the main side, where
-        the next one is elected.
+        """Whether the replicas of a node follow a leader, which answers. A leader that is no node counts as on the main
+        side, where the next one is elected.
         """
-        node = self.by_id.get(node_id)
-        return node is not None and node.is_serving and not node.is_held and node.side == self._side(leader)
+        node, at = self.by_id.get(node_id), self.by_id.get(leader)
+        if node is None or not node.is_serving or node.is_held or (at is not None and not at.is_serving):
+            return False
+        return node.side == (MAIN_SIDE if at is None else at.side)
 
     def hears(self, node_id: int) -> bool:
         """Whether a node hears of what the controller decides. One that does not leads nothing of which it was not the
@@ -132,10 +134,6 @@ class Nodes:
         if any(node is None or not node.is_serving for node in found):
             return False
         return len({node.side for node in found if node is not None}) < 2
-
-    def _side(self, node_id: int) -> int:
-        node = self.by_id.get(node_id)
-        return MAIN_SIDE if node is None else node.side
 
     def free_side(self) -> int:
         """Returns the number of a side on which no node is."""

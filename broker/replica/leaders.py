@@ -223,14 +223,26 @@ class Leaders:
         self.turn.moved(partition)
         return True
 
-    def stop_following(self, node_id: int, is_gone: bool) -> None:
-        """The replicas of a node stay where they are. `is_gone`: what it leads is not served any more either."""
+    def stop_following(self, node_id: int) -> None:
+        """The replicas of a node stay where they are."""
         for partition in list(self.partitions.by_name.values()):
             self._stop(partition, node_id)
-            if is_gone and partition.leader == node_id:
+        self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
+
+    def fall_silent(self, node_id: int, is_gone: bool) -> None:
+        """The replicas of a node stay where they are, and those that follow it: it does not answer any more. `is_gone`:
+        what it leads is not served any more either.
+        """
+        for partition in list(self.partitions.by_name.values()):
+            self._stop(partition, node_id)
+            if partition.leader != node_id:
+                continue
+            for node in partition.replicas:
+                self._stop(partition, node)
+            if is_gone:
                 self.owner.closed(partition)
                 partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
-        self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
+        self.owner.checkpoints.begin_round()
 
     def stop_replicas(self, node_id: int, partitions: Iterable[Partition]) -> None:
         """Some replicas of a node stay where they are."""

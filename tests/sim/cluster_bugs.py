@@ -62,7 +62,8 @@ BUGS: tuple[Bug, ...] = (
     ),
     (reassignments, "_begun", "(*replicas, *removing),", "tuple(replicas),"),
     (Leaders, "cut_off", "(node in moved or leader in moved)", "node in moved"),
-    (Nodes, "follows", "and node.side == self._side(leader)", ""),
+    (Nodes, "follows", "return node.side == (MAIN_SIDE if at is None else at.side)", "return True"),
+    (Leaders, "fall_silent", "self._stop(partition, node)", "pass"),
     (NodeLives, "_move", "self._expire_session(node)", "pass"),
     (NodeLives, "_unfence", "self.leaders.reach_again(node.id)", "self.leaders.follow_again(node.id)"),
     (MetadataController, "_register", "for node in self.nodes)", "for node in ())"),
@@ -75,7 +76,7 @@ BUGS: tuple[Bug, ...] = (
     (Replicas, "recall", "end = min(here.end, known.get(self.leader, here).end)", "end = 0"),
     (Producers, "find_duplicate", "return producer.duplicate(header) if producer else None", "return None"),
     # those from here on only sides of the network show, with several nodes each
-    (Nodes, "follows", "and node.side == self._side(leader)", "and node.side == MAIN_SIDE == self._side(leader)"),
+    (Nodes, "follows", "return node.side == (", "return node.side == MAIN_SIDE == ("),
     (NodeLives, "_move", "self.leaders.reach_again(node.id)", "pass"),
     (Nodes, "hears", "return node is None or not node.is_cut", "return True"),
     (Quorum, "main_side", "return counts.index(max(counts))", "return 0"),

@@ -133,6 +133,10 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
         for told, partition in self.cluster.truth.open():
             is_new, leader = told.name not in self._known, nodes.get(told.state.leader)
             self._known.add(told.name)
+            if partition.replica_set is not None and leader is not None and not leader.is_serving:
+                views = partition.replica_set.views(partition.end_offset, partition.follower.replicated)
+                found = [at for at, _, follows in views if follows and at != leader.id]
+                assert not found, f"{found} follow {leader}, which leads {told.name} and does not answer"
             if partition.replica_set is None or leader is None or leader.side == 0:
                 self._unheard.discard(told.name)
                 continue
@@ -142,7 +146,7 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
                 node = nodes[at]
                 if told.name in self._unheard:
                     assert node is leader or not follows, f"{node} follows {leader} too early, to lead {told.name}"
-                elif node.side == leader.side and node.state is NodeState.RUNNING and not node.is_held:
+                elif leader.is_serving and node.side == leader.side and node.is_serving and not node.is_held:
                     assert follows, f"{node} reaches {leader}, which leads {told.name}, and does not follow"
 
     def began_again(self) -> None:

@@ -10,6 +10,7 @@ from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.node_world import cluster, happens, produce, records, state
+from ..support.topic_world import set_policy
 from ..support.world import World
 
 
@@ -88,6 +89,32 @@ def test_a_short_pause_changes_nothing(w: World) -> None:
     assert state(w, 0) == (1, 0, [1, 2, 3], [], [])
 
 
+@pytest.mark.parametrize("how", ["kill", "pause"])
+def test_followers_get_nothing_more_of_a_leader_that_is_silent(w: World, how: str) -> None:
+    set_policy(w, "t", "lag=500ms")
+    assert produce(w, 1, value=b"old").error_code == 0
+    assert produce(w, 1, value=b"not copied", acks=1).error_code == 0
+    happens(w, how, 1)
+    w.pass_ms(10_000)
+    assert state(w)[0] == 2
+    assert records(w, 2) == [b"old"]
+    assert [loss.end_offset - loss.first_offset for loss in w.broker.replicas.leaders.losses] == [1]
+    assert produce(w, 2, value=b"new").error_code == 0, "they follow the next leader"
+    assert records(w, 2) == [b"old", b"new"]
+
+
+def test_followers_go_on_after_a_short_pause_of_their_leader(w: World) -> None:
+    set_policy(w, "t", "lag=500ms")
+    assert produce(w, 1, acks=1).error_code == 0
+    happens(w, "pause", 1)
+    w.pass_ms(5_000)
+    assert w.broker.partitions.by_name["t", 0].high_watermark == 0
+    happens(w, "resume", 1)
+    w.pass_ms(600)
+    assert records(w, 1) == [b"v"]
+    assert state(w)[2] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("before", "what"), [("", "begin"), ("", "resume"), ("stop", "stop"), ("stop", "kill"), ("pause", "stop")]
 )
@@ -99,8 +126,6 @@ def test_what_a_node_cannot_do_now_is_refused(w: World, before: str, what: str) 
 
 
 def test_a_waiting_producer_hears_that_the_leader_has_moved(w: World) -> None:
-    from ..support.topic_world import set_policy
-
     set_policy(w, "t", "held")
     w.dispatcher = w.dispatchers[1]
     waiting = w.send("Produce", 10, produce_message("t", batch(b"v"), 0))
