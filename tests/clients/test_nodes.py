@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -176,9 +177,16 @@ def test_aiokafka_consumes_in_a_group_while_nodes_restart(cluster: Broker) -> No
 
 
 def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
-    """Each is of five records in several partitions, whose leaders and coordinator move."""
+    """Each is of five records in several partitions, whose leaders and coordinator move. aiokafka 0.14 gives up where a
+    connection is lost while it looks for the coordinator: then the transaction is there as a whole or not at all.
+    """
     create(cluster, "whole")
-    servers, committed = cluster.bootstrap_servers, [0]
+    servers, committed, doubtful = cluster.bootstrap_servers, [0], set[int]()
+
+    async def begun() -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="whole", request_timeout_ms=10_000)
+        await producer.start()
+        return producer
 
     async def commit_some(producer: AIOKafkaProducer, number: int) -> None:
         async with producer.transaction():
@@ -186,14 +194,19 @@ def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
                 await producer.send("whole", f"{number}".encode(), partition=part)
 
     async def work() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="whole", request_timeout_ms=10_000)
-        await producer.start()
+        producer = await begun()
         restarts = asyncio.create_task(asyncio.to_thread(restart_all, cluster, lambda: committed[0]))
         while not restarts.done():
-            await asyncio.wait_for(commit_some(producer, committed[0]), 30)
+            try:
+                await asyncio.wait_for(commit_some(producer, committed[0]), 30)
+            except KafkaError:
+                doubtful.add(committed[0])
+                await producer.stop()
+                producer = await begun()
             committed[0] += 1
         await restarts
         await producer.stop()
+        assert len(doubtful) < committed[0] / 10
         consumer = AIOKafkaConsumer(
             "whole",
             bootstrap_servers=servers,
@@ -202,11 +215,14 @@ def test_transactions_are_whole_while_nodes_restart(cluster: Broker) -> None:
             group_id=None,
         )
         await consumer.start()
+        ends = await consumer.end_offsets(consumer.assignment() or [TopicPartition("whole", part) for part in range(5)])
         found = Counter[bytes | None]()
-        while sum(found.values()) < 5 * committed[0]:
+        while any([await consumer.position(one) < end for one, end in ends.items()]):
             for records in (await consumer.getmany(timeout_ms=1000)).values():
                 found.update(one.value for one in records)
         await stop(consumer)
-        assert found == {b"%d" % number: 5 for number in range(committed[0])}
+        counts = [found[b"%d" % number] for number in range(committed[0])]
+        assert {count for number, count in enumerate(counts) if number not in doubtful} == {5}
+        assert {counts[number] for number in doubtful} <= {0, 5}
 
     asyncio.run(asyncio.wait_for(work(), 120))
