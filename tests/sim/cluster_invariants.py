@@ -255,6 +255,8 @@ class RepliesComeAfterTheCommit(Invariant):
     def delivered(self, node: int, name: str, message: Any) -> Check | None:
         if name != "Produce" or message.acks != -1:
             return None
+        ids = self.cluster.world.broker.image.topics
+        asked = {topic.name: ids[topic.name].id for topic in message.topic_data if topic.name in ids}
 
         def check(reply: Any) -> None:
             for topic in reply.responses:
@@ -262,6 +264,8 @@ class RepliesComeAfterTheCommit(Invariant):
                     partition = self.cluster.world.broker.partitions.by_name.get((topic.name, part.index))
                     if part.error_code or partition is None or partition.log is None:
                         continue
+                    if partition.topic_id != asked.get(topic.name):
+                        continue  # the topic was deleted, and is there again
                     told = self.cluster.truth.partitions.get((partition.topic_id, partition.index))
                     if told is not None and not told.losses:
                         assert partition.high_watermark > part.base_offset, (
