@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from .buffers import Data
 from .errors import TooManyElements
@@ -20,6 +20,10 @@ class FastPathFailed(Exception):
     """The fast path gives up, for example at a length that is larger than the remaining bytes; the checked path then
     says what is wrong.
     """
+
+
+UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
+"""What functions raise that only read bytes, and give up at what is unusual."""
 
 
 def uvarint_at(buf: Data, pos: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ knows what to do.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -19,7 +18,6 @@ from .message import Message, Nullable
 from .trees import tree
 from .wire import Array, Bytes, Fixed, Records, String, Wire, emit_run
 
-UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 NEXT_HOLE: Final = "hole, missing = next(holes, NO_HOLE)"
 FrameText = Callable[[Data, int, Sequence[tuple[int, int]]], str]
 """Takes bytes, where the message begins in them, and where records are missing in them: the position and the size."""

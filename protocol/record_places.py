@@ -7,17 +7,14 @@ tagged fields.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from typing import Final
 
 from .buffers import Data
-from .emit import Emitter, FastPathFailed, compile_function
+from .emit import Emitter, compile_function
 from .message import Message
 from .trees import tree
 from .wire import Array, Bytes, Fixed, Records, String, Wire
 
-UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 RecordPlaces = Callable[[Data, int], list[tuple[int, int]]]
 """Takes bytes, and where the message begins in them; returns for all records that are not null their position and their
 size.
@@ -55,12 +52,8 @@ class _Source(Emitter):
             assert member.wire is not None
             self._value(member.wire, depth)
         if message.flexible:
-            self._must_be_zero(depth)
-
-    def _must_be_zero(self, depth: int) -> None:
-        """Emits giving up where there are tagged fields."""
-        self.line(depth, f"if buf[pos + {self.passed}]: raise FastPathFailed")
-        self.passed += 1
+            self.line(depth, f"if buf[pos + {self.passed}]: raise FastPathFailed")  # tagged fields
+            self.passed += 1
 
     def _value(self, wire: Wire, depth: int) -> None:
         if isinstance(wire, Fixed):
@@ -92,5 +85,4 @@ class _Source(Emitter):
             self.line(depth + 1, f"if {size} * {wire.item.smallest} > limit - pos: raise FastPathFailed")
             self.line(depth + 1, f"for _ in range({size}):")
             self._value(wire.item, depth + 2)
-            self.line(depth + 2, f"pos += {self.passed}")
-            self.passed = 0
+            self.skip(depth + 2)

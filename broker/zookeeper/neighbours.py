@@ -71,7 +71,7 @@ class Neighbours:
         self.registered = others
 
     def changed(self, delta: MetadataDelta) -> Iterator[None]:
-        """Notes what a commit has changed, in steps; nothing while there is nobody to tell."""
+        """Notes what a commit has changed, in steps; nothing while there is no broker to tell."""
         if not self.registered:
             return
         for topic in delta.removed:
@@ -83,7 +83,7 @@ class Neighbours:
             if name is not None:
                 self._changed[name, index] = False
             yield
-        if len(self._changed) > CHANGED_MAX:  # nobody is told while another broker is the controller
+        if len(self._changed) > CHANGED_MAX:  # none is told while another broker is the controller
             self._changed.clear()
             self._behind |= self.registered.keys()
 

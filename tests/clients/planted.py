@@ -199,8 +199,8 @@ def complaints_without_a_fault() -> dict[str, list[str]]:
 
 
 def _wrong(address: str, program: Program) -> list[str]:
-    """Like `history_checks.check`, of a client that has not come to its end. Its last transaction may be open, with
-    offsets for which nobody is told the group's committed ones.
+    """Like `history_checks.check`, of a client that has not come to its end. Its last transaction may be open: until it
+    ends, the committed offsets of its group are not given.
     """
     name, records = program.name, history_checks.contents(address, program.name)
     offsets_of = partial(history_checks.committed, address, topic=name, count=PARTITIONS)

@@ -10,6 +10,8 @@ import pytest
 from ottla.protocol import codec
 from ottla.protocol.message import Message
 
+from ..support.kazoo_double import KazooDouble
+
 
 @pytest.fixture(autouse=True)
 def emitted_forms_suffice(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -32,3 +34,9 @@ def emitted_forms_suffice(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(Message, name, noting(name))
     yield
     assert not came_through
+
+
+@pytest.fixture
+def client() -> KazooDouble:
+    """A client of a ZooKeeper in memory."""
+    return KazooDouble()

@@ -25,11 +25,6 @@ GROUP, LITERAL, READ, ALLOW = 3, 3, 3, 3
 
 
 @pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
-@pytest.fixture
 def w(client: KazooDouble) -> World:
     return started(client, None, RELEASE, **SETTINGS)
 

@@ -33,11 +33,6 @@ BOB = {**ALICE, "principal": "User:bob"}
 
 
 @pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
-@pytest.fixture
 def w(client: KazooDouble) -> World:
     return started(client, None, RELEASE, **SETTINGS)
 

@@ -70,11 +70,6 @@ class Kafka:
 
 
 @pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
-@pytest.fixture
 def kafka() -> Kafka:
     return Kafka()
 

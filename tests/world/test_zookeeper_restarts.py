@@ -29,11 +29,6 @@ JOURNAL = f"/data/{FILE}"
 
 
 @pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
-@pytest.fixture
 def w(client: KazooDouble) -> World:
     """A broker that is registered, with a topic."""
     w = started(client)

@@ -30,11 +30,6 @@ BLOCK = b'{"version":1,"broker":1,"block_start":"5000","block_end":"5999"}'
 
 
 @pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
-@pytest.fixture
 def w(client: KazooDouble) -> World:
     """A broker that is registered, with a topic of one partition."""
     w = started(client)

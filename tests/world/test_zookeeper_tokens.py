@@ -18,11 +18,6 @@ RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_e
 TOKENS, CHANGES = "/delegation_token/tokens", "/delegation_token/token_changes"
 
 
-@pytest.fixture
-def client() -> KazooDouble:
-    return KazooDouble()
-
-
 def world_of(client: KazooDouble, release: str = "3.9", **settings: str) -> World:
     return with_alice(started(client, None, release, **{**SETTINGS, **settings}))
 

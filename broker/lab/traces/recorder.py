@@ -12,8 +12,9 @@ from typing import Final
 
 from ....protocol import headers
 from ....protocol import messages as m
+from ....protocol.emit import UNREADABLE
 from ....protocol.json_text import BATCH_HEADER_BYTES
-from ....protocol.record_places import UNREADABLE, RecordPlaces, record_places
+from ....protocol.record_places import RecordPlaces, record_places
 from ....protocol.structs import Struct
 from ... import bugs
 from ...broker import Broker
@@ -38,20 +39,20 @@ IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, Sasl
 class _Client:
     """The text of a connection's fields, and what it was made of."""
 
-    __slots__ = ("_line", "client_id", "principal", "software", "text")
+    __slots__ = ("_line", "_principal", "_software", "client_id", "text")
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self.client_id: str | None = None
-        self.principal = ""
-        self.software = ("", "")
+        self._principal = ""
+        self._software = ("", "")
         self.text = ""
 
     def look(self, client_id: str | None) -> str:
         """Makes the text again if the fields have changed, and returns it."""
         peer = self._line.peer
-        if client_id != self.client_id or peer.software is not self.software or peer.principal != self.principal:
-            self.client_id, self.principal, self.software = client_id, peer.principal, peer.software
+        if client_id != self.client_id or peer.software is not self._software or peer.principal != self._principal:
+            self.client_id, self._principal, self._software = client_id, peer.principal, peer.software
             self.text = events.connection_text(self._line.number, peer, client_id)
         return self.text
 
@@ -131,13 +132,8 @@ class Recorder(Watcher):
         if self._matcher is not None and not self._matcher.takes(context, request):
             return send
         ns = self._work_ns()
-        client, peer = self._clients.get(line.number) or self._client(line), line.peer
-        if (
-            client.client_id != context.client_id
-            or client.software is not peer.software
-            or client.principal != peer.principal
-        ):
-            client.look(context.client_id)
+        client = self._clients.get(line.number) or self._client(line)
+        text = client.look(context.client_id)
         ids = (number, api.key, context.version, context.correlation_id)
         size = len(frame)
         holes: Holes | None = None
@@ -146,7 +142,7 @@ class Recorder(Watcher):
         else:
             body = bytes(frame)
         at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        self._records.append((REQUEST, at_ms, ns, client.text, ids, size, ns, body, holes))
+        self._records.append((REQUEST, at_ms, ns, text, ids, size, ns, body, holes))
         self._left -= EVENT_BYTES + len(body)
         if self._left < 0:
             self._due(len(body))
