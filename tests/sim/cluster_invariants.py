@@ -13,7 +13,7 @@ from ottla.protocol.errors import Errors
 from ..support.world import World
 from .cluster_clients import Producer
 from .cluster_network import Check
-from .cluster_truth import Told, Truth, agreed, ends_reassignment, rows_of
+from .cluster_truth import Told, Truth, agreed, ends_reassignment, puts_back, rows_of
 
 STALE = {int(Errors.FENCED_LEADER_EPOCH), int(Errors.UNKNOWN_LEADER_EPOCH), int(Errors.NOT_LEADER_OR_FOLLOWER)}
 ABSENT = {int(Errors.UNKNOWN_TOPIC_OR_PARTITION), int(Errors.UNKNOWN_TOPIC_ID)}
@@ -90,6 +90,8 @@ class LeadersHaveAllCommittedRecords(Invariant):
 
 class ReplicasThatJoinAreThere(Invariant):
     def followed(self, told: Told, before: State, after: State) -> None:
+        if puts_back(before, after):
+            return
         truth = self.cluster.truth
         gone = set(after.isr) - set(before.isr) - {after.leader} - truth.active() - truth.active_before
         assert not gone, f"{sorted(gone)} are in sync for {told.name}, and are fenced: {after}"

@@ -108,14 +108,18 @@ class NothingChangesWithoutAController(Invariant):
 
 
 class ReplicasFollowTheLeaderOnTheirSide(Invariant):
-    """Also where the controller is not, unless the leader has not heard of its election."""
+    """Also where the controller is not, unless the leader has not heard of its election, or the replica of being one."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._known = self._names()  # partitions that were seen
         self._unheard: set[str] = set()  # those whose leader was cut off when it was elected
+        self._added: set[tuple[str, int]] = set()  # replicas that were added where they or the leader were cut off
 
     def followed(self, told: Told, before: State, after: State) -> None:
+        for node in set(after.replicas).difference(before.replicas):
+            if not (self._reaches_controller(node) and self._reaches_controller(after.leader)):
+                self._added.add((told.name, node))
         if after.leader != before.leader:
             self._unheard.discard(told.name)
             if not self._reaches_controller(after.leader):
@@ -139,11 +143,14 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
                 assert not found, f"{found} follow {leader}, which leads {told.name} and does not answer"
             if partition.replica_set is None or leader is None or leader.side == 0:
                 self._unheard.discard(told.name)
+                self._added -= {(told.name, at) for at in told.state.replicas if self._reaches_controller(at)}
                 continue
             if is_new:
                 self._unheard.add(told.name)
             for at, _, follows in partition.replica_set.views(partition.end_offset, partition.follower.replicated):
                 node = nodes[at]
+                if (told.name, at) in self._added:
+                    continue
                 if told.name in self._unheard:
                     assert node is leader or not follows, f"{node} follows {leader} too early, to lead {told.name}"
                 elif leader.is_serving and node.side == leader.side and node.is_serving and not node.is_held:
@@ -152,6 +159,7 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
     def began_again(self) -> None:
         self._known = self._names()
         self._unheard.clear()
+        self._added.clear()
 
 
 SIDES: tuple[type[Invariant], ...] = (

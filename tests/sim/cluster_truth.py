@@ -23,7 +23,8 @@ Row = tuple[int, bytes]  # the epoch that wrote a record, and its value; control
 @dataclass
 class Told:
     """What is known of a partition. `losses`: its unclean elections; `is_loss_new`: since the rows were read;
-    `is_recovering`: the process was killed, and the high watermark is not yet where it was.
+    `is_put_back`: only a replica is in sync that may have lost records, and it does not lead yet; `is_recovering`: the
+    process was killed, and the high watermark is not yet where it was.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Told:
     rows: list[Row] = field(default_factory=list)  # what was committed, by offset
     losses: int = 0
     is_loss_new: bool = False
+    is_put_back: bool = False
     is_recovering: bool = False
 
 
@@ -121,7 +123,10 @@ class Truth:
         told = self.partitions[key]
         before, told.state = told.state, after
         clean = {before.leader, NO_LEADER, *before.isr, *before.elr} - self.crashed
-        if after.leader not in clean and not ends_reassignment(before, after):
+        told.is_put_back |= puts_back(before, after)
+        is_unclean = after.leader not in clean and not ends_reassignment(before, after)
+        if is_unclean or (told.is_put_back and after.leader != NO_LEADER):
+            told.is_put_back = False
             told.losses += 1
             told.is_loss_new = True
         try:
@@ -148,6 +153,14 @@ def ends_reassignment(before: State, after: State) -> bool:
     """Whether a replica leads because the last one came into sync that a reassignment waited for (maybe itself)."""
     stay = tuple(one for one in before.replicas if one not in before.removing)
     return before.leader in before.removing and after.replicas == stay and after.leader in after.isr
+
+
+def puts_back(before: State, after: State) -> bool:
+    """Whether a reassignment was cancelled while none of the replicas that stay was in sync: the first of them is then,
+    whatever it has and whether it is there or not, where unclean elections are enabled.
+    """
+    is_cancelled = before.is_reassigned and not after.is_reassigned
+    return is_cancelled and set(before.isr) <= set(before.adding) and after.isr == after.replicas[:1]
 
 
 def agreed(some: list[Row], others: list[Row]) -> int:

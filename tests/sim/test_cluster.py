@@ -13,7 +13,7 @@ from .cluster_bugs import BUGS
 # replicas did not follow a held leader that was cut off and healed while it paused;
 # a replica stayed out of sync whose leader had asked for it with an outdated epoch;
 # a new partition whose leader is not the first node was offline where the process was killed before its log was made.
-FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 12991, 13448)
+FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 12991, 13448, 5574, 8046, 8784, 19018)
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
