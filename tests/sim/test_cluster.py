@@ -13,7 +13,9 @@ from .cluster_bugs import BUGS
 # replicas did not follow a held leader that was cut off and healed while it paused;
 # a replica stayed out of sync whose leader had asked for it with an outdated epoch;
 # a new partition whose leader is not the first node was offline where the process was killed before its log was made.
-FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 12991, 13448, 5574, 8046, 8784, 19018)
+FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 13448)
+# These were faults of the simulator: a topic of the same name, a cancelled reassignment, a replica added behind a cut.
+MISJUDGED = (5574, 8046, 8784, 12991, 19018)
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -28,6 +30,11 @@ def test_a_thousand_histories_hold(of: range) -> None:
 def test_a_history_that_found_a_bug_holds(seed: int) -> None:
     """Before there were sides of the network."""
     cluster.run(seed, is_early=True)
+
+
+@pytest.mark.parametrize("seed", MISJUDGED)
+def test_a_history_that_was_misjudged_holds(seed: int) -> None:
+    cluster.run(seed)
 
 
 @pytest.mark.slow
