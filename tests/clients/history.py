@@ -1,5 +1,5 @@
-"""Clients at work through a history of nodes: stops, kills, pauses, drained, fenced and held nodes, moves, elections,
-reassignments and a rolling restart.
+"""Clients at work through a history of nodes: stops, kills, pauses, drained, fenced, held and cut off nodes, moves,
+elections, reassignments and a rolling restart.
 
 Each client is a program that works until its input ends: it produces with acks=all and idempotence to a topic of its
 name, reads that as the only member of a group for each protocol that it has, reads it as a share group if it can, and
@@ -75,6 +75,8 @@ HISTORY = (
     "elect",
     "pause 3",
     "resume 3",
+    "cut 2",
+    "heal 2",
     "roll",
     "keep",
 )
