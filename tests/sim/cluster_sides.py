@@ -108,7 +108,7 @@ class NothingChangesWithoutAController(Invariant):
 
 
 class ReplicasFollowTheLeaderOnTheirSide(Invariant):
-    """Also where the controller is not, unless the leader has not heard of its election, or the replica of being one."""
+    """Also where the controller is not, unless one of them has not heard of its part: it was cut off then."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
