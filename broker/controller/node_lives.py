@@ -201,7 +201,7 @@ class NodeLives:
         self._expect(node, NodeState.RUNNING)
         node.state = NodeState.PAUSED
         self.sockets.pause(node)
-        self.leaders.fall_silent(node.id, is_gone=False)
+        self.leaders.lose_touch([node.id])
         self.metadata.quorum.lost(node)
         self._expire_session(node)
 
@@ -287,7 +287,7 @@ class NodeLives:
     async def hold(self, node: Node) -> None:
         """Lets the replicas of a node fall behind: they do not follow their leaders any more."""
         node.is_held = True
-        self.leaders.stop_following(node.id)
+        self.leaders.lose_touch([node.id])
 
     async def release(self, node: Node) -> None:
         """Ends `hold`. Raises ApiError."""
@@ -310,7 +310,7 @@ class NodeLives:
             node.side = side
         for node in lost:
             self.views.cut_off(node)
-        self.leaders.cut_off([node.id for node in moved])
+        self.leaders.lose_touch([node.id for node in moved])
         for node in lost:
             if node.state is NodeState.RUNNING:  # else that has happened
                 self.metadata.quorum.lost(node)
@@ -354,7 +354,7 @@ class NodeLives:
         node.session += 1
         self.sockets.close(node)
         self.leaders.forget_stale(node.id)
-        self.leaders.fall_silent(node.id, is_gone=True)
+        self.leaders.lose_touch([node.id], gone=node.id)
 
     def _expire_session(self, node: Node) -> None:
         """Fences a node of which the controller does not hear any more, when its session is over."""

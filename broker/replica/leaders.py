@@ -175,19 +175,22 @@ class Leaders:
 
     # nodes
 
-    def cut_off(self, moved: Collection[int]) -> None:
-        """Replicas stop that do not reach their leaders any more. `moved`: the nodes that are on other sides of the
-        network than before.
+    def lose_touch(self, changed: Collection[int], gone: int | None = None) -> None:
+        """Replicas stop that do not follow their leaders any more. `changed`: the nodes that follow or reach others
+        than before; `gone`: the one of them that serves nothing any more, also not what it leads.
         """
         for partition in list(self.partitions.by_name.values()):
             leader = NO_LEADER if partition.leader is None else partition.leader
             for node in partition.replicas if partition.replica_set is not None else ():
-                if (node in moved or leader in moved) and not self.nodes.follows(node, leader):
+                if (node in changed or leader in changed) and not self.nodes.follows(node, leader):
                     self._stop(partition, node)
+            if leader == gone:
+                self.owner.closed(partition)
+                partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
 
     def reach_again(self, node_id: int) -> list[Partition]:
-        """Ends `cut_off` for a node; returns the partitions with replicas that follow again."""
+        """Ends `lose_touch` for a node; returns the partitions with replicas that follow again."""
         found = dict.fromkeys(self.follow_again(node_id))
         led = [one for one in self.partitions.by_name.values() if one.leader == node_id]
         for node in self.nodes.by_id:
@@ -222,27 +225,6 @@ class Leaders:
         partition.followed()
         self.turn.moved(partition)
         return True
-
-    def stop_following(self, node_id: int) -> None:
-        """The replicas of a node stay where they are."""
-        for partition in list(self.partitions.by_name.values()):
-            self._stop(partition, node_id)
-        self.owner.checkpoints.begin_round()  # where they are is known after a crash, too
-
-    def fall_silent(self, node_id: int, is_gone: bool) -> None:
-        """The replicas of a node stay where they are, and those that follow it: it does not answer any more. `is_gone`:
-        what it leads is not served any more either.
-        """
-        for partition in list(self.partitions.by_name.values()):
-            self._stop(partition, node_id)
-            if partition.leader != node_id:
-                continue
-            for node in partition.replicas:
-                self._stop(partition, node)
-            if is_gone:
-                self.owner.closed(partition)
-                partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
-        self.owner.checkpoints.begin_round()
 
     def stop_replicas(self, node_id: int, partitions: Iterable[Partition]) -> None:
         """Some replicas of a node stay where they are."""
