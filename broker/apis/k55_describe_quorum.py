@@ -1,5 +1,5 @@
-"""DescribeQuorum, versions 0 to 2: returns the voters and the observers of the metadata log: the first node alone, or
-all nodes where the controller is at one of them (KIP-595).
+"""DescribeQuorum, versions 0 to 2: returns the voters and the observers of the metadata log (KIP-595). The first node
+alone is a voter, or all nodes are where the controller is at one of them.
 
 **Behaviour**
 - While there is no active controller, the reply waits, and says REQUEST_TIMED_OUT after a minute.

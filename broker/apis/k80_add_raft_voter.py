@@ -53,8 +53,7 @@ async def _add(context: Context, request: messages.AddRaftVoterRequest) -> None:
             "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
         )
     metadata = context.broker.metadata
-    observers = [metadata.replica_key(one) for one in metadata.quorum.observers]
-    if added not in observers:
+    if added not in map(metadata.replica_key, metadata.quorum.can_vote):
         text = f"Aborted add voter operation for {added} since it is lagging behind"
         raise ApiError(Errors.REQUEST_TIMED_OUT, text)
     metadata.quorum.add(added.id)

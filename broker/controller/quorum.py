@@ -1,5 +1,7 @@
 """Where the active controller is: outside of the nodes, where it never fails, or at one of them.
 
+Outside of them it has the first node's id, and the other nodes are observers of the metadata log.
+
 Where it is at a node, the nodes are the voters of the metadata log, except for those that RemoveRaftVoter has made
 observers (KIP-853), and a controller needs the majority of the voters. It fails with its node: the voters elect another
 one, at once when the node stops, which resigns, and after `controller.quorum.fetch.timeout.ms` when it is killed,
@@ -98,15 +100,21 @@ class Quorum:
     @property
     def observers(self) -> Iterator[int]:
         """The ids of those that only follow the metadata log, and of which the leader has heard."""
-        now_ms = self.turn.now_ms()
-        for node in self.nodes.by_id if self.active is not None else ():
+        now_ms, voters = self.turn.now_ms(), self.voters
+        for node in self.nodes.by_id:
             away = self._away.get(node)
-            if node in self._observers and (away is None or now_ms - away.time_ms < FORGET_MS):
+            if node not in voters and (away is None or now_ms - away.time_ms < FORGET_MS):
                 yield node
+
+    @property
+    def can_vote(self) -> Iterator[int]:
+        """The ids of the observers that have a controller."""
+        return iter(()) if self.active is None else self.observers
 
     def fetched(self, node_id: int) -> Fetched:
         """Returns how far a voter or an observer is."""
-        return self._away.get(node_id) or Fetched(self.end_offset(), self.turn.now_ms())
+        away = None if node_id == self.leader else self._away.get(node_id)
+        return away or Fetched(self.end_offset(), self.turn.now_ms())
 
     def reached(self) -> Later[None]:
         """Completes when there is an active controller; fails with ApiError(REQUEST_TIMED_OUT) after a minute."""

@@ -8,6 +8,7 @@ import pytest
 from ottla.protocol import messages as m
 
 from ..support.node_stories import NODES, Story, group_at
+from ..support.stories import quorum
 
 pytestmark = pytest.mark.slow
 
@@ -138,3 +139,26 @@ def test_the_quorum_as_a_node_describes_it(story: Story, node: int) -> None:
         for version in range(3):
             story.at(node).ask("DescribeQuorum", version, request)
     assert story.errors("DescribeQuorum") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def of_either_controller(reply: Any) -> None:
+    """Kafka's controller is a process of its own here, and ours has the id of the first node."""
+    quorum.of_one_moment(reply)
+    for part in (part for topic in reply.topics for part in topic.partitions):
+        part.leader_id = 1
+        for voter in part.current_voters:
+            voter.replica_id = 1
+        part.observers = sorted((one for one in part.observers if one.replica_id != 1), key=lambda one: one.replica_id)
+    for node in reply.nodes:
+        node.node_id = 1
+        for listener in node.listeners:
+            listener.port = 1
+
+
+def test_nodes_without_a_controller_observe_the_quorum(story: Story) -> None:
+    story.trims["DescribeQuorum"] = of_either_controller
+    for version in range(3):
+        story.at(1).agree("DescribeQuorum", version, quorum.asked())
+    story.happens("stop", 3)
+    story.at(1).agree("DescribeQuorum", 2, quorum.asked())
+    assert story.errors("DescribeQuorum") == {"NONE"}

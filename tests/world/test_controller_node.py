@@ -97,6 +97,14 @@ def test_a_controller_at_no_node_never_fails() -> None:
     assert w.broker.metadata.partition.leader_epoch == epoch
 
 
+def test_nodes_without_a_controller_only_observe() -> None:
+    w = cluster()
+    assert described(w) == ([1], [2, 3])
+    assert add(w, 2)[0] == "REQUEST_TIMED_OUT"
+    happens(w, "control", 1)
+    assert described(w) == ([1, 2, 3], [])
+
+
 def creates_now(w: World, name: str) -> Answer:
     answer = creates(w, name)
     w.pass_ms(2)
