@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ottla.broker.peer import SecurityProtocol
 from ottla.coordinator.metadata.state import GROUP, TOPIC
 from ottla.protocol import messages as m
+from ottla.protocol.config_def import keys
 from ottla.protocol.errors import Errors
 
+from ..support.ask import batch, fetch_message, produce_message
 from ..support.connected import ConnectedWorld
 from ..support.sasl_world import LISTENER, SETTINGS
 from ..support.stories.topics import creatable
@@ -91,22 +95,96 @@ def test_a_log_has_what_is_given_in_other_units(key: str, value: str, field: str
     assert getattr(w.broker.partitions.by_name["t", 0].open_log().settings, field) == expected
 
 
-@pytest.mark.parametrize(
-    ("bound", "value", "key", "asked"),
-    [
-        ("group.streams.max.standby.replicas", "1", "streams.num.standby.replicas", "2"),
-        ("group.streams.max.warmup.replicas", "3", "streams.num.warmup.replicas", "4"),
-        ("group.streams.min.task.offset.interval.ms", "20000", "streams.task.offset.interval.ms", "19999"),
-    ],
-)
-def test_groups_are_bounded_by_the_broker(bound: str, value: str, key: str, asked: str) -> None:
-    def altered(w: World, to: str) -> int:
+BOUNDS = {
+    "group.consumer.max.assignment.interval.ms": 14_000,
+    "group.consumer.max.heartbeat.interval.ms": 14_000,
+    "group.consumer.max.session.timeout.ms": 59_000,
+    "group.consumer.min.assignment.interval.ms": 10,
+    "group.consumer.min.heartbeat.interval.ms": 6000,
+    "group.consumer.min.session.timeout.ms": 46_000,
+    "group.share.max.assignment.interval.ms": 14_000,
+    "group.share.max.delivery.count.limit": 9,
+    "group.share.max.heartbeat.interval.ms": 14_000,
+    "group.share.max.partition.max.record.locks": 3999,
+    "group.share.max.record.lock.duration.ms": 59_999,
+    "group.share.max.session.timeout.ms": 59_000,
+    "group.share.min.assignment.interval.ms": 10,
+    "group.share.min.delivery.count.limit": 3,
+    "group.share.min.heartbeat.interval.ms": 6000,
+    "group.share.min.partition.max.record.locks": 101,
+    "group.share.min.record.lock.duration.ms": 15_001,
+    "group.share.min.session.timeout.ms": 46_000,
+    "group.streams.max.assignment.interval.ms": 14_000,
+    "group.streams.max.heartbeat.interval.ms": 14_000,
+    "group.streams.max.session.timeout.ms": 59_000,
+    "group.streams.max.standby.replicas": 1,
+    "group.streams.max.warmup.replicas": 3,
+    "group.streams.min.assignment.interval.ms": 10,
+    "group.streams.min.heartbeat.interval.ms": 6000,
+    "group.streams.min.session.timeout.ms": 46_000,
+    "group.streams.min.task.offset.interval.ms": 15_001,
+}
+"""Bounds that the broker has for keys of groups, with other values than by default."""
+
+
+def bounded(bound: str) -> str:
+    """The key of groups that a key of the broker bounds."""
+    own = "num." if bound.endswith("replicas") else ""
+    return re.sub(r"\.(min|max)\.", f".{own}", bound.removeprefix("group."), count=1)
+
+
+@pytest.fixture(scope="module")
+def usual() -> World:
+    return World()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_groups_are_bounded_by_the_broker(bound: str, usual: World) -> None:
+    def altered(w: World, to: int) -> int:
         r = m.IncrementalAlterConfigsRequest
-        change = r.AlterableConfig(name=key, value=to)
+        change = r.AlterableConfig(name=bounded(bound), value=str(to))
         resource = r.AlterConfigsResource(resource_type=GROUP, resource_name="g", configs=[change])
         (answer,) = w.ask("IncrementalAlterConfigs", 1, r(resources=[resource])).responses
         return int(answer.error_code)
 
-    w = World(**{bound: value})
-    assert (altered(w, value), altered(w, asked)) == (0, Errors.INVALID_CONFIG)
-    assert altered(World(), asked) == 0
+    value = BOUNDS[bound]
+    w = World(**{bound: str(value), f"group.{bounded(bound)}": str(value)})
+    beyond = value + (1 if ".max." in bound.removesuffix("max.record.locks") else -1)
+    assert (altered(w, value), altered(w, beyond)) == (0, Errors.INVALID_CONFIG)
+    assert altered(usual, beyond) == 0
+
+
+def test_each_bound_of_groups_is_among_these() -> None:
+    bounds = {name for name in keys("broker") if re.match(r"group\.(consumer|share|streams)\.(min|max)\.", name)}
+    of_the_broker = {f"group.{kind}.max.size" for kind in ("consumer", "share", "streams")}
+    assert bounds - of_the_broker - {"group.share.max.share.sessions"} == set(BOUNDS)
+
+
+def test_groups_have_what_the_broker_has() -> None:
+    """The keys of groups that differ from those of the broker by their beginning."""
+    given = {f"group.{bounded(name)}": str(value) for name, value in BOUNDS.items()}
+    given |= {
+        "group.streams.acceptable.recovery.lag": "7",
+        "group.streams.initial.rebalance.delay.ms": "7",
+        "group.streams.rack.aware.assignment.tags": "zone",
+    }
+    settings = World(**given).broker.settings
+    for name, value in given.items():
+        assert settings.of_group("g", name.removeprefix("group.")) == keys("broker")[name].parse(value), name
+
+
+def test_a_fetch_has_no_more_than_the_broker_gives() -> None:
+    """fetch.max.bytes, for those that ask for more"""
+
+    def fetched(**settings: str) -> list[int]:
+        w = World(**settings)
+        w.ask("CreateTopics", 7, m.CreateTopicsRequest(timeout_ms=1000, topics=[creatable("t", 2)]))
+        for index in range(2):
+            w.ask("Produce", 9, produce_message("t", batch(bytes(2000)), index))
+        request = fetch_message("t", 0)
+        request.topics[0].partitions.append(fetch_message("t", 0, 1).topics[0].partitions[0])
+        found = w.ask("Fetch", 11, request).responses[0].partitions
+        return [one.partition_index for one in found if one.records]
+
+    assert fetched() == [0, 1]
+    assert fetched(fetch_max_bytes="1024") == [0]
