@@ -30,6 +30,7 @@ from .controller.in_sync import InSync
 from .controller.node_directories import NodeDirectories
 from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
+from .controller.registering import Amendments
 from .group.coordinators import GroupCoordinators
 from .later import Later
 from .limits import Limits
@@ -148,6 +149,7 @@ class Broker:
             self.settings,
             self.replicas,
             Cordons(self.metadata, self.settings, self.log_directories, self.nodes),
+            Amendments(self.metadata),
             self.groups,
             self.share_states,
             self.share_partitions,

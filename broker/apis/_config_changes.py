@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from ...coordinator.metadata.configs import CORDONED
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -49,7 +50,6 @@ OF_EACH_RESOURCE = (
         text=Text.OWN,
     ),
 )
-CORDONED = "cordoned.log.dirs"
 CLEANER_THREADS = "log.cleaner.threads"
 REPORTERS = "metric.reporters"
 REPORTER_CLASSES = ("org.apache.kafka.common.metrics.JmxReporter",)

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import METADATA_VERSION
+from ...protocol.features import RANGES_SINCE
 from ..security.acls import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType, as_record, named
 from ..security.hosts import network_of
 from ..shard import Decision, Result
 from .controller import RECORDS_PER_REQUEST, Controller, bounded
 from .state import MetadataState
-
-RANGES_SINCE = 32  # the metadata version 4.4-IV1, the first with ranges of hosts
 
 
 def create(controller: Controller, wanted: Iterable[Acl]) -> Decision[list[ApiError | None]]:
@@ -61,7 +59,7 @@ def _check_host(state: MetadataState, host: str) -> None:
         raise ApiError(Errors.INVALID_REQUEST, "Host pattern cannot be null or empty")
     if host == WILDCARD or "/" not in host:
         return
-    if state.features.get(METADATA_VERSION, 0) < RANGES_SINCE:
+    if state.metadata_version < RANGES_SINCE:
         text = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
         raise ApiError(Errors.UNSUPPORTED_VERSION, text)
     try:

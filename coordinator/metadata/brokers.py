@@ -75,6 +75,8 @@ def lose_directory(controller: Controller, node: int, directory: bytes, left: li
             change = controller.change(partition, isr, without=node)
             if change is not None:
                 changes.append(change)
+    if not broker.log_dirs:  # the metadata version does not have them
+        return Result(changes)
     record = messages.BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, log_dirs=left)
     return Result([record, *changes])
 
@@ -134,7 +136,7 @@ def register(
         changes = yield from _left_by(controller, node, lost=(node,))
     epoch = next_offset() + len(changes)
     registered = replace(request, epoch=epoch, fenced=True, in_controlled_shutdown=False)
-    return Result([*changes, registered.record()])
+    return Result([*changes, registered.at(controller.state.metadata_version).record()])
 
 
 def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tuple[int, ...]]]) -> Decision[None]:

@@ -5,13 +5,13 @@ and their checks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import ELR_VERSION
+from ...protocol.features import CORDONED_SINCE, ELR_VERSION
 from ...protocol.structs import Struct
 from ..hashing import java_order
 from ..shard import Decision, Result
@@ -22,6 +22,7 @@ from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
 SET, DELETE, APPEND, SUBTRACT = range(4)
+CORDONED = "cordoned.log.dirs"
 MIN_ISR = "min.insync.replicas"
 RESET = "share.auto.offset.reset"
 TAGS = "streams.rack.aware.assignment.tags"
@@ -292,6 +293,13 @@ def _check_min_isr(state: MetadataState, kind: int, name: str, changes: dict[str
         raise ApiError(Errors.INVALID_CONFIG, text)
 
 
+def _check_cordoned(state: MetadataState, kind: int, changes: Container[str]) -> None:
+    """Raises ApiError(INVALID_CONFIG) where the metadata version has no cordoned log directories (KIP-1066)."""
+    if kind == BROKER and CORDONED in changes and state.metadata_version < CORDONED_SINCE:
+        text = f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+        raise ApiError(Errors.INVALID_CONFIG, text)
+
+
 def _clearing(controller: Controller, records: Iterable[Struct]) -> Iterator[Struct]:
     """Yields the records that take the eligible replicas from the topics whose `min.insync.replicas` changes (KIP-966).
     With a lower one records are committed that these replicas may not have.
@@ -336,6 +344,7 @@ def _alter(
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     try:
         _check_min_isr(controller.state, kind, name, changes)
+        _check_cordoned(controller.state, kind, changes)
         if kind == TOPIC:
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ...protocol import messages
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
+from ...protocol.features import CONTROLLERS_SINCE
 from ...protocol.structs import Struct
 from ..shard import Packed, Result
 from ..timeline import Timeline, TimelineDict
@@ -106,7 +107,11 @@ class Controller:
         """
         every = {one.id for one in requests}
         here = every - crashed
-        registered = [replace(one, fenced=one.id in crashed, in_controlled_shutdown=False).record() for one in requests]
+        version = self.state.metadata_version
+        registered = [
+            replace(one, fenced=one.id in crashed, in_controlled_shutdown=False).at(version).record()
+            for one in requests
+        ]
         gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in every and not one.fenced]
         changes: list[Struct | None] = []
         for key, partition in self.state.partitions.items():
@@ -119,7 +124,22 @@ class Controller:
             if has_lost or (not here.issuperset(in_sync) and not here.isdisjoint(partition.replicas)):
                 left = [one for one in partition.isr if one in here]
                 changes.append(self._change(partition, left, here.__contains__, crashed))
-        return Result([controller, *registered, *gone, *filter(None, changes)])
+        own = [controller] if version >= CONTROLLERS_SINCE else []
+        return Result([*own, *registered, *gone, *filter(None, changes)])
+
+    def amend_registrations(
+        self, requests: Sequence[Broker], controller: messages.RegisterControllerRecord
+    ) -> Result[None]:
+        """Adds to the registrations what the metadata version has now, as Kafka's nodes do after it was raised."""
+        version, known = self.state.metadata_version, self.state.brokers
+        records: list[Struct] = []
+        for before, one in ((known[one.id], one) for one in requests if one.id in known):
+            after = replace(before, log_dirs=one.log_dirs, cordoned=one.cordoned).at(version)
+            if after != before:
+                records.append(after.record())
+        if version >= CONTROLLERS_SINCE and controller.controller_id not in self.state.controllers:
+            records.append(controller)
+        return Result(records, None)
 
     def directory_failed(self, log_dirs: Mapping[int, list[bytes]], offline: Container[tuple[bytes, int]]) -> Result:
         """Takes the partitions of a failed log directory from their leaders, as Kafka's controller does after a
@@ -130,7 +150,7 @@ class Controller:
                 broker_id=node, broker_epoch=self.state.brokers[node].epoch, log_dirs=left
             )
             for node, left in log_dirs.items()
-            if node in self.state.brokers
+            if node in self.state.brokers and self.state.brokers[node].log_dirs
         ]
         lost = [
             _without_leader(partition, (partition.leader,))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.features import SCRAM_SINCE
 from ..hashing import java_order
 from ..security.scram import (
     BY_NUMBER,
@@ -33,7 +34,10 @@ def alter(
     controller: Controller,
     request: messages.AlterUserScramCredentialsRequest,
 ) -> Result[list[tuple[str, ApiError | None]]]:
-    """Deletes and upserts credentials; the reply has each user once, with the error."""
+    """Deletes and upserts credentials; the reply has each user once, with the error.
+    Raises ApiError(UNSUPPORTED_VERSION).
+    """
+    _check_version(controller.state)
     errors: dict[str, ApiError] = {}
     wanted: dict[str, Deletion | Upsertion] = {}
     for one in _changes(request):
@@ -60,6 +64,12 @@ def alter(
         *((user, errors[user]) for user in java_order(errors)),
     ]
     return Result([_record(wanted[user]) for user in done], outcome)
+
+
+def _check_version(state: MetadataState) -> None:
+    """Raises ApiError(UNSUPPORTED_VERSION)."""
+    if state.metadata_version < SCRAM_SINCE:
+        raise ApiError(Errors.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
 
 
 def _changes(request: messages.AlterUserScramCredentialsRequest) -> list[Deletion | Upsertion]:
@@ -109,7 +119,10 @@ def record_of(user: str, mechanism: ScramMechanism, keys: ScramCredential) -> me
 
 
 def put(controller: Controller, user: str, found: Mapping[str, ScramCredential | None]) -> Result[None]:
-    """Makes credentials of a user, by mechanism, what someone else has derived from a password; None removes one."""
+    """Makes credentials of a user, by mechanism, what someone else has derived from a password; None removes one.
+    Raises ApiError(UNSUPPORTED_VERSION).
+    """
+    _check_version(controller.state)
     records: list[messages.Struct] = []
     for name, keys in found.items():
         mechanism = MECHANISMS[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...protocol import messages
+from ...protocol.features import CORDONED_SINCE, DIRECTORIES_SINCE
 from ..shard import Decision, Result
 from .registration import Broker
 from .state import MetadataState
@@ -32,8 +33,10 @@ def takes_replicas(broker: Broker) -> bool:
 
 def assign(state: MetadataState, assigned: Mapping[tuple[bytes, int], Mapping[int, bytes]]) -> Decision[None]:
     """Writes the directories that replicas are in, as Kafka's controller does after AssignReplicasToDirs. `assigned`:
-    ids of directories by node, by topic id and partition.
+    ids of directories by node, by topic id and partition. Without effect before the metadata version has them.
     """
+    if state.metadata_version < DIRECTORIES_SINCE:
+        return Result([])
     records = []
     for key, by_node in assigned.items():
         yield
@@ -48,9 +51,12 @@ def assign(state: MetadataState, assigned: Mapping[tuple[bytes, int], Mapping[in
 
 
 def cordon(state: MetadataState, node: int, directories: Sequence[bytes]) -> Result[None]:
-    """Writes which directories of a broker take no new replicas, as Kafka's controller does after a heartbeat."""
+    """Writes which directories of a broker take no new replicas, as Kafka's controller does after a heartbeat,
+    if the metadata version has that.
+    """
     broker = state.brokers.get(node)
-    if broker is None or set(broker.cordoned) == set(directories):
+    is_known = state.metadata_version >= CORDONED_SINCE
+    if broker is None or not is_known or set(broker.cordoned) == set(directories):
         return Result([])
     record = messages.BrokerRegistrationChangeRecord(
         broker_id=node, broker_epoch=broker.epoch, cordoned_log_dirs=list(directories)

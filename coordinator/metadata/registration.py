@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...protocol import messages
-from ...protocol.features import supported
+from ...protocol.features import CORDONED_SINCE, DIRECTORIES_SINCE, supported
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ class Broker:
     def is_active(self) -> bool:
         """Whether it may lead."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def at(self, metadata_version: int) -> Broker:
+        """Returns the registration without what this metadata version does not have."""
+        if metadata_version < DIRECTORIES_SINCE:
+            return replace(self, log_dirs=(), cordoned=())
+        return self if metadata_version >= CORDONED_SINCE else replace(self, cordoned=())
 
     def record(self) -> messages.RegisterBrokerRecord:
         """Returns its registration, with the features that this version supports."""

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...protocol import messages
+from ...protocol.features import METADATA_VERSION
 from ..security.acls import Acl, acl_of
 from ..timeline import TimelineDict
 from .registration import Broker, Endpoint
@@ -111,6 +112,10 @@ class MetadataState:
     @property
     def next_producer_id(self) -> int:
         return self.scalars.get("next_producer_id", 0)
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, 0)
 
     def partitions_of(self, topic_id: bytes) -> Iterator[Partition]:
         for index in range(self.partition_counts.get(topic_id, 0)):
@@ -299,7 +304,7 @@ class MetadataState:
 
     def as_records(self) -> Iterator[messages.Struct]:
         """Yields the records of a snapshot: they rebuild this state in this order."""
-        for name, level in sorted(self.features.items(), key=lambda f: (f[0] != "metadata.version", f[0])):
+        for name, level in sorted(self.features.items(), key=lambda f: (f[0] != METADATA_VERSION, f[0])):
             yield messages.FeatureLevelRecord(name=name, feature_level=level)
         for broker in self.brokers.values():
             yield broker.record()

@@ -9,14 +9,13 @@ from copy import copy
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.features import METADATA_VERSION
+from ...protocol.features import TOKENS_SINCE
 from ..group.ids import kafka_uuid
 from ..security.tokens import TokenPolicy, TokenRoom, has_expired, may_renew
 from ..shard import Decision, Result
 from .controller import Controller
 from .state import MetadataState
 
-TOKENS_SINCE = 14  # the metadata version 3.6-IV2, the first with delegation tokens
 USER_TYPE = "User"
 TIME_MAX = (1 << 63) - 1
 SWEPT_AT_ONCE = 2000  # expired tokens: more would take too long to be taken out of the tables
@@ -175,7 +174,7 @@ def _refused(state: MetadataState, policy: TokenPolicy | None) -> int:
     """Returns the error that every request gets; NONE if tokens are enabled."""
     if policy is None:
         return Errors.DELEGATION_TOKEN_AUTH_DISABLED
-    if state.features.get(METADATA_VERSION, 0) < TOKENS_SINCE:
+    if state.metadata_version < TOKENS_SINCE:
         return Errors.UNSUPPORTED_VERSION
     return Errors.NONE
 

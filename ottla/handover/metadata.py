@@ -20,7 +20,7 @@ from ..coordinator.metadata.configs import check_topic_config
 from ..coordinator.metadata.state import BROKER, NO_LEADER, TOPIC, MetadataState
 from ..protocol.config_def import ConfigInvalid, keys
 from ..protocol.errors import ApiError
-from ..protocol.features import METADATA_VERSION, defaults
+from ..protocol.features import DIRECTORIES_SINCE, METADATA_VERSION, defaults
 from ..storage.checkpoints import encode_partition_metadata
 from ..storage.files import Files, OsFiles
 from ..storage.layout import CLEAN_SHUTDOWN, LOG, META_PROPERTIES, PARTITION_METADATA, file_name, snapshot_name
@@ -29,7 +29,6 @@ from .replicas import Choice
 from .source import Source
 
 OWN_PREFIX = "ottla."
-DIRECTORIES_SINCE = 17  # the metadata version 3.7-IV2, the first that has the log directories of replicas
 UNKNOWN = "Kafka 4.4 does not know it"
 
 
@@ -110,8 +109,9 @@ def _keep_to_level(image: MetadataState) -> None:
     """
     if METADATA_VERSION not in image.features:
         image.features = dict(defaults())
-    if image.features[METADATA_VERSION] < DIRECTORIES_SINCE:
-        image.brokers = {key: replace(one, log_dirs=(), cordoned=()) for key, one in image.brokers.items()}
+    version = image.metadata_version
+    image.brokers = {key: one.at(version) for key, one in image.brokers.items()}
+    if version < DIRECTORIES_SINCE:
         image.partitions = {key: replace(one, directories=()) for key, one in image.partitions.items()}
 
 

@@ -10,13 +10,17 @@ import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 from ottla.broker.config.checks import STANDARD_AUTHORIZER
+from ottla.protocol import legacy
+from ottla.protocol import messages as m
+from ottla.protocol.legacy import Message
 
 from ottla.adopt_command import adopt
 from ottla.adoption.catalog import from_zookeeper
 from ottla.adoption.plan import Given
 from ottla.adoption.work import Order, prepared
+from ottla.testing import Broker
 
-from ..support.ask import fetch_message
+from ..support.ask import fetch_message, produce_message
 from ..support.entities import acls_of, credentials_of, quotas_of
 from ..support.old_directories import DumpedNodes, OldDirectories, committed, read
 from ..support.poll import until
@@ -36,9 +40,26 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(adopt, [str(one) for one in arguments])
 
 
-@pytest.mark.parametrize("version", ["0.8.2.2", "3.9.1"])
-def test_kafka_goes_on_with_what_was_adopted(version: str, tmp_path: Path) -> None:
-    """It returns old formats as they are stored, and knows the committed offsets, rights, quotas and credentials."""
+def written_while_served(release: str, directory: Path) -> list[str]:
+    """What a client of its time writes to a new topic while ottla serves the directory and emulates a release."""
+    settings: dict[str, object] = {"ottla.emulate": release, "offsets.topic.num.partitions": 4, **AUTHORIZER}
+    r, message = m.MetadataRequest, produce_message("made", legacy.encode([Message(0, b"k", b"by ottla", 0)]), acks=1)
+    with Broker(settings, directory=directory, lab=False) as broker, Wire(broker.bootstrap_servers) as wire:
+        wire.ask("Metadata", 0, r(topics=[r.MetadataRequestTopic(name="made")]))
+
+        def is_written() -> bool:
+            reply = wire.ask("Produce", 0, message)
+            return not reply.responses[0].partition_responses[0].error_code
+
+        until(is_written, "the topic is there, and takes the message")
+    return ["by ottla"]
+
+
+@pytest.mark.parametrize(("version", "served_as"), [("0.8.2.2", "0.8.2"), ("3.9.1", None)])
+def test_kafka_goes_on_with_what_was_adopted(version: str, served_as: str | None, tmp_path: Path) -> None:
+    """It returns old formats as they are stored, and knows the committed offsets, rights, quotas and credentials; also
+    where ottla has served the directory since, as an earlier release.
+    """
     old = OldDirectories(version, tmp_path / "old")
     told = RECORDED[version]
     nodes = {**old.zookeeper, **{path: value.encode() for path, value in told["nodes"].items()}}
@@ -46,11 +67,13 @@ def test_kafka_goes_on_with_what_was_adopted(version: str, tmp_path: Path) -> No
     given = Given(from_zookeeper(DumpedNodes(nodes)), new_cluster_id=CLUSTER_ID)
     with prepared(Order((str(old.data("killed")),), str(tmp_path / "data"), given)) as adoption:
         adoption.carry_out()
+    written = written_while_served(served_as, tmp_path) if served_as else []
     settings: dict[str, object] = {"offsets.topic.num.partitions": 4, **AUTHORIZER}
     with Kafka(settings, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         for name, rows in old.records("killed").items():
             topic, _, partition = name.rpartition("-")
             assert read(wire, topic, int(partition)) == rows, name
+        assert [value for _, _, value, _ in (read(wire, "made", 0) if written else [])] == written
         (part,) = wire.ask("Fetch", 11, fetch_message("packed", 0)).responses[0].partitions
         logs = sorted((tmp_path / "data" / "packed-0").glob("*.log"))
         assert bytes(part.records) == b"".join(one.read_bytes() for one in logs)

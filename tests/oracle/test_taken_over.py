@@ -1,6 +1,7 @@
-"""Apache Kafka 4.4 on what `ottla takeover` made of directories that Kafkas with KRaft before 4.0 wrote.
+"""Apache Kafka 4.4 on what `ottla takeover` made of directories that Kafkas with KRaft before 4.0 wrote, at once and
+after ottla has served them.
 
-All releases but the last take part with OTTLA_RELEASES=1.
+All releases but the last, or the first with a metadata version, take part with OTTLA_RELEASES=1.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from ottla.protocol import messages as m
 
 from ottla.handover.layout import Wanted
 from ottla.handover.work import Order, take_over
+from ottla.testing import Broker
 
-from ..support.ask import batch, produce_message
+from ..support.ask import batch, create, fetch, produce, produce_message
 from ..support.entities import quotas_of
 from ..support.old_directories import KraftDirectories, Row, committed, read
 from ..support.poll import until
@@ -24,7 +26,9 @@ from .kafka import Kafka
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 ALL = ("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1")
-VERSIONS = ALL if os.environ.get("OTTLA_RELEASES") == "1" else ("3.9.1",)
+IS_WHOLE = os.environ.get("OTTLA_RELEASES") == "1"
+VERSIONS = ALL if IS_WHOLE else ("3.9.1",)
+SERVED = ALL if IS_WHOLE else ("3.3.2",)
 CONFIGS_IN_FORCE = {"plain": {"retention.ms": "900000000"}, "packed": {}}
 
 
@@ -60,3 +64,23 @@ def test_kafka_goes_on_with_what_was_taken_over(version: str, tmp_path: Path) ->
         reply = wire.ask("Produce", 9, produce_message("plain", batch(b"new")))
         assert reply.responses[0].partition_responses[0].error_code == 0
         until(lambda: len(read(wire, "plain", 0)) == len(truth["records"]["plain-0"]) + 1, "one more is there")
+
+
+@pytest.mark.parametrize("version", SERVED)
+def test_kafka_goes_on_with_what_ottla_has_served_since(version: str, tmp_path: Path) -> None:
+    """The metadata version stays that of the earlier Kafka, so that ottla writes what it has."""
+    recorded = KraftDirectories(version, tmp_path / "old")
+    take_over(Order(recorded.nodes("clean"), str(tmp_path / "data"), Wanted()))
+    settings: dict[str, object] = {"offsets.topic.num.partitions": 4}
+    with Broker(settings, directory=tmp_path, lab=False) as broker, Wire(broker.bootstrap_servers) as wire:
+        create(wire, "made", retention_ms="900000000")
+        assert produce(wire, "made", b"by ottla").error_code == 0
+        assert produce(wire, "plain", b"by ottla").error_code == 0
+    truth = recorded.truth["clean"]
+    with Kafka(settings, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+        until(lambda: fetch(wire, "made") == [b"by ottla"], "the new topic has its record")
+        assert own_configs(wire, "made") == {"retention.ms": "900000000"}
+        *before, (_, _, value, _) = until(lambda: read(wire, "plain", 0), "the log is read")
+        assert (before, value) == (truth["records"]["plain-0"], "by ottla")
+        found = until(lambda: committed(wire, "simple", ["plain", "packed"]), "the group is loaded")
+        assert found == truth["offsets"]["simple"]

@@ -11,6 +11,7 @@ from ottla.coordinator.security.acls import Acl, Operation, PatternType, Permiss
 from ottla.coordinator.security.authorizer import Authorizer
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
+from ottla.protocol.features import RANGES_SINCE
 
 from ..support.acls import creations
 from ..support.world import World
@@ -99,7 +100,7 @@ def test_invalid_entries_do_not_keep_others_from_being_created() -> None:
     ranged = SOME._replace(host="10.0.0.0/8")
     assert create(world, ranged) == [(0, "")]
     for state in (world.broker.metadata.controller.state, world.broker.image):
-        state.features["metadata.version"] = acls_module.RANGES_SINCE - 1
+        state.features["metadata.version"] = RANGES_SINCE - 1
     text = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
     assert create(world, ranged) == [(Errors.UNSUPPORTED_VERSION, text)]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 from ottla.protocol.features import METADATA_VERSION, defaults
 
 from ottla.adoption.findings import opened
@@ -19,6 +21,7 @@ from ..support.ask import batch, produce_message
 from ..support.entities import quotas_of
 from ..support.old_directories import KraftDirectories, committed, in_memory, read
 from ..support.poll import until
+from ..support.topic_world import create
 from ..support.world import World
 
 CASES = (
@@ -91,6 +94,54 @@ def test_metadata_have_what_their_version_has(name: str, level: int, has_directo
     assert image.features[METADATA_VERSION] == level
     assert [bool(one.log_dirs) for one in image.brokers.values()] == [has_directories] * len(image.brokers)
     assert {bool(one.directories) for one in image.partitions.values()} == {has_directories}
+
+
+def of_before_3_7(tmp_path: Path) -> World:
+    """A broker whose metadata version has no SCRAM, no controllers and no log directories."""
+    return taken_over(KraftDirectories("3.3.2", tmp_path).nodes("clean"), tmp_path / "data")[0]
+
+
+def directories(world: World, topic: str) -> list[tuple[bytes, ...]]:
+    """The log directories of the broker, and those of the replicas of a topic, none of which is all zeros."""
+    image = world.broker.image
+    replicas = image.partitions[image.topics[topic].id, 0].directories
+    return [image.brokers[1].log_dirs, tuple(one for one in replicas if any(one))]
+
+
+def test_a_broker_writes_what_the_metadata_version_has(tmp_path: Path) -> None:
+    """Kafka 4.4 does not start on other metadata: tests/oracle/test_taken_over.py."""
+    world = of_before_3_7(tmp_path)
+    create(world, "made")
+    assert directories(world, "made") == [(), ()]
+    assert not world.broker.image.controllers
+    r, a = m.AlterUserScramCredentialsRequest, m.IncrementalAlterConfigsRequest
+    user = r.ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p" * 32)
+    (answer,) = world.ask("AlterUserScramCredentials", 0, r(upsertions=[user])).results
+    text = "The current metadata.version does not support SCRAM"
+    assert (answer.error_code, answer.error_message) == (Errors.UNSUPPORTED_VERSION, text)
+    key = a.AlterableConfig(name="cordoned.log.dirs", config_operation=0, value="/data")
+    asked = a(resources=[a.AlterConfigsResource(resource_type=4, resource_name="1", configs=[key])])
+    (refused,) = world.ask("IncrementalAlterConfigs", 1, asked).responses
+    text = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+    assert (refused.error_code, refused.error_message) == (Errors.INVALID_CONFIG, text)
+
+
+def test_a_raised_metadata_version_has_the_directories_and_the_controller(tmp_path: Path) -> None:
+    """The broker registers again, with the epoch that it had, as Kafka's does."""
+    world = of_before_3_7(tmp_path)
+    create(world, "before")
+    epoch = world.broker.image.brokers[1].epoch
+    r = m.UpdateFeaturesRequest
+    latest = r.FeatureUpdateKey(
+        feature=METADATA_VERSION, max_version_level=defaults()[METADATA_VERSION], upgrade_type=1
+    )
+    assert not world.ask("UpdateFeatures", 1, r(feature_updates=[latest], timeout_ms=1000)).error_code
+    image, own = world.broker.image, world.broker.log_directories.all[0].id
+    world.pass_ms(100)
+    create(world, "after")
+    assert directories(world, "before") == [(own,), ()]
+    assert directories(world, "after") == [(own,), (own,)]
+    assert (image.brokers[1].epoch, image.brokers[1].fenced, list(image.controllers)) == (epoch, False, [1])
 
 
 def test_what_kafka_2_8_wrote_is_refused(tmp_path: Path) -> None:
