@@ -23,6 +23,7 @@ from .clock import Schedule
 from .config.config import Config
 from .config.nodes import Node, Nodes
 from .connection_rates import RATE_MAX, ConnectionRates
+from .controller.amendments import Amendments
 from .controller.controller import MetadataController
 from .controller.cordons import Cordons
 from .controller.cut_off import UnreachedController
@@ -30,7 +31,6 @@ from .controller.in_sync import InSync
 from .controller.node_directories import NodeDirectories
 from .controller.node_lives import NodeLives
 from .controller.producer_ids import ProducerIds
-from .controller.registering import Amendments
 from .group.coordinators import GroupCoordinators
 from .later import Later
 from .limits import Limits

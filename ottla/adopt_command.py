@@ -14,9 +14,10 @@ from .adoption.catalog import Catalog, CatalogInvalid, from_described
 from .adoption.plan import Given
 from .adoption.report import Report, report
 from .adoption.work import Adoption, Order, continued, prepared
+from .broker.zookeeper.broker_configs import OLD_SECRET, SECRET
 from .command_logs import logged_from
 from .handover import EXIT_USAGE, HandoverRefused
-from .handover_commands import refusals
+from .handover_commands import keys_of_file, refusals
 from .protocol.text import printable
 from .storage.checkpoints import uuid_to_text
 
@@ -40,6 +41,14 @@ from .storage.checkpoints import uuid_to_text
     metavar="HOST:PORT[/CHROOT]",
     help="The old cluster's ZooKeeper, which is only read: topics, configurations, quotas, rights (ottla[zookeeper]).",
 )
+@click.option(
+    "-c",
+    "--config",
+    "properties",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="The old broker's server.properties: its password.encoder.secret opens the passwords that ZooKeeper has.",
+)
 @click.option("--let-expire", is_flag=True, help="Leave retention as it was, also where it deletes all that is old.")
 @click.option("--link", "links", is_flag=True, help="With --to: link closed segments instead of copying them.")
 def adopt(
@@ -51,6 +60,7 @@ def adopt(
     as_json: bool,
     file: str | None,
     connect: str | None,
+    properties: tuple[str, ...],
     let_expire: bool,
     links: bool,
 ) -> None:
@@ -69,6 +79,7 @@ def adopt(
             (target is not None and in_place, "--to and --in-place exclude each other"),
             (file is not None and connect is not None, "--configs and --zookeeper exclude each other"),
             (links and target is None, "--link needs --to"),
+            (bool(properties) and connect is None, "-c needs --zookeeper, which has the passwords that it opens"),
             (as_json and writes and not yes, "--json needs --yes or --dry-run"),
         ):
             if is_wrong:
@@ -76,7 +87,8 @@ def adopt(
         if writes and (done := continued(directories, target)):
             click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
             return
-        given = Given(_catalog(file, connect), let_expire, uuid_to_text(uuid4().bytes))
+        secrets = _secrets(properties)
+        given = Given(_catalog(file, connect), let_expire, uuid_to_text(uuid4().bytes), secrets)
         with prepared(Order(directories, target, given, links)) as adoption:
             found = report(adoption, _named(file, connect))
             if not as_json:
@@ -116,6 +128,15 @@ def _is_said(found: Report, cut: str) -> bool:
 def _named(file: str | None, connect: str | None) -> str:
     """Returns where topics are known from."""
     return file or (f"ZooKeeper at {connect}" if connect is not None else "the directories")
+
+
+def _secrets(properties: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns what may have encrypted passwords. Raises HandoverRefused."""
+    files = [keys_of_file(one) for one in properties]
+    found = [given[key] for given in files for key in (SECRET, OLD_SECRET) if key in given]
+    if properties and not found:
+        raise HandoverRefused(f"{', '.join(properties)}: there is no {SECRET}", EXIT_USAGE)
+    return tuple(found)
 
 
 def _catalog(file: str | None, connect: str | None) -> Catalog | None:

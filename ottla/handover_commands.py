@@ -59,7 +59,11 @@ def handover(
     Exit codes: 0 done, 1 something is lost, 2 wrong usage, 4 a directory is in use, 5 a directory cannot be used.
     """
     wanted = Wanted(nodes, replicas, hosts, controller_port)
-    _run("Kafka", as_json, lambda: hand_over(Order(directories, target, wanted, _given(file), dry_run)))
+    _run(
+        "Kafka",
+        as_json,
+        lambda: hand_over(Order(directories, target, wanted, keys_of_file(file) if file else None, dry_run)),
+    )
 
 
 @click.command()
@@ -83,10 +87,8 @@ def takeover(
     _run("ottla", as_json, lambda: take_over(Order(directories, target, wanted, None, dry_run)))
 
 
-def _given(file: str | None) -> dict[str, str] | None:
+def keys_of_file(file: str) -> dict[str, str]:
     """Returns the keys of a configuration file. Raises HandoverRefused."""
-    if file is None:
-        return None
     from .broker.config import sources
     from .broker.config.config import ConfigError
 

@@ -1,16 +1,10 @@
-"""What the controller registers with, and new registrations after the metadata version was raised."""
+"""What the controller registers with."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...coordinator.metadata.delta import MetadataDelta
 from ...protocol import messages
-from ...protocol.features import METADATA_VERSION, supported
+from ...protocol.features import supported
 from ..config.config import Config
-
-if TYPE_CHECKING:
-    from .controller import MetadataController
 
 
 def record_of(config: Config, incarnation_id: bytes) -> messages.RegisterControllerRecord:
@@ -26,22 +20,3 @@ def record_of(config: Config, incarnation_id: bytes) -> messages.RegisterControl
             for name, (low, high) in supported().items()
         ],
     )
-
-
-class Amendments:
-    """Registers the nodes and the controller again when the metadata version has more of them than before."""
-
-    def __init__(self, metadata: MetadataController) -> None:
-        self.metadata = metadata
-
-    def metadata_changed(self, delta: MetadataDelta) -> None:
-        if METADATA_VERSION in delta.features:
-            self.metadata.turn.soon(self._register_again)
-
-    def _register_again(self) -> None:
-        metadata = self.metadata
-        if metadata.turn.stopped:
-            return
-        requests = [metadata.registration(node, -1) for node in metadata.nodes]
-        own = record_of(metadata.config, metadata.log_directories.new_id())
-        metadata.submit(lambda: metadata.controller.amend_registrations(requests, own))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,18 +69,11 @@ class Passwords:
     def learn(self, values: Iterable[str]) -> None:
         """Opens values, in the session's thread."""
         for value in values:
-            if value not in self._opened and (found := self._open(value)) is not None:
+            if value not in self._opened and (found := opened_by_one(value, self._secrets)) is not None:
                 if len(self._opened) >= OPENED_MAX:
                     self._opened.clear()
-                self._opened[value] = found
-
-    def _open(self, value: str) -> tuple[str, bool] | None:
-        for number, secret in enumerate(self._secrets):
-            try:
-                return opened(value, secret), number == 0
-            except Sealed:
-                continue
-        return None
+                password, number = found
+                self._opened[value] = password, number == 0
 
     def opened(self, value: str) -> str | None:
         """Returns the password that a value has; None if it cannot be opened, or was not learned."""
@@ -151,6 +144,16 @@ def opened(value: str, secret: str) -> str:
     except (KeyError, ValueError, InvalidTag):
         raise Sealed("the password cannot be opened") from None
     return password
+
+
+def opened_by_one(value: str, of: Sequence[str]) -> tuple[str, int] | None:
+    """Returns the password of a value, and the number of the secret that opens it first; None if none does."""
+    for number, secret in enumerate(of):
+        try:
+            return opened(value, secret), number
+        except Sealed:
+            continue
+    return None
 
 
 def _decrypted(how: Sealing, key: bytes, vector: bytes, encrypted: bytes) -> bytes:

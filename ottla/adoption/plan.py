@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from ..broker.config.listener_values import key_of_listener
+from ..broker.zookeeper.passwords import opened_by_one
 from ..coordinator.hashing import partition_for
 from ..coordinator.metadata.state import BROKER, NO_LEADER, TOPIC, MetadataState, Partition
 from ..handover import EXIT_UNUSABLE, HandoverRefused
@@ -33,7 +34,8 @@ NODE_ID = 1  # where nothing says which broker it was
 PRODUCER_IDS = 1000  # in a block
 METADATA_END, METADATA_EPOCH = 1, 1  # of the log whose snapshot is made: it is not that of a new cluster
 FOREVER = "-1"
-ENCRYPTED = "it is encrypted with the broker's password.encoder.secret; set it again"
+ENCRYPTED = "it is encrypted with password.encoder.secret; name the broker's server.properties with -c, or set it again"
+ANOTHER_SECRET = "it is encrypted with another password.encoder.secret; set it again"
 COORDINATORS_CONFIGS = {
     CONSUMER_OFFSETS: {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
     TRANSACTION_STATE: {"cleanup.policy": "compact", "compression.type": "uncompressed", "segment.bytes": "104857600"},
@@ -69,11 +71,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user says. `lets_expire`: retention is left as it was."""
+    """What the user says. `lets_expire`: retention is left as it was; `secrets`: with one of them passwords that
+    ZooKeeper has are encrypted.
+    """
 
     catalog: Catalog | None = None
     lets_expire: bool = False
     new_cluster_id: str = ""
+    secrets: tuple[str, ...] = ()
 
 
 def planned(found: list[Found], given: Given, now_ms: int) -> Plan:
@@ -284,14 +289,23 @@ def _configure_brokers(plan: Plan, given: Given) -> None:
         return
     for broker, values in given.catalog.brokers.items():
         taken = {}
-        for key, value in values.items():
-            why = ENCRYPTED if _is_password(key) else what_is_wrong(BROKER, key, value)
+        for key, kept in values.items():
+            value, why = _opened(kept, given.secrets) if _is_password(key) else (kept, None)
+            why = why or what_is_wrong(BROKER, key, value)
             if why is None:
                 taken[key] = value
             else:
                 plan.dropped.append(f"broker {broker or 'default'}: {key}: {why}")
         if taken:
             plan.source.image.configs[BROKER, broker] = taken
+
+
+def _opened(kept: str, secrets: tuple[str, ...]) -> tuple[str, str | None]:
+    """Returns the password of a value in ZooKeeper, and why it cannot be opened."""
+    found = opened_by_one(kept, secrets)
+    if found is None:
+        return "", ANOTHER_SECRET if secrets else ENCRYPTED
+    return found[0], None
 
 
 def _is_password(name: str) -> bool:

@@ -22,15 +22,19 @@ from click.testing import CliRunner, Result
 from ottla.storage.files import OsFiles
 
 from ottla.adopt_command import adopt
+from ottla.adoption import zookeeper
+from ottla.adoption.catalog import from_zookeeper
 from ottla.adoption.plan import Given
 from ottla.adoption.work import Order, continued, prepared
 from ottla.testing import Broker
 
-from ..support.old_directories import OldDirectories, committed, read
+from ..support.old_directories import DumpedNodes, OldDirectories, committed, read
 from ..support.poll import until
+from ..support.sources import ROOT
 from ..support.wire import Wire
 
 Open = Callable[[str], OldDirectories]
+RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper_entities.json").read_text())
 KAFKA_CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 
 
@@ -250,6 +254,14 @@ def test_refusals_name_what_is_wrong_and_the_command_that_is_meant(
     assert refused(data, "--to", empty, "--in-place") == (2, "ottla: --to and --in-place exclude each other\n")
     assert refused(data, "--in-place", "--json") == (2, "ottla: --json needs --yes or --dry-run\n")
     assert refused(data, "--in-place", "--link") == (2, "ottla: --link needs --to\n")
+    assert refused(data, "-c", full / "file") == (
+        2,
+        "ottla: -c needs --zookeeper, which has the passwords that it opens\n",
+    )
+    assert refused(data, "-c", full / "file", "--zookeeper", "127.0.0.1:1") == (
+        2,
+        f"ottla: {full / 'file'}: there is no password.encoder.secret\n",
+    )
     assert refused(empty) == (5, f"ottla: {empty} has no partition\n")
     code, words = refused(data, "--configs", full / "file")
     assert (code, "kafka-topics --describe" in words) == (2, True)
@@ -372,3 +384,18 @@ def test_a_crash_at_any_step_loses_nothing(place: str, old: Open, tmp_path: Path
             break
     assert 10 < step < 199, "every step was met"
     assert [contents(one) for one in sources] == before
+
+
+@pytest.mark.parametrize("key", ["password.encoder.secret", "password.encoder.old.secret"])
+def test_the_old_brokers_file_opens_passwords(
+    key: str, old: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = old("3.9.1").zookeeper | {path: value.encode() for path, value in RECORDED["3.9.1"]["nodes"].items()}
+    monkeypatch.setattr(zookeeper, "read_catalog", lambda connect: from_zookeeper(DumpedNodes(nodes)))
+    file, data = tmp_path / "server.properties", tmp_path / "3.9.1" / "clean"
+    file.write_text(f"broker.id=1\n{key}=encoder\n")
+    without = run(data, "--zookeeper", "localhost:2181")
+    made = run(data, "--zookeeper", "localhost:2181", "-c", file)
+    said = "broker 1: listener.name.other.ssl.key.password: it is encrypted"
+    assert (made.exit_code, said in without.output, said in made.output) == (without.exit_code, True, False)
+    assert "hidden" not in made.output

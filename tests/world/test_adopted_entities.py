@@ -53,8 +53,10 @@ class Case:
         self.nodes = {**nodes, **{at: value.encode() for at, value in changes.items()}}
         self.report: ReportView
 
-    def world(self, settings: Mapping[str, str] | None = None, *, lets_expire: bool = False) -> World:
-        given = Given(from_zookeeper(DumpedNodes(self.nodes)), lets_expire, "new")
+    def world(
+        self, settings: Mapping[str, str] | None = None, *, lets_expire: bool = False, secrets: tuple[str, ...] = ()
+    ) -> World:
+        given = Given(from_zookeeper(DumpedNodes(self.nodes)), lets_expire, "new", secrets)
         data = self.old.data("clean")
         with prepared(Order((str(data),), None if self.to is None else str(self.to), given), LATER_MS) as adoption:
             self.report = report(adoption, "ZooKeeper").view
@@ -140,9 +142,30 @@ def test_configurations_of_brokers_are_carried_over_but_for_encrypted_passwords(
     }
     changed = case.report["changed"]
     assert "broker 5: log.cleaner.threads: there is no such broker any more" in changed
-    encrypted = [one for one in changed if one.endswith("password.encoder.secret; set it again")]
+    why = "it is encrypted with password.encoder.secret; name the broker's server.properties with -c, or set it again"
+    encrypted = [one for one in changed if one.endswith(why)]
     known = [] if version == "1.1.1" else ["listener.name.other.ssl.key.password"]
     assert [one.split(": ")[1] for one in encrypted] == known, "tools before 2.0 set none without a broker"
+
+
+PASSWORD = "listener.name.other.ssl.key.password"
+
+
+@pytest.mark.parametrize("secrets", [("encoder",), ("another", "encoder")])
+@pytest.mark.parametrize("version", ["2.8.2", "3.9.1"])
+def test_passwords_of_brokers_are_opened_with_the_secret(
+    version: str, secrets: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The tools of these Kafkas encrypted `hidden`."""
+    world = Case(version, tmp_path).world(secrets=secrets)
+    assert world.broker.image.config_of(4, "1") == {"log.cleaner.threads": "2", PASSWORD: "hidden"}
+
+
+def test_a_password_that_the_secret_does_not_open_is_said(tmp_path: Path) -> None:
+    case = Case("3.9.1", tmp_path)
+    assert case.world(secrets=("another",)).broker.image.config_of(4, "1") == {"log.cleaner.threads": "2"}
+    why = "it is encrypted with another password.encoder.secret; set it again"
+    assert f"broker 1: {PASSWORD}: {why}" in case.report["changed"]
 
 
 @pytest.mark.parametrize("place", ON_PLACE)
