@@ -78,7 +78,7 @@ def programs(side: str) -> Figures:
         return {}
     gc.set_threshold(*examining.COLLECTED_AFTER)
     blocks = recorded()
-    requests = [one for block in blocks for one in recording.unpacked(block)[1] if one[0] == recording.REQUEST]
+    requests = [one for block in blocks for one in recording.records(block) if one[0] == recording.REQUEST]
 
     with tempfile.TemporaryDirectory() as directory:
 

@@ -12,7 +12,7 @@ from ottla.broker import bugs
 from ottla.broker.lab.traces import recorder as tracing
 from ottla.broker.lab.traces import ring as rings
 from ottla.broker.lab.traces import stream as streams
-from ottla.broker.lab.traces.recording import Record, Times, packed
+from ottla.broker.lab.traces.recording import TIMES, line_piece
 from ottla.broker.lab.traces.ring import Ring
 from ottla.protocol import codec, headers
 from ottla.protocol import messages as m
@@ -88,7 +88,7 @@ def test_a_reply_that_cannot_be_noted_is_a_bug_and_is_sent(tmp_path: Path, monke
 
 def test_many_events_become_a_block_before_the_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How often the program works does not depend on the time alone, so that what waits in the broker is bounded."""
-    monkeypatch.setattr(tracing, "BLOCK_BYTES", 20 * tracing.EVENT_BYTES)
+    monkeypatch.setattr(tracing, "BLOCK_BYTES", 2000)
     traced = Traced(tmp_path, file="t.jsonl")
     for _ in range(20):
         traced.client.ask("Heartbeat", 4, m.HeartbeatRequest(group_id="g", member_id="m"))
@@ -273,10 +273,8 @@ def test_the_last_events_come_in_pages_and_say_what_is_missing(monkeypatch: pyte
 
 
 def test_the_ring_is_bounded_by_events_and_bytes() -> None:
-    times = Times(0, 0, 0, 0)
-
-    def block(*given: Record) -> tuple[Times, list[Record], bytes, bool]:
-        return times, list(given), packed(times, list(given)), False
+    def block(*lines: bytes) -> tuple[bytes, int]:
+        return bytes(TIMES.size) + b"".join(map(line_piece, lines)), len(lines)
 
     def found(ring: Ring, after: int, limit: int) -> tuple[int, list[bytes]]:
         first, count, lines = ring.after(after, limit, "none")
@@ -291,7 +289,7 @@ def test_the_ring_is_bounded_by_events_and_bytes() -> None:
     assert found(ring, 5, 2) == (6, [b"f", b"g"])
     assert found(ring, 7, 10) == (8, [b"h"])
     assert found(ring, 8, 10) == (9, [])
-    small = Ring(bytes_max=2 * len(block(b"a")[2]))
+    small = Ring(bytes_max=2 * len(block(b"a")[0]))
     for text in (b"a", b"b", b"c"):
         small.add(*block(text))
     assert found(small, 0, 10) == (2, [b"b", b"c"])

@@ -1,8 +1,10 @@
 """The watcher that records what a broker and its clients say to each other, for a program beside the broker.
 
 It is the nearest to the client of all, so that it sees what came and what was sent. What it does on the loop for a
-request is small: it keeps the bytes of the request and of its reply, with their times (`recording.py`). Of records only
-the headers of batches are kept, because copies of records take the time of more requests than they tell of.
+request is small: it copies the bytes of the request and of its reply, with their times (`recording.py`). Of records
+only the headers of batches are kept, because copies of records take the time of more requests than they tell of.
+
+An event is added when all of it is at hand, so that whatever is raised before leaves the block whole.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Final
 
 from ....protocol import headers
 from ....protocol import messages as m
+from ....protocol.buffers import Data
 from ....protocol.emit import UNREADABLE
 from ....protocol.json_text import BATCH_HEADER_BYTES
 from ....protocol.record_places import RecordPlaces, record_places
@@ -24,46 +27,58 @@ from ..faults.matching import Matcher
 from ..seam import Asked, Line, Watcher
 from ..sent_replies import LENGTH, Holes, holes_of
 from . import events
-from .recording import RAW_BYTES_MAX, REPLY, REQUEST, Ids, Record, Times
+from .recording import (
+    AT,
+    BROKER_MS,
+    HEAD,
+    NO_BODY,
+    RAW_BYTES_MAX,
+    REPLIED,
+    REPLY,
+    REQUEST,
+    TIMES,
+    Times,
+    line_piece,
+    missing,
+    named,
+)
 from .ring import EVENT_BYTES_MAX
 
 WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
 START_BYTES: Final = 512  # that are copied of a larger one with one partition
-DELAY_MS: Final = 20  # for which records wait for others
-BLOCK_BYTES: Final = 256 << 10  # of records that do not wait
-EVENT_BYTES: Final = 256  # that an event counts for, beside its message
+DELAY_MS: Final = 20  # for which events wait for others
+BLOCK_BYTES: Final = 256 << 10  # of events that do not wait
 SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are rounded
 IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
 
 
 class _Client:
-    """The text of a connection's fields, and what it was made of."""
+    """What is known of a connection: the text of its fields, and what that was made of. `block`: the number of the
+    block that names it.
+    """
 
-    __slots__ = ("_line", "_principal", "_software", "client_id", "text")
+    __slots__ = ("block", "client_id", "line", "principal", "software", "text")
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self.client_id: str | None = None
-        self._principal = ""
-        self._software = ("", "")
-        self.text = ""
+    def __init__(self, line: Line, client_id: str | None) -> None:
+        self.line = line
+        self.look(client_id)
 
-    def look(self, client_id: str | None) -> str:
-        """Makes the text again if the fields have changed, and returns it."""
-        peer = self._line.peer
-        if client_id != self.client_id or peer.software is not self._software or peer.principal != self._principal:
-            self.client_id, self._principal, self._software = client_id, peer.principal, peer.software
-            self.text = events.connection_text(self._line.number, peer, client_id)
-        return self.text
+    def look(self, client_id: str | None) -> None:
+        """Makes the text of the fields as they are."""
+        peer = self.line.peer
+        self.client_id, self.principal, self.software = client_id, peer.principal, peer.software
+        self.text = events.connection_text(self.line.number, peer, client_id)
+        self.block = 0
 
 
 class Recorder(Watcher):
-    """Makes blocks of records. `dropped`: records for which there was no room.
+    """Makes blocks of events. `recorded`: how many there were; `dropped`: those for which there was no room, of which
+    the first one that has room again tells.
 
-    A subclass says what becomes of a block (`_made`), and by its attributes what is recorded: `_keys`, of the APIs,
-    None for all; `_matcher`, of the requests, None for all; `_shows_all`, whether a connection without such a request
-    is of interest, too; `_has_raw`, whether the bytes of frames are wanted as they are; `_shows_refused`, those of a
-    frame that is refused.
+    A subclass says whether there is room (`_has_room`) and what becomes of a block (`_made`), and by its attributes
+    what is recorded: `_keys`, of the APIs, None for all; `_matcher`, of the requests, None for all; `_shows_all`,
+    whether a connection without such a request is of interest, too; `_has_raw`, whether the bytes of frames are wanted
+    as they are; `_shows_refused`, those of a frame that is refused.
     """
 
     _keys: frozenset[int] | None = None
@@ -72,12 +87,14 @@ class Recorder(Watcher):
     _has_raw = _shows_refused = False
 
     def __init__(self, broker: Broker, machine: MachineTime) -> None:
-        self.dropped = 0
+        self.recorded = self.dropped = 0
         self._broker, self._machine, self._schedule = broker, machine, broker.schedule
         self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
         self._clients: dict[int, _Client] = {}
-        self._records: list[Record] = []
-        self._left = 0  # bytes until `_due` is called
+        self._block = 1  # the number of the one that is begun
+        self._out = bytearray(TIMES.size)
+        self._count = 0  # of its events
+        self._due_bytes = 0  # beyond which `_due` is called
         self._is_waiting = False
         self._zero_ms = machine.wall_ms() - machine.work_ns() // 1_000_000
         self._dropped_noted = 0
@@ -92,7 +109,7 @@ class Recorder(Watcher):
         """Returns what is known of a connection; its opening is an event when it is first seen."""
         found = self._clients.get(line.number)
         if found is None:
-            found = self._clients[line.number] = _Client(line)
+            found = self._clients[line.number] = _Client(line, None)
             peer = line.peer
             protocol = peer.security_protocol.name
             self._rare("opened", connection=line.number, peer=peer.address, listener=peer.listener, protocol=protocol)
@@ -120,8 +137,8 @@ class Recorder(Watcher):
 
     def _rare(self, event: str, **values: str | int | None) -> None:
         at_ms, mono_us = self._schedule.now_ms(), self._work_ns() // 1000
-        made = events.plain_line(event, at_ms=at_ms, mono_us=mono_us, **values)
-        self._put(made, len(made))
+        self._out += line_piece(events.plain_line(event, at_ms=at_ms, mono_us=mono_us, **values))
+        self._added(0)
 
     # exchanges
 
@@ -132,37 +149,67 @@ class Recorder(Watcher):
         if self._matcher is not None and not self._matcher.takes(context, request):
             return send
         ns = self._work_ns()
-        client = self._clients.get(line.number) or self._client(line)
-        text = client.look(context.client_id)
-        ids = (number, api.key, context.version, context.correlation_id)
-        size = len(frame)
+        client, peer = self._clients.get(line.number) or self._client(line), line.peer
+        if (
+            client.client_id != context.client_id
+            or client.software is not peer.software
+            or client.principal != peer.principal
+        ):
+            client.look(context.client_id)
+        size = kept = len(frame)
+        body: Data = frame
         holes: Holes | None = None
         if size > WHOLE_BYTES and api.has_records and not self._copies(size):
             body, holes = without_records(api.request, context.version, request, frame)
-        else:
-            body = bytes(frame)
-        at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-        self._records.append((REQUEST, at_ms, ns, text, ids, size, ns, body, holes))
-        self._left -= EVENT_BYTES + len(body)
-        if self._left < 0:
-            self._due(len(body))
-        return partial(self._sent, send, client, ids, ns)
+            kept = len(body)
+        head = HEAD.pack(REQUEST, line.number, number, ns, api.key, context.version, context.correlation_id, size, kept)
+        if client.block != self._block or holes or not self._schedule.is_machines:
+            self._precede(client, holes)
+        out = self._out
+        out += head
+        out += body
+        self._count += 1
+        if len(out) > self._due_bytes:
+            self._due(kept)
+        return partial(self._identified if api.key in IDENTIFYING else self._sent, send, client, head)
 
-    def _sent(self, send: Send, client: _Client, ids: Ids, began_ns: int, reply: Reply | None, end: bool) -> None:
-        """Notes a reply, and sends it. The arguments before it are of its request."""
+    def _precede(self, client: _Client, holes: Holes | None) -> None:
+        """Adds what an event needs before it: who the client is, what is missing, and a time not the machine's."""
+        if client.block != self._block:
+            client.block = self._block
+            self._out += named(client.line.number, client.text)
+        if holes:
+            self._out += missing(holes)
+        if not self._schedule.is_machines:
+            self._out += BROKER_MS.pack(AT, self._schedule.now_ms())
+
+    def _identified(self, send: Send, client: _Client, head: bytes, reply: Reply | None, end: bool) -> None:
+        """Like `_sent`, for a request that may have said who the client is."""
+        client.look(client.client_id)
+        self._sent(send, client, head, reply, end)
+
+    def _sent(self, send: Send, client: _Client, head: bytes, reply: Reply | None, end: bool) -> None:
+        """Notes a reply, and sends it. `head`: of its request."""
         try:
             ns = self._work_ns()
-            at_ms = None if self._schedule.is_machines else self._schedule.now_ms()
-            text = client.look(client.client_id) if ids[1] in IDENTIFYING else client.text
             if reply is not None:
                 body, holes = (reply.head, None) if not reply.parts else self._with_records(reply)
                 kept = len(body)
-                self._records.append((REPLY, at_ms, ns, text, ids, reply.size - LENGTH, began_ns, body, holes))
-                self._left -= EVENT_BYTES + kept
-                if self._left < 0:
+                replied = REPLIED.pack(REPLY, ns, reply.size - LENGTH, kept)
+                if client.block != self._block or holes or not self._schedule.is_machines:
+                    self._precede(client, holes)
+                out = self._out
+                out += replied
+                out += head
+                out += body
+                self._count += 1
+                if len(out) > self._due_bytes:
                     self._due(kept)
             elif not end:
-                self._put((REPLY, at_ms, ns, text, ids, 0, began_ns, None, None), 0)
+                replied = REPLIED.pack(REPLY, ns, 0, NO_BODY)
+                self._precede(client, None)
+                self._out += replied + head
+                self._added(0)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
@@ -177,23 +224,23 @@ class Recorder(Watcher):
         """Whether the bytes of a frame are asked for."""
         return self._has_raw and size <= RAW_BYTES_MAX
 
-    # records
+    # blocks
 
-    def _put(self, record: Record, size: int) -> None:
-        self._records.append(record)
-        self._left -= EVENT_BYTES + size
-        if self._left < 0:
+    def _added(self, size: int) -> None:
+        """Counts an event. `size`: of its body."""
+        self._count += 1
+        if len(self._out) > self._due_bytes:
             self._due(size)
 
     def _due(self, size: int) -> None:
-        """Makes a block of the records soon, if the last one is the first of them, or now, if there are enough.
-        `size`: of the last one.
+        """Ends the block soon, if the last event is its first, or now, if it is large enough. `size`: of the body of
+        the last event.
         """
         if not self._is_waiting:
             self._is_waiting = True
             self._machine.after(DELAY_MS, self._flush_later)
-            self._left += BLOCK_BYTES
-        if self._left < 0:
+            self._due_bytes = BLOCK_BYTES
+        if len(self._out) > self._due_bytes:
             self.flush(is_large=size > EVENT_BYTES_MAX)
 
     def _flush_later(self) -> None:
@@ -201,26 +248,33 @@ class Recorder(Watcher):
         self.flush()
 
     def flush(self, is_large: bool = False) -> None:
-        """Makes a block of the records. `is_large`: whether the last one has more bytes than the ring keeps of one."""
-        records = self._records
-        self._left = BLOCK_BYTES if self._is_waiting else 0
-        if records:
-            self._records = []
-            self._made(self._times(), records, is_large)
+        """Ends the block, and begins another. `is_large`: whether the last event has more bytes than the ring keeps of
+        one.
+        """
+        self._due_bytes = BLOCK_BYTES if self._is_waiting else 0
+        if not self._count:
+            return
+        out, count, times, has_room = self._out, self._count, self._times(), self._has_room()
+        self._out, self._count = bytearray(TIMES.size), 0
+        self._block += 1
+        self.recorded += count
+        if not has_room:
+            self.dropped += count
+        elif self.dropped > self._dropped_noted:
+            noted, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
+            note = events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=noted)
+            out[TIMES.size : TIMES.size] = line_piece(note)
+            count += 1
+        TIMES.pack_into(out, 0, *times)
+        self._made(bytes(out), count, has_room, is_large)
 
-    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
-        """Takes the records of a block."""
+    def _has_room(self) -> bool:
+        """Whether a block can be given away."""
         raise NotImplementedError
 
-    def _note_dropped(self, times: Times, records: list[Record], has_room: bool) -> None:
-        """Counts records for which there is no room; where there is room again, the first one says how many were
-        dropped.
-        """
-        if not has_room:
-            self.dropped += len(records)
-        elif self.dropped > self._dropped_noted:
-            count, self._dropped_noted = self.dropped - self._dropped_noted, self.dropped
-            records.insert(0, events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=count))
+    def _made(self, block: bytes, count: int, has_room: bool, is_large: bool) -> None:
+        """Takes a block, which has so many events."""
+        raise NotImplementedError
 
     def _times(self) -> Times:
         ns, clock_ms, at_ms = self._work_ns(), self._wall_ms(), self._schedule.now_ms()

@@ -1,39 +1,43 @@
-"""What the loop records of a trace: tuples, which become blocks of bytes some fifty times in a second.
+"""What the loop records of a trace: bytes, in blocks that go to a program some fifty times in a second.
 
-To record an event costs about a microsecond. The text of its line (`events.py`) takes twenty times as long, so it is
+To record an event costs about a microsecond. The text of its line (`events.py`) takes several times as long, so it is
 made elsewhere: by the program that writes the trace (`writer.py`), or when the last events are asked for (`ring.py`).
 
-A block is in the format of Python's `marshal`, which is that of one version of Python: it only goes from a broker to
-its own program, and no file has it.
+A block is what `Times` says of when it was made, and then pieces, each with its kind in the first byte. Numbers are
+big-endian. A block needs no other one: it names each connection of its events itself.
+
+    TEXT     names a connection: its number, and the size of the text of its fields, which follows
+    LINE     the size of a line that is complete, which follows
+    REQUEST  an event, with what `Head` says, and its body
+    REPLY    an event: its nanoseconds, its size and that of its body (NO_BODY for none); the REQUEST's bytes up to its
+             body; and the body
+    AT       of the next event, the broker's time, if that is not the machine's
+    HOLES    of the next event, what is missing of records: a count, and so many positions and sizes
 """
 
 from __future__ import annotations
 
-import marshal
+import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ....protocol.buffers import Data
 from ....protocol.json_text import NULL
 from ..sent_replies import LENGTH, Holes
 from . import events
 from .events import Raw
 
-REQUEST: Final = "request"
-REPLY: Final = "reply"
+TEXT, LINE, REQUEST, REPLY, AT, HOLES = range(6)
+TIMES: Final = struct.Struct(">qqqq")
+NAMED: Final = struct.Struct(">BII")
+SIZED: Final = struct.Struct(">BI")
+HEAD: Final = struct.Struct(">BIqqhhiII")
+REPLIED: Final = struct.Struct(">BqII")
+BROKER_MS: Final = struct.Struct(">Bq")
+HOLE: Final = struct.Struct(">II")
+_REPLY_HEAD: Final = struct.Struct(REPLIED.format + HEAD.format[1:])
+_KEPT: Final = struct.Struct(">I")  # the size of a body, which is the last of HEAD and of REPLIED
+NO_BODY: Final = 0xFFFFFFFF
 RAW_BYTES_MAX: Final = 8 << 20  # of a frame whose bytes are written
-_FORMAT: Final = 4  # of marshal: what several records share is written once
-
-Ids = tuple[int, int, int, int]
-"""The number of the exchange, the key of the API, the version and the correlation id."""
-Body = bytes | bytearray | None
-"""A frame, or a reply with its length; None for no message."""
-Exchanged = tuple[str, int | None, int, str, Ids, int, int, Body, Holes | None]
-"""The event, the broker's time if it is not the machine's, nanoseconds, the fields of the connection, the ids, the
-size, the nanoseconds of the request, the body and its holes: what is missing of records.
-"""
-Record = Exchanged | bytes
-"""An event of an exchange, or a line that is complete."""
 
 
 class Times(NamedTuple):
@@ -47,28 +51,107 @@ class Times(NamedTuple):
     zero_ms: int
 
 
-def packed(times: Times, records: list[Record]) -> bytes:
-    """Returns the block of some records."""
-    return marshal.dumps((*times, records), _FORMAT)
+Exchanged = tuple[int, int | None, int, str, int, int, int, int, int, int, bytes | None, Holes | None]
+"""An event of an exchange: REQUEST or REPLY, the broker's time if it is not the machine's, nanoseconds, the text of the
+connection's fields, the number of the exchange, the key of the API, the version, the correlation id, the size, the
+nanoseconds of the request, the body, and its holes: what is missing of records.
+"""
+Record = Exchanged | bytes
+"""An event of an exchange, or a line that is complete."""
 
 
-def unpacked(block: Data) -> tuple[Times, list[Record]]:
-    """Returns the times and the records of a block."""
-    *times, records = marshal.loads(block)
-    return Times(*times), records
+def line_piece(line: bytes) -> bytes:
+    return SIZED.pack(LINE, len(line)) + line
 
 
-def size_of(record: Record) -> int:
-    """The bytes that a record keeps."""
-    body = record if isinstance(record, bytes) else record[7]
-    return len(body or b"")
+def named(connection: int, text: str) -> bytes:
+    """The piece that names a connection."""
+    data = text.encode()
+    return NAMED.pack(TEXT, connection, len(data)) + data
 
 
-def filled(body: bytes | bytearray, holes: Holes | None) -> bytes | bytearray:
+def missing(holes: Holes) -> bytes:
+    """The piece that says what is missing of the next event."""
+    return SIZED.pack(HOLES, len(holes)) + b"".join(HOLE.pack(*one) for one in holes)
+
+
+def times_of(block: bytes) -> Times:
+    return Times(*TIMES.unpack_from(block))
+
+
+def records(block: bytes) -> Iterator[Record]:
+    """Yields the records of a block."""
+    texts: dict[int, str] = {}
+    at_ms: int | None = None
+    holes: Holes | None = None
+    place, end = TIMES.size, len(block)
+    while place < end:
+        kind = block[place]
+        if kind == REQUEST:
+            _, connection, exchange, ns, key, version, correlation_id, size, kept = HEAD.unpack_from(block, place)
+            began_ns = ns
+            place += HEAD.size
+        elif kind == REPLY:
+            (_, ns, size, kept, _, connection, exchange, began_ns, key, version, correlation_id, _, _) = (
+                _REPLY_HEAD.unpack_from(block, place)
+            )
+            place += _REPLY_HEAD.size
+        else:
+            start, place = place, _after(block, place)
+            if kind == LINE:
+                yield block[start + SIZED.size : place]
+            elif kind == TEXT:
+                texts[NAMED.unpack_from(block, start)[1]] = block[start + NAMED.size : place].decode()
+            elif kind == AT:
+                at_ms = BROKER_MS.unpack_from(block, start)[1]
+            else:
+                holes = list(HOLE.iter_unpack(block[start + SIZED.size : place]))
+            continue
+        body = None
+        if kept != NO_BODY:
+            body = block[place : place + kept]
+            place += kept
+        text = texts[connection]
+        yield kind, at_ms, ns, text, exchange, key, version, correlation_id, size, began_ns, body, holes
+        at_ms = holes = None
+
+
+def _after(block: bytes, place: int) -> int:
+    """Where a piece ends that is no event."""
+    kind = block[place]
+    if kind == AT:
+        return place + BROKER_MS.size
+    if kind == TEXT:
+        return place + NAMED.size + int(NAMED.unpack_from(block, place)[2])
+    (_, count) = SIZED.unpack_from(block, place)
+    return place + SIZED.size + int(count) * (HOLE.size if kind == HOLES else 1)
+
+
+def without_large(block: bytes, bytes_max: int) -> bytes:
+    """A block without the bodies that are larger."""
+    out, place, end = bytearray(block[: TIMES.size]), TIMES.size, len(block)
+    while place < end:
+        start, kind = place, block[place]
+        if kind not in (REQUEST, REPLY):
+            place = _after(block, place)
+            out += block[start:place]
+            continue
+        at, head = (place + HEAD.size, HEAD) if kind == REQUEST else (place + REPLIED.size, _REPLY_HEAD)
+        (kept,) = _KEPT.unpack_from(block, at - _KEPT.size)
+        body = place + head.size
+        place = body + (0 if kept == NO_BODY else kept)
+        if place - body <= bytes_max:
+            out += block[start:place]
+        else:
+            out += block[start : at - _KEPT.size] + _KEPT.pack(NO_BODY) + block[at:body]
+    return bytes(out)
+
+
+def filled(body: bytes, holes: Holes | None) -> bytes:
     """The bytes of a request, with zeros where they are missing."""
     if not holes:
         return body
-    parts: list[bytes | bytearray] = []
+    parts: list[bytes] = []
     done = 0
     for place, size in holes:
         parts += (body[done:place], bytes(size))
@@ -76,38 +159,35 @@ def filled(body: bytes | bytearray, holes: Holes | None) -> bytes | bytearray:
     return b"".join((*parts, body[done:]))
 
 
-def without_body(record: Record) -> Record:
-    """A record without its message."""
-    return record if isinstance(record, bytes) else (*record[:7], None, None)
-
-
-def lines(times: Times, records: list[Record], raw: Raw) -> Iterator[bytes]:
-    """Yields the lines of records."""
-    for record in records:
-        yield record if isinstance(record, bytes) else line(record, times.zero_ms, raw)
+def lines(block: bytes, raw: Raw) -> Iterator[bytes]:
+    """Yields the lines of a block."""
+    zero_ms = times_of(block).zero_ms
+    for record in records(block):
+        yield record if isinstance(record, bytes) else line(record, zero_ms, raw)
 
 
 def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     """Returns the line of an event. `raw`: whether it has the bytes of the frame."""
-    event, at_ms, ns, connection, (number, key, version, correlation_id), size, began_ns, body, holes = record
+    kind, at_ms, ns, connection, exchange, key, version, correlation_id, size, began_ns, body, holes = record
     shape = events.shape(key, version)
     if at_ms is None:
         at_ms = zero_ms + ns // 1_000_000
-    latency = f',"latency_us":{(ns - began_ns) // 1000}' if event == REPLY else ""
+    is_request = kind == REQUEST
+    event, latency = ("request", "") if is_request else ("reply", f',"latency_us":{(ns - began_ns) // 1000}')
     head = (
-        f'"event":"{event}","at_ms":{at_ms},"mono_us":{ns // 1000},{connection},"exchange":{number},{shape.text},'
+        f'"event":"{event}","at_ms":{at_ms},"mono_us":{ns // 1000},{connection},"exchange":{exchange},{shape.text},'
         f'"correlation_id":{correlation_id},"size":{size}{latency}'
     )
     if body is None:
         return events.line(head, NULL)
     try:
-        text = shape.request_of(filled(body, holes)) if event == REQUEST else shape.response_of(body, holes)
+        text = shape.request_of(filled(body, holes)) if is_request else shape.response_of(body, holes)
     except events.NO_MESSAGE:
         text = NULL
     made = events.line(head, text)
     if raw == "none" or holes:
         return made
-    frame = memoryview(body)[0 if event == REQUEST else LENGTH :]
+    frame = memoryview(body)[0 if is_request else LENGTH :]
     if len(frame) > RAW_BYTES_MAX or not events.may_show_raw(raw, text, shape):
         return made
     return events.with_raw(made, frame)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from .events import Raw
-from .recording import Record, Times, lines, packed, size_of, unpacked, without_body
+from .recording import lines, without_large
 
 EVENTS_MAX: Final = 10_000
 BYTES_MAX: Final = 8 << 20
@@ -25,16 +25,15 @@ class Ring:
         self._events = self._bytes = 0
         self.last = 0
 
-    def add(self, times: Times, records: list[Record], block: bytes, is_large: bool) -> None:
-        """Adds records, and forgets the oldest block while the others have enough. `block`: the records, packed.
-        `is_large`: whether a record may have more than EVENT_BYTES_MAX.
+    def add(self, block: bytes, count: int, is_large: bool = False) -> None:
+        """Adds a block of so many events, and forgets the oldest block while the others have enough. `is_large`:
+        whether a body may have more than EVENT_BYTES_MAX.
         """
         if is_large:
-            kept = [without_body(one) if size_of(one) > EVENT_BYTES_MAX else one for one in records]
-            block = packed(times, kept)
-        self._blocks.append((len(records), block))
-        self.last += len(records)
-        self._events += len(records)
+            block = without_large(block, EVENT_BYTES_MAX)
+        self._blocks.append((count, block))
+        self.last += count
+        self._events += count
         self._bytes += len(block)
         while self._blocks and (self._bytes > self._bytes_max or self._events - self._blocks[0][0] >= self._events_max):
             count, oldest = self._blocks.popleft()
@@ -58,7 +57,6 @@ def _lines(blocks: list[tuple[int, bytes]], skipped: int, count: int, raw: Raw) 
             continue
         if not count:
             return
-        times, records = unpacked(block)
-        yield from islice(lines(times, records[skipped:], raw), count)
+        yield from islice(lines(block, raw), skipped, skipped + count)
         count -= min(count, size - skipped)
         skipped = 0

@@ -14,7 +14,6 @@ from ..faults.matching import Match, Matcher
 from . import writer
 from .events import Raw
 from .recorder import Recorder
-from .recording import Record, Times, packed
 from .ring import Ring
 from .sink import END_SECONDS, Sink
 
@@ -76,15 +75,14 @@ class Tracer(Recorder):
         """The first line of a file that would begin now."""
         return writer.head(self.about(), self._schedule.now_ms(), self._work_ns(), self._wall_ms())
 
-    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
-        sink = self.sink
-        has_room = sink is None or sink.has_room()
-        self._note_dropped(times, records, has_room)
-        block = packed(times, records)
-        self.ring.add(times, records, block, is_large)
-        if sink is not None and has_room:
+    def _has_room(self) -> bool:
+        return self.sink is None or self.sink.has_room()
+
+    def _made(self, block: bytes, count: int, has_room: bool, is_large: bool) -> None:
+        self.ring.add(block, count, is_large)
+        if self.sink is not None and has_room:
             self.bytes += len(block)
-            sink.put(block)
+            self.sink.put(block)
 
     def end(self) -> None:
         """Nothing more is recorded."""

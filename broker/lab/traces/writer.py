@@ -12,7 +12,7 @@ from ...log_file import LogFile
 from . import events
 from .events import Raw
 from .feeding import Answer, run
-from .recording import Times, lines, unpacked
+from .recording import Times, lines, times_of
 
 logger = logging.getLogger("ottla.lab.traces")
 LINES_AT_ONCE: Final = 500
@@ -41,15 +41,15 @@ class Writer:
         return head(self._about, self._times.at_ms, self._times.ns, self._times.clock_ms)
 
     def take(self, block: bytes) -> None:
-        self._times, records = unpacked(block)
+        times = self._times = times_of(block)
+        made = list(lines(block, self._raw))
         if self._lost:
-            times = self._times
             note = events.plain_line("dropped", at_ms=times.at_ms, mono_us=times.ns // 1000, count=self._lost)
-            records.insert(0, note)
-        for start in range(0, len(records), LINES_AT_ONCE):
-            some = records[start : start + LINES_AT_ONCE]
+            made.insert(0, note)
+        for start in range(0, len(made), LINES_AT_ONCE):
+            some = made[start : start + LINES_AT_ONCE]
             try:
-                self._file.write(list(lines(self._times, some, self._raw)))
+                self._file.write(some)
             except OSError as error:
                 self._note_failure(error, len(some))
             else:

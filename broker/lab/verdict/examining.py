@@ -23,7 +23,7 @@ from ....verdict.rule import Examination
 from ...unsupported_version import is_of_version_0
 from ..sent_replies import LENGTH, Holes, message_of
 from ..traces.feeding import Answer, run
-from ..traces.recording import REQUEST, Body, Exchanged, filled, unpacked
+from ..traces.recording import REQUEST, Exchanged, filled, records, times_of
 from ..traces.stream import SIZE
 
 QUESTION: Final = b"?"  # with which no block of records begins
@@ -60,20 +60,20 @@ class Examining:
         if block.startswith(QUESTION):
             self._report(json.loads(block[len(QUESTION) :]))
             return
-        times, records = unpacked(block)
+        zero_ms = times_of(block).zero_ms
         examiner = self._of.examiner
-        for record in records:
+        for record in records(block):
             if isinstance(record, bytes):
                 self._of.take(json.loads(record))
             else:
-                examiner.feed(self._event(record, times.zero_ms))
+                examiner.feed(self._event(record, zero_ms))
 
     def _event(self, record: Exchanged, zero_ms: int) -> Request | Reply:
-        event, given_ms, ns, text, (number, key, version, correlation_id), size, _, body, holes = record
+        kind, given_ms, ns, text, number, key, version, correlation_id, size, _, body, holes = record
         who = self._known.get(text) or self._who(text)
         at_ms = zero_ms + ns // 1_000_000 if given_ms is None else given_ms
-        of, has_message = kind(key, version), key in self._of.examiner.message_keys
-        if event == REQUEST:
+        of, has_message = shape(key, version), key in self._of.examiner.message_keys
+        if kind == REQUEST:
             return Request(
                 who.connection,
                 at_ms,
@@ -120,7 +120,7 @@ class Examining:
     def end(self) -> None: ...
 
 
-class Kind:
+class Shape:
     """What all requests of a version of an API have in common."""
 
     def __init__(self, key: int, version: int) -> None:
@@ -136,22 +136,24 @@ class Kind:
         message: Struct = codec.parse(self._request, self._version, frame, start)
         return message
 
-    def reply(self, body: Body, holes: Holes | None) -> Struct | None:
+    def reply(self, body: bytes | None, holes: Holes | None) -> Struct | None:
         """The message of a reply; None if none was sent, or if faults have damaged it."""
         try:
-            if isinstance(body, bytes) and is_of_version_0(self._response, self._version, body):
-                return kind(self._key, 0).reply(body, holes)
-            if isinstance(body, bytes) and not holes:
+            if body is None:
+                return None
+            if is_of_version_0(self._response, self._version, body):
+                return shape(self._key, 0).reply(body, holes)
+            if not holes:
                 message: Struct = codec.parse(self._response, self._version, body, self._response_start)
                 return message
-            return None if body is None else message_of(self._response, self._version, cast(Data, body), holes)
+            return message_of(self._response, self._version, body, holes)
         except MalformedMessage:
             return None
 
 
 @cache
-def kind(key: int, version: int) -> Kind:
-    return Kind(key, version)
+def shape(key: int, version: int) -> Shape:
+    return Shape(key, version)
 
 
 def begin(arguments: Sequence[str], answer: Answer) -> Examining:

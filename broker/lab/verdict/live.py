@@ -18,7 +18,6 @@ from ...later import Later
 from ...machine import MachineTime
 from ..routes import Refused
 from ..traces.recorder import Recorder
-from ..traces.recording import Record, Times, packed
 from ..traces.stream import SIZE, Stream
 from .examining import question
 
@@ -47,7 +46,6 @@ class Live(Recorder):
         super().__init__(broker, machine)
         self.examination = examination
         self._keys = Examiner(examination).keys
-        self._recorded = 0
         program = machine.start_program(MODULE, [examination or ""], [], answers=True)
         self._stream = Stream(program, machine, "the program that examines the clients")
         self._answers = Answers()
@@ -56,19 +54,19 @@ class Live(Recorder):
 
     @property
     def events(self) -> int:
-        return self._recorded + len(self._records)
+        return self.recorded + self._count
 
     @property
     def has_ended(self) -> bool:
         """Whether its program has."""
         return self._stream.ended.done
 
-    def _made(self, times: Times, records: list[Record], is_large: bool) -> None:
-        self._recorded += len(records)
-        has_room = self._stream.has_room()
-        self._note_dropped(times, records, has_room)
+    def _has_room(self) -> bool:
+        return self._stream.has_room()
+
+    def _made(self, block: bytes, count: int, has_room: bool, is_large: bool) -> None:
         if has_room:
-            self._stream.put(packed(times, records))
+            self._stream.put(block)
 
     def ask(self, client_id: str | None = None) -> Later[Answer]:
         """Returns what is known of all clients, or of those with a client id. Fails with Refused if the program has
