@@ -4,20 +4,20 @@ sends replies in order, with bounded memory.
 Idle connections read into one shared buffer. If a frame's length is above the limit of its API, the connection is
 closed as soon as the API key is read. An incomplete frame moves to a private buffer that grows with the bytes received,
 never with the announced length. While a request is parked, the connection reads up to 64 KiB of following requests, so
-that a closed peer is noticed; then it stops reading. Records of a reply are read from files a megabyte at a time, as
-the peer accepts them.
+that a closed peer is noticed; then it stops reading. Replies to requests that arrived together are written together,
+unless serving these takes a millisecond. Records of a reply are read from files a megabyte at a time, as the peer
+accepts them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ...protocol.errors import MalformedMessage
 from ...protocol.frames import PREFIX, api_key, frame_size
 from .. import bugs
-from ..broker import Broker
 from ..clock import Cancellable
 from ..connection_rates import Verdict
 from ..later import Later
@@ -25,47 +25,17 @@ from ..metrics import Metrics
 from ..peer import Peer, SecurityProtocol
 from ..replies import Reply
 from .dispatch import Dispatcher, Refused
+from .listening import Listening
 from .sending import SegmentTooShort, Sending
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
-SHARED_BYTES = 256 << 10
 AHEAD_BYTES = 64 << 10
 FRAMES_AT_ONCE = 128  # requests of one connection that are served in one turn of the loop
+TOGETHER_BYTES = 16 << 10  # of replies that are written at once
 CHUNK_BYTES = 512 << 10
 HIGH_WATER = 512 << 10
 PRIVATE_BYTES = 4 << 10
 TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
-
-
-class SharedBuffer:
-    """The buffer into which the idle connections of a loop read."""
-
-    def __init__(self) -> None:
-        self.data = bytearray(SHARED_BYTES)
-        self.view = memoryview(self.data)
-
-
-class Listening(Protocol):
-    """What connections need of their server."""
-
-    broker: Broker
-    dispatcher: Dispatcher
-    shared: SharedBuffer
-
-    def connected(self, connection: Connection) -> bool: ...
-
-    def gate(self, connection: Connection) -> Dispatcher:
-        """Returns what serves a new connection: the dispatcher, or first the exchange that its listener asks for."""
-
-    def admit(self, connection: Connection) -> None: ...
-
-    def disconnected(self, connection: Connection) -> None: ...
-
-    def held(self, connection: Connection, more: int) -> None:
-        """A connection holds `more` bytes than before; closes the one that holds the most if that is too much."""
-
-    def again(self, connection: Connection) -> None:
-        """Serves what was buffered, in a later turn of the loop."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -84,6 +54,8 @@ class Connection(asyncio.BufferedProtocol):
         "_paused_reading",
         "_paused_writing",
         "_private",
+        "_replies",
+        "_replies_bytes",
         "_security_protocol",
         "_server",
         "_serving",
@@ -119,6 +91,8 @@ class Connection(asyncio.BufferedProtocol):
         self._muted: Cancellable | None = None
         self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
         self._out: Sending | None = None
+        self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
+        self._replies_bytes = 0
         self._frozen = False
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.last_active_ms = self.held_bytes = 0
@@ -180,6 +154,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str = "") -> None:
         if not self._closing:
+            self._write_replies()
             self._closing = True
             if reason:
                 logger.debug("closing the connection from %s: %s", self.peer.address, reason)
@@ -227,9 +202,11 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_frames(view)
         finally:
             self._serving = False
+            self._write_replies()
 
     def _serve_frames(self, view: memoryview) -> None:
         server, left = self._server, FRAMES_AT_ONCE
+        turn, schedule = server.broker.turn, server.broker.schedule
         while self._start < self._filled and not self._busy and not self._closing and not self._frozen:
             if not left:  # others have their turn
                 self._busy = True
@@ -248,7 +225,10 @@ class Connection(asyncio.BufferedProtocol):
             start = self._start + PREFIX
             self._start = self._frame_end = start + size
             self._busy = True
-            self.last_active_ms = server.broker.schedule.monotonic_ms()
+            now_ms = schedule.monotonic_ms()
+            if now_ms != self.last_active_ms:  # earlier replies do not wait for long
+                self._write_replies()
+                self.last_active_ms = now_ms
             try:
                 self._waiting = self.dispatcher.handle(self.peer, view[start : start + size], self._send)
             except Refused as error:
@@ -258,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
             except Exception as error:
                 bugs.report("taking a request", error)
                 return self.close("a request could not be taken")
-            server.broker.turn.settle_soon()
+            turn.settle_soon()
 
     def _complain_of_tls(self, view: memoryview) -> None:
         """Says that a client speaks TLS to a listener without it, if the bytes look so."""
@@ -331,8 +311,9 @@ class Connection(asyncio.BufferedProtocol):
         if reply is not None:
             self.metrics.bytes_out += reply.size
             if not reply.parts:
-                self.transport.write(reply.head)
+                self._write(reply.head)
             else:
+                self._write_replies()
                 self._out = Sending(reply)
                 self._pump()
         if end:
@@ -340,6 +321,24 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._out is None and not self._paused_writing:
             self._next()
+
+    def _write(self, head: bytearray) -> None:
+        """Writes a reply: while requests are served that arrived together, with the replies to others of them."""
+        if not self._serving:
+            return self.transport.write(head)
+        self._replies.append(head)
+        self._replies_bytes += len(head)
+        if self._replies_bytes >= TOGETHER_BYTES:
+            self._write_replies()
+
+    def _write_replies(self) -> None:
+        """Writes the replies that wait for others."""
+        replies = self._replies
+        if not replies:
+            return
+        self._replies, self._replies_bytes = [], 0
+        if not self._closing:
+            self.transport.write(replies[0] if len(replies) == 1 else b"".join(replies))
 
     def _pump(self) -> None:
         """Writes as much of the reply to the transport as it accepts without buffering too much."""

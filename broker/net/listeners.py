@@ -13,8 +13,9 @@ from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
 from .chances import Chances
-from .connection import Connection, Listening
+from .connection import Connection
 from .dispatch import Dispatcher
+from .listening import Listening
 from .logs import Logs
 
 if TYPE_CHECKING:

@@ -25,10 +25,11 @@ from ..tls.listeners import LAB
 from . import descriptors, warming
 from .api import Api
 from .chances import chances
-from .connection import Connection, SharedBuffer
+from .connection import Connection
 from .connection_counts import ConnectionCounts
 from .dispatch import Dispatcher
 from .listeners import Listeners, PortTaken
+from .listening import SharedBuffer
 from .logs import Logs
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ..metrics import Metrics
 from ..peer import Peer
 from ..tls.listener import TlsListener
 from ..tls.stores import StoreError
-from .connection import SharedBuffer
+from .listening import SharedBuffer
 
 logger = logging.getLogger("ottla.org.apache.kafka.common.security.ssl.SslFactory")
 HANDSHAKE_SECONDS_MAX = 30.0

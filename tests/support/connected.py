@@ -6,8 +6,9 @@ import asyncio
 from typing import Any, cast
 
 from ottla.broker.connection_rates import Verdict
-from ottla.broker.net.connection import Connection, SharedBuffer
+from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher
+from ottla.broker.net.listening import SharedBuffer
 from ottla.broker.net.sasl_gate import SaslGate
 from ottla.broker.peer import SecurityProtocol
 from ottla.broker.unsupported_version import is_of_version_0
@@ -61,7 +62,7 @@ class Client:
     """A client of one connection, which sends what it is given and reads what comes."""
 
     def __init__(self, world: ConnectedWorld, listener: str, security_protocol: SecurityProtocol) -> None:
-        self._world = world
+        self.world = world
         self.transport = Transport(world)
         self.connection = Connection(cast(Any, world), listener, security_protocol)
         self.connection.connection_made(cast(asyncio.BaseTransport, self.transport))
@@ -81,7 +82,7 @@ class Client:
             view[:count], data = data[:count], data[count:]
             self.connection.buffer_updated(count)
             view[:count] = bytes(count)  # the buffer is used for other connections
-        self._world.pass_ms(0)
+        self.world.pass_ms(0)
 
     @property
     def frames(self) -> list[bytes]:
@@ -112,7 +113,7 @@ class Client:
         for _ in range(within_ms):
             if number in self.ids:
                 return self.reply(number)
-            self._world.pass_ms(1)
+            self.world.pass_ms(1)
         raise AssertionError(f"{name} was not answered within {within_ms} ms")
 
     @property

@@ -15,7 +15,7 @@ from ottla.broker.broker_schedule import BrokerSchedule
 from ottla.broker.machine import Machine
 from ottla.broker.metrics import Metrics
 from ottla.broker.net import tls
-from ottla.broker.net.connection import SharedBuffer
+from ottla.broker.net.listening import SharedBuffer
 from ottla.broker.net.tls import Share, TlsConnection
 from ottla.broker.peer import Peer, SecurityProtocol
 from ottla.broker.tls.context import server_context

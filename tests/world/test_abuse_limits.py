@@ -12,8 +12,9 @@ from ottla.broker.config.config import OWN_KEYS
 from ottla.broker.connection_rates import Verdict
 from ottla.broker.group.room import RECOUNT_MS
 from ottla.broker.limits import BY_NAME, LIMITS, REQUEST_BYTES, REQUEST_ELEMENTS
-from ottla.broker.net.connection import Connection, SharedBuffer
+from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
+from ottla.broker.net.listening import SharedBuffer
 from ottla.broker.net.server import Server
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m

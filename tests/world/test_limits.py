@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 from ottla.broker.connection_rates import Verdict
 from ottla.broker.metrics import Metrics
-from ottla.broker.net.connection import FRAMES_AT_ONCE, Connection, SharedBuffer
+from ottla.broker.net.connection import FRAMES_AT_ONCE, Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
 from ottla.broker.net.limits import elements_max
+from ottla.broker.net.listening import SharedBuffer
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
