@@ -5,6 +5,7 @@ broker supports.
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ API_VERSIONS = 18
 HEADER_ELEMENTS_MAX = 100  # tagged fields; no version has any yet
 FLEXIBLE_SINCE = 2  # of the request header
 CLIENT_ID_CHARS_MAX = 32_767
+_CORRELATION_ID = struct.Struct(">i")
 _CLIENT_ID = 10  # where the text of the client id begins, after its length
 
 
@@ -64,5 +66,6 @@ def client_id_of(header_version: int, data: Data) -> tuple[str | None, int]:
 
 def start_response(response: str, version: int, correlation_id: int) -> bytearray:
     """Returns the prefix of a frame, still zero, and the response header."""
-    flexible = response_header_version(response, version)
-    return bytearray(b"\0\0\0\0" + correlation_id.to_bytes(4, "big", signed=True) + (b"\0" if flexible else b""))
+    head = bytearray(9 if response_header_version(response, version) else 8)
+    _CORRELATION_ID.pack_into(head, 4, correlation_id)
+    return head

@@ -130,7 +130,7 @@ class BatchAt(NamedTuple):
 def header_at(buf: Data, position: int = 0) -> BatchHeader:
     """Returns the header at `position`, unchecked. Raises MalformedMessage if there are too few bytes."""
     try:
-        return BatchHeader._make(HEADER.unpack_from(buf, position))
+        return tuple.__new__(BatchHeader, HEADER.unpack_from(buf, position))  # twice as fast as `_make`
     except struct.error:
         raise MalformedMessage("records", f"a batch header of {HEADER_SIZE} bytes in {len(buf) - position}") from None
 
@@ -147,7 +147,8 @@ def batches(buf: Data, position: int = 0) -> Iterator[BatchAt]:
 
 
 def computed_crc(buf: Data, position: int, size: int) -> int:
-    crc: int = crc32c(memoryview(buf)[position + CRC_START : position + size])
+    view = buf if isinstance(buf, memoryview) else memoryview(buf)
+    crc: int = crc32c(view[position + CRC_START : position + size])
     return crc
 
 

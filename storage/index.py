@@ -62,9 +62,6 @@ class OffsetIndex:
             return False
         return all(map(lt, offsets, offsets[1:])) and all(map(le, positions, positions[1:]))
 
-    def is_full(self, limit_bytes: int) -> bool:
-        return len(self.data) + INDEX_ENTRY.size > limit_bytes
-
 
 class TimeIndex:
     """Pairs of the largest timestamp so far and the offset of its batch."""
@@ -105,9 +102,6 @@ class TimeIndex:
         if entries and (entries[0][0] < 0 or entries[0][1] < 0):
             return False
         return all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(entries))
-
-    def is_full(self, limit_bytes: int) -> bool:
-        return len(self.data) + TIME_INDEX_ENTRY.size > limit_bytes
 
 
 class AbortedTransaction(NamedTuple):

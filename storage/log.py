@@ -141,37 +141,40 @@ class Log:
         first = next_offset = self.end_offset
         append_time = now_ms if self.settings.is_append_time else -1
         infos: list[BatchInfo] = []
-        largest, span = append_time, 0
-        for at in batches:
-            span += at.header.last_offset_delta + 1
-            if append_time < 0 and at.header.max_timestamp > largest:
-                largest = at.header.max_timestamp
+        largest, span, has_producers = append_time, 0, False
+        for _, header in batches:
+            span += header.last_offset_delta + 1
+            if append_time < 0 and header.max_timestamp > largest:
+                largest = header.max_timestamp
+            if header.producer_id >= 0:
+                has_producers = True
         active = self.with_room(len(data), largest, first + span - 1, now_ms)
         position = active.size
-        for at in batches:
-            header = at.header
-            if header.is_control:
+        for start, header in batches:
+            is_control = header.attributes & records.CONTROL_MASK != 0
+            if is_control:
                 active.load_aborted()
-            set_offset_and_epoch(data, at.position, next_offset, leader_epoch)
-            max_timestamp = header.max_timestamp
-            if append_time >= 0 and not header.is_control:
-                set_max_timestamp(data, at.position, header, True, append_time)
+            set_offset_and_epoch(data, start, next_offset, leader_epoch)
+            max_timestamp, size = header.max_timestamp, header.length + records.LOG_OVERHEAD
+            if append_time >= 0 and not is_control:
+                set_max_timestamp(data, start, header, True, append_time)
                 max_timestamp = append_time
             last = next_offset + header.last_offset_delta
-            infos.append(BatchInfo(position, header.size, next_offset, last, max_timestamp, 2, header))
-            position += header.size
+            infos.append(BatchInfo(position, size, next_offset, last, max_timestamp, 2, header))
+            position += size
             next_offset = last + 1
         if leader_epoch > self.epochs.latest:
             self.assign_epoch(leader_epoch, first)
         self.write(active, data, infos, now_ms)
-        for at, info in zip(batches, infos, strict=True):
-            if at.header.producer_id >= 0:
-                self._note_producer(at.header, info.base_offset, data, at, marker)
+        if has_producers:
+            for at, info in zip(batches, infos, strict=True):
+                if at.header.producer_id >= 0:
+                    self._note_producer(at.header, info.base_offset, data, at, marker)
         return Appended(first, next_offset, append_time)
 
     def with_room(self, size: int, timestamp: int, last_offset: int, now_ms: int) -> Segment:
         """Returns the segment for an append up to `last_offset`, which may be a new one; see `is_due`."""
-        active, owner = self.active, (self.topic_id, self.partition)
+        active, owner = self.segments[-1], (self.topic_id, self.partition)
         is_full = is_due(active, self.settings, owner, size, timestamp, last_offset, now_ms)
         return self.roll(now_ms) if is_full else active
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..protocol.checksum import crc32c
+from .layout import INDEX_ENTRY, TIME_INDEX_ENTRY
 from .segment import MAX_RELATIVE_OFFSET, Segment
 from .settings import LogSettings
 
@@ -31,8 +32,8 @@ def is_due(
     return (
         active.size > settings.segment_bytes - size
         or (active.size > 0 and waited > settings.segment_ms - jitter_ms)
-        or active.index.is_full(settings.segment_index_bytes)
-        or active.times.is_full(settings.segment_index_bytes)
+        or len(active.index.data) + INDEX_ENTRY.size > settings.segment_index_bytes
+        or len(active.times.data) + TIME_INDEX_ENTRY.size > settings.segment_index_bytes
         or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )
 

@@ -56,6 +56,19 @@ def single_batch(data: Data, produce_version: int) -> BatchAt:
 
     Kafka gives a message only if the bytes cannot be a batch at all.
     """
+    if len(data) >= HEADER_SIZE:
+        header = header_at(data)
+        if (
+            header.magic == MAGIC
+            and header.length + LOG_OVERHEAD == len(data)
+            and header.attributes & CODEC_MASK != ZSTD
+        ):
+            return BatchAt(0, header)
+    return _unusual_batch(data, produce_version)
+
+
+def _unusual_batch(data: Data, produce_version: int) -> BatchAt:
+    """Like `single_batch`, for what is refused, or for the codec that not every version has."""
     if len(data) < MAGIC_AT + 1:
         raise ApiError(Errors.INVALID_RECORD)
     size = int.from_bytes(data[8:12], "big", signed=True) + records.LOG_OVERHEAD

@@ -117,7 +117,9 @@ async def narrowed(context: Context, request: messages.ProduceRequest) -> Callab
 def handle(context: Context, request: messages.ProduceRequest) -> Outcome:
     if _has_transactional(request):
         return _in_transaction(context, request)
-    count = sum(len(topic.partition_data) for topic in request.topic_data)
+    count = 0
+    for topic in request.topic_data:
+        count += len(topic.partition_data)
     return _append_all(context, request, {}) if count <= STEP_ELEMENTS else _append_in_steps(context, request)
 
 

@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        server: Listening,
+        server: Listening[Connection],
         listener: str,
         security_protocol: SecurityProtocol,
         dispatcher: Dispatcher | None = None,

@@ -31,7 +31,7 @@ class PortTaken(Exception):
     """The address of a listener is in use or not available."""
 
 
-class Owner(Listening, Protocol):
+class Owner(Listening[Connection], Protocol):
     """What listeners need of their server."""
 
     chances: Chances

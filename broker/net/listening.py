@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from ..broker import Broker
 from .dispatch import Dispatcher
 
-if TYPE_CHECKING:
-    from .connection import Connection
-
+C_contra = TypeVar("C_contra", contravariant=True)
 SHARED_BYTES = 256 << 10
 
 
@@ -21,24 +19,24 @@ class SharedBuffer:
         self.view = memoryview(self.data)
 
 
-class Listening(Protocol):
+class Listening(Protocol[C_contra]):
     """What connections need of their server."""
 
     broker: Broker
     dispatcher: Dispatcher
     shared: SharedBuffer
 
-    def connected(self, connection: Connection) -> bool: ...
+    def connected(self, connection: C_contra) -> bool: ...
 
-    def gate(self, connection: Connection) -> Dispatcher:
+    def gate(self, connection: C_contra) -> Dispatcher:
         """Returns what serves a new connection: the dispatcher, or first the exchange that its listener asks for."""
 
-    def admit(self, connection: Connection) -> None: ...
+    def admit(self, connection: C_contra) -> None: ...
 
-    def disconnected(self, connection: Connection) -> None: ...
+    def disconnected(self, connection: C_contra) -> None: ...
 
-    def held(self, connection: Connection, more: int) -> None:
+    def held(self, connection: C_contra, more: int) -> None:
         """A connection holds `more` bytes than before; closes the one that holds the most if that is too much."""
 
-    def again(self, connection: Connection) -> None:
+    def again(self, connection: C_contra) -> None:
         """Serves what was buffered, in a later turn of the loop."""

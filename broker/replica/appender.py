@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...coordinator.metadata.state import NO_LEADER
 from ...protocol import compression, messages, opening, records
 from ...protocol.buffers import WritableData
 from ...protocol.control import Marker
@@ -42,7 +43,7 @@ def check_replicas(partition: Partition, required_acks: int = -1) -> None:
     """Raises ApiError(NOT_ENOUGH_REPLICAS) if all replicas in sync have to acknowledge, and are too few;
     NOT_LEADER_OR_FOLLOWER without a leader.
     """
-    if not partition.has_leader:
+    if partition.leader == NO_LEADER:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
     if required_acks == -1 and partition.is_under_min_isr:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)

@@ -123,7 +123,7 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether fewer replicas are in sync than the topic asks for."""
-        return self.isr_size < min(self.min_insync_replicas, self.replica_count)
+        return self.isr_size < self.min_insync_replicas and self.isr_size < self.replica_count
 
     @property
     def has_leader(self) -> bool:

@@ -56,7 +56,8 @@ class Partitions:
 
     def check_led(self, partition: Partition, current_leader_epoch: int = -1) -> None:
         """Raises ApiError if the client's leader epoch is wrong, or if this node does not lead the partition."""
-        partition.check_epoch(current_leader_epoch)
+        if current_leader_epoch >= 0:
+            partition.check_epoch(current_leader_epoch)
 
     def check_read(self, partition: Partition, current_leader_epoch: int, may_follow: bool) -> Reach | None:
         """Returns how far the follower here is; None for the leader. `may_follow`: whether a client may read from
