@@ -33,15 +33,17 @@ async def each(
     broker: Broker,
     keys: Iterable[PartitionKey],
     call: Callable[[PartitionKey], Later[T]],
+    pace: Pace | None = None,
 ) -> tuple[dict[PartitionKey, T], Failures]:
     """Makes a call of `Persister.once` for every share-partition, for those of a step at once;
     returns results and errors.
 
-    Share-partitions whose coordinator is not available are tried again together, after one wait.
+    Share-partitions whose coordinator is not available are tried again together, after one wait. `pace`: of a request
+    that makes calls for many groups or topics, one after another.
     """
     results: dict[PartitionKey, T] = {}
     errors: Failures = {}
-    left, pace = list(dict.fromkeys(keys)), Pace(broker.turn, STEP_KEYS)
+    left, pace = list(dict.fromkeys(keys)), pace or Pace(broker.turn, STEP_KEYS)
     await broker.share_partitions.persister.prepare()
     for backoff_ms in backoffs_ms():
         again: list[PartitionKey] = []

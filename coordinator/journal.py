@@ -13,13 +13,15 @@ the runtime makes sure that no batch is open then (`Aftermath.when_settled`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 Effect = Callable[[], None]
 Mark = tuple[int, int]
 START: Mark = (0, 0)
@@ -98,6 +100,21 @@ class Journal:
 NEVER = Journal()
 
 
+class Answer(Generic[T]):
+    """Answers a request that may wait. Calling it sends the reply after the append of the open batch; `now` sends one
+    that was decided in a batch that is appended.
+    """
+
+    __slots__ = ("_journal", "now")
+
+    def __init__(self, journal: Journal, now: Callable[[T], None]) -> None:
+        self._journal = journal
+        self.now = now
+
+    def __call__(self, reply: T) -> None:
+        self._journal.after(partial(self.now, reply))
+
+
 Attributes = tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]
 """The names of the attributes of a class, all of which are slots, and a function that gets the values of all."""
 _ATTRIBUTES: dict[type, Attributes] = {}
@@ -139,8 +156,8 @@ class JournaledDict(dict[K, V]):
 
     __slots__ = ("journal",)
 
-    def __init__(self, journal: Journal = NEVER) -> None:
-        super().__init__()
+    def __init__(self, journal: Journal = NEVER, pairs: Iterable[tuple[K, V]] = ()) -> None:
+        super().__init__(pairs)
         self.journal = journal
 
     def _put_back(self, key: K, value: V) -> None:

@@ -10,7 +10,7 @@ the open batch, not with the last snapshot.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, ItemsView, Iterator, KeysView, ValuesView
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from itertools import repeat
 from typing import Any, Generic, TypeVar, overload
 
@@ -195,14 +195,18 @@ class TimelineDict(Generic[K, V]):
 
     def items(self, as_of: int | None = None) -> ItemsView[K, V]:
         """Returns the present pairs, or those at the snapshot of `as_of`."""
+        return self.at(as_of).items()
+
+    def at(self, as_of: int | None = None) -> Mapping[K, V]:
+        """Returns the present state, or that at the snapshot of `as_of`, to be read before anything changes."""
         if as_of is None:
-            return self._now.items()
+            return self._now
         changed: dict[K, V] = {}
         for snapshot in self._timeline._snapshots:
             if snapshot.offset >= as_of:
                 for key, old in snapshot.before.get(self, {}).items():
                     changed.setdefault(key, old)
         if not changed:
-            return self._now.items()
+            return self._now
         merged = {**self._now, **changed}
-        return {key: value for key, value in merged.items() if value is not _ABSENT}.items()
+        return {key: value for key, value in merged.items() if value is not _ABSENT}

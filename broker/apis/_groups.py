@@ -28,6 +28,7 @@ class Described(Protocol):
 
 G = TypeVar("G", bound=Described)
 MATCHES = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics that a regular expression matches", Refusal.LEFT_OUT)
+STEP_GROUPS = 96  # and members of groups: many times the work of other elements
 HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
 # what says that the coordinator is another one, or not ready: most of Kafka's replies have no words for these
 OF_COORDINATOR = frozenset(
@@ -62,7 +63,7 @@ async def describe_each(
     """Returns the `groups` of the reply: the description of each group with its members, and with the operations that
     the client may do if they are asked for.
     """
-    answers = Answers(context)
+    answers = Answers(context, STEP_GROUPS)
     groups: list[G] = answers.array("groups")
     for group_id in group_ids:
         out, members = describe(group_id)

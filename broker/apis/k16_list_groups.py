@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...coordinator.group.listing import listed
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -18,6 +20,10 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..steps import Pace
 
+if TYPE_CHECKING:
+    from ...coordinator.group.group import Group
+    from ...coordinator.group.shard import GroupShard
+
 EVERY_GROUP = Check(Operation.DESCRIBE, ResourceType.CLUSTER, refusal=Refusal.LEFT_OUT)
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups.group_id", Refusal.LEFT_OUT)
 AUTHORIZATION = (EVERY_GROUP, GROUPS)
@@ -27,19 +33,25 @@ ERRORS = (Place("the whole", COORDINATOR + codes("CLUSTER_AUTHORIZATION_FAILED")
 async def handle(context: Context, request: messages.ListGroupsRequest) -> messages.ListGroupsResponse:
     states, types = _words(request.states_filter), _words(request.types_filter)
     try:
-        shards = await context.broker.groups.read_all(lambda shard, as_of: (list(shard.groups.items(as_of)), as_of))
+        shards = await context.broker.groups.read_all(_groups_of)
     except ApiError as error:
         return messages.ListGroupsResponse(error_code=error.code)
     answers, pace, every = Answers(context), Pace(context.turn), EVERY_GROUP.allows(context)
     groups = answers.array("groups")
-    for of_shard, as_of in shards:
-        for group_id, group in of_shard:
+    for ids, of_shard, as_of in shards:
+        for group_id, group in zip(ids, of_shard, strict=True):
             if pace.is_over():
                 await pace.rest()
             found = listed(group_id, group, states, types, as_of)
             if found is not None and (every or GROUPS.allows(context, group_id)):
                 await answers.add("groups", found)
     return messages.ListGroupsResponse(groups=groups)
+
+
+def _groups_of(shard: GroupShard, as_of: int) -> tuple[list[str], list[Group], int]:
+    """Returns the ids and the groups of a shard. Ten thousand pairs would cause a garbage collection."""
+    groups = shard.groups.at(as_of)
+    return list(groups), list(groups.values()), as_of
 
 
 def _words(of_filter: list[str] | None) -> frozenset[str]:

@@ -19,7 +19,7 @@ from ..error_places import COORDINATOR, ITSELF, Place, Text, array, codes
 from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ..share_groups import each, keys_of
+from ..share_groups import STEP_KEYS, each, keys_of
 from ..steps import Pace
 from ._groups import OF_COORDINATOR
 
@@ -67,46 +67,48 @@ async def handle(
     context: Context,
     request: messages.DescribeShareGroupOffsetsRequest,
 ) -> messages.DescribeShareGroupOffsetsResponse:
-    answers = Answers(context)
+    answers, pace = Answers(context), Pace(context.turn, STEP_KEYS)
     groups = answers.array("groups")
     for group in request.groups:
-        await answers.add("groups", await _describe(context, group))
+        await answers.add("groups", await _describe(context, pace, group))
     return messages.DescribeShareGroupOffsetsResponse(groups=groups)
 
 
-async def _describe(context: Context, wanted: WantedGroup) -> Group:
+async def _describe(context: Context, pace: Pace, wanted: WantedGroup) -> Group:
     r = messages.DescribeShareGroupOffsetsResponse
     out = r.DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
     try:
         context.broker.share_partitions.check_enabled()
         GROUPS.require(context, wanted.group_id)
         out.topics = await (
-            _all(context, wanted.group_id) if wanted.topics is None else _named(context, wanted.group_id, wanted.topics)
+            _all(context, pace, wanted.group_id)
+            if wanted.topics is None
+            else _named(context, pace, wanted.group_id, wanted.topics)
         )
     except ApiError as error:
         error.put_into(out, with_default=error.code in OF_COORDINATOR)
     return out
 
 
-async def _all(context: Context, group_id: str) -> list[Topic]:
+async def _all(context: Context, pace: Pace, group_id: str) -> list[Topic]:
     broker = context.broker
     found = broker.groups.read(
         group_id, lambda shard, as_of: share_partitions.initialized_partitions(shard, group_id, as_of)
     )
     return [
-        await _topic(context, group_id, name, topic_id, sorted(partitions))
+        await _topic(context, pace, group_id, name, topic_id, sorted(partitions))
         for topic_id, partitions in found.items()
         if (name := broker.image.topic_names.get(topic_id)) is not None and TOPICS.allows(context, name)
     ]
 
 
-async def _named(context: Context, group_id: str, topics: list[WantedTopic]) -> list[Topic]:
+async def _named(context: Context, pace: Pace, group_id: str, topics: list[WantedTopic]) -> list[Topic]:
     r = messages.DescribeShareGroupOffsetsResponse
     known, unknown, refused = [], [], []
-    pace = Pace(context.broker.turn)
+    lookups = Pace(context.turn)
     for topic in topics:
-        if pace.is_over():
-            await pace.rest()
+        if lookups.is_over():
+            await lookups.rest()
         if not TOPICS.allows(context, topic.topic_name):
             refused.append(_refused(topic))
             continue
@@ -114,7 +116,7 @@ async def _named(context: Context, group_id: str, topics: list[WantedTopic]) -> 
         if found is not None and not topic.partitions:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR, default_message(Errors.UNKNOWN_SERVER_ERROR))
         if found is not None:
-            known.append(await _topic(context, group_id, topic.topic_name, found.id, topic.partitions))
+            known.append(await _topic(context, pace, group_id, topic.topic_name, found.id, topic.partitions))
         else:
             parts = [
                 r.DescribeShareGroupOffsetsResponsePartition(partition_index=p, start_offset=NO_OFFSET)
@@ -135,12 +137,15 @@ def _refused(topic: WantedTopic) -> Topic:
     )
 
 
-async def _topic(context: Context, group_id: str, name: str, topic_id: bytes, partitions: list[int]) -> Topic:
+async def _topic(
+    context: Context, pace: Pace, group_id: str, name: str, topic_id: bytes, partitions: list[int]
+) -> Topic:
     r = messages.DescribeShareGroupOffsetsResponse
     states, _ = await each(
         context.broker,
         keys_of(group_id, {topic_id: partitions}),
         context.broker.share_partitions.persister.once.summary,
+        pace,
     )
     found = {key.partition: state for key, state in states.items()}
     parts = [_partition(context, name, index, found.get(index)) for index in dict.fromkeys(partitions)]

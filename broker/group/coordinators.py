@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...coordinator.group.environment import OffsetExpiry
+from ...coordinator.journal import Answer
 from ...coordinator.loading import Entry
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.shard import RecordFormat, Result
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 TOPIC_NAME = "__consumer_offsets"
-STEP_NS = 2_000_000  # how long assignments are computed before other requests get a turn
+STEP_NS = 1_000_000  # how long assignments are computed before other requests get a turn
 ASSIGNORS = "group.consumer.assignors"
 DESCRIPTIONS = "group.streams.topology.description.plugin.class"
 
@@ -206,7 +206,8 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         if names:
             self.image.changed(names, created=bool(delta.created))
             for host in self.hosts.values():
-                host.runtime.aftermath.when_settled(partial(host.shard.topics_changed, names))
+                if host.shard.groups_by_topic:
+                    self.in_steps(host.shard.topics_changed(names, host.runtime.aftermath.when_settled))
         if delta.removed:
             self._topics_removed({topic.id: topic.name for topic in delta.removed})
 
@@ -264,9 +265,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         )
         return later
 
-    def exchange(
-        self, group_id: str, name: str, handler: Callable[[GroupShard, Callable[[T], None]], Result]
-    ) -> Later[T]:
+    def exchange(self, group_id: str, name: str, handler: Callable[[GroupShard, Answer[T]], Result]) -> Later[T]:
         """Like `write`, for a handler that sends its reply itself, now or after other members have acted.
         Fails with ApiError.
 
@@ -279,8 +278,8 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
                 later.fail(error)
 
         host = self.host(group_id)
-        after = host.runtime.journal.after
-        host.write(name, lambda shard: handler(shard, lambda response: after(partial(later.finish, response))), done)
+        answer = Answer(host.runtime.journal, later.finish)
+        host.write(name, lambda shard: handler(shard, answer), done)
         return later
 
     def read(self, group_id: str, handler: Callable[[GroupShard, int], T]) -> T:

@@ -16,8 +16,8 @@ from ... import coordinator
 from ...protocol import codec
 from .api import Api
 
-GC_THRESHOLDS = (10_000, 2, 0)
-"""A collection looks at 50,000 new objects at most, which takes some milliseconds."""
+GC_THRESHOLDS = (5000, 0, 0)
+"""A collection looks at 15,000 new objects at most, which takes one or two milliseconds."""
 OLDEST = 2  # of the generations
 MODULES_FIRST = (  # modules that others import, so that each step imports little
     "re2",

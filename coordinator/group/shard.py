@@ -4,7 +4,8 @@ and offsets of one partition of `__consumer_offsets`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ...protocol.control import Marker
@@ -83,16 +84,20 @@ class GroupShard(ShardState):
         self._await_expiry()
         return deletion.expire(self)
 
-    def topics_changed(self, names: Iterable[str]) -> None:
-        """Topics were created, grew or were deleted: the groups
-        that are subscribed to them compute their metadata hash again.
+    def topics_changed(self, names: Iterable[str], settled: Callable[[Callable[[], None]], None]) -> Iterator[None]:
+        """Topics were created, grew or were deleted: the groups that are subscribed to them compute their metadata hash
+        again. `settled`: runs a change of soft state that no append takes back.
         """
-        if not self.groups_by_topic:
-            return
         for name in names:
-            for group_id in list(self.groups_by_topic.get(name, ())):
-                group = self.groups.get(group_id)
-                if not isinstance(group, ModernGroup):
-                    self.groups_by_topic[name].discard(group_id)
-                elif group.needs(name):
-                    group.refresh_at_ms = (0, 0)
+            found = list(self.groups_by_topic.get(name, ()))
+            for at in range(0, len(found), STEP_GROUPS):
+                settled(partial(self._refresh, name, found[at : at + STEP_GROUPS]))
+                yield
+
+    def _refresh(self, name: str, group_ids: list[str]) -> None:
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            if not isinstance(group, ModernGroup):
+                self.groups_by_topic[name].pop(group_id, None)
+            elif group.needs(name):
+                group.refresh_at_ms = (0, 0)

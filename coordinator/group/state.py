@@ -58,7 +58,7 @@ class ShardState:
         self.offsets = Offsets(timeline)
         # the share-partitions that are initialized, by share group
         self.initializations: TimelineDict[str, Initialization] = TimelineDict(timeline)
-        self.groups_by_topic: dict[str, set[str]] = {}  # may hold groups that are no longer subscribed
+        self.groups_by_topic: dict[str, dict[str, None]] = {}  # may hold groups that are no longer subscribed
         # groups whose regular expressions are being matched
         self.resolving: dict[str, None] = JournaledDict(journal)
         # the monotonic time at which the epoch of a modern group was last raised
@@ -121,7 +121,7 @@ class ShardState:
     def note_topics(self, group_id: str, names: Iterable[str]) -> None:
         """Notes the topics of a group, whose metadata hash is computed again when they change."""
         for name in names:
-            self.groups_by_topic.setdefault(name, set()).add(group_id)
+            self.groups_by_topic.setdefault(name, {})[group_id] = None
 
     def named(self, partitions: Target) -> Iterator[tuple[bytes, str, list[int]]]:
         """Yields the id, the name and the sorted partitions of each topic; topics that do not exist are left out."""

@@ -9,11 +9,13 @@ from ottla.broker.group import coordinators, room
 from ottla.broker.group.coordinators import GroupCoordinators
 from ottla.coordinator.group import deletion, target_assignment
 from ottla.coordinator.group import shard as group_shard
+from ottla.coordinator.shard import Result
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
-from ..support.group_world import beat, commit, given, shard, world
-from ..support.world import World
+from ..support.failing_appends import fail_appends
+from ..support.group_world import beat, commit, given, join, shard, sync, world
+from ..support.world import Answer, World
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -110,3 +112,111 @@ def test_groups_are_listed_as_they_were_when_the_request_came() -> None:
     simple_groups(w, 601)
     w.pass_ms(1)
     assert [one.group_id for one in listing.reply.groups] == [f"g{number}" for number in range(600)]
+
+
+def held_steps(monkeypatch: pytest.MonkeyPatch) -> list[Iterator[None]]:
+    """What the coordinators do in steps, from now on left to the test."""
+    held: list[Iterator[None]] = []
+    monkeypatch.setattr(GroupCoordinators, "in_steps", lambda owner, steps: held.append(steps))
+    return held
+
+
+def joined(w: World, count: int) -> list[Answer]:
+    """So many members of a classic group whose first round has ended."""
+    answers = [join(w, version=3) for _ in range(count)]
+    w.pass_ms(300)
+    return answers
+
+
+def test_members_get_the_replies_of_a_round_one_after_another_whatever_happens_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    w, held = world(), held_steps(monkeypatch)
+    answers = joined(w, 4)
+    replies = held[0]
+    next(replies)
+    assert [one.done for one in answers] == [True, False, False, False]
+    leader = answers[0].reply.member_id
+    waiting = list(shard(w).groups["g"].members)[1:]
+    r = m.LeaveGroupRequest
+    leaving = w.send("LeaveGroup", 3, r(group_id="g", members=[r.MemberIdentity(member_id=waiting[0])]))
+    assert leaving.reply.members[0].error_code == 0
+    newcomer = join(w, version=3)
+    next(replies)
+    assert sync(w, waiting[0], 1).reply.error_code == Errors.UNKNOWN_MEMBER_ID
+    again = [join(w, member, version=3) for member in (leader, *waiting[1:])]
+    assert shard(w).groups["g"].generation == 2, "the next round has ended, too"
+    assert list(replies) == [None, None]
+    assert [(one.reply.member_id, one.reply.generation_id, one.reply.leader) for one in answers[1:]] == [
+        (member, 1, leader) for member in waiting
+    ]
+    assert len(answers[0].reply.members) == 4
+    assert not any(one.done for one in (*again, newcomer))
+    assert list(held[1]) == [None] * 4
+    assert {one.reply.generation_id for one in (*again, newcomer)} == {2}
+    assert len(again[0].reply.members) == 4
+
+
+def test_members_get_their_assignments_one_after_another_though_a_new_round_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    w = world()
+    members = [one.reply.member_id for one in joined(w, 3)]
+    held = held_steps(monkeypatch)
+    answers = [sync(w, member, 1) for member in members[1:]]
+    answers.append(sync(w, members[0], 1, **{member: member.encode() for member in members}))
+    (replies,) = held
+    assert not any(one.done for one in answers)
+    join(w, version=3)
+    assert shard(w).groups["g"].state.value == "PreparingRebalance"
+    assert list(replies) == [None] * 3
+    assert {one.reply.assignment.decode() for one in answers} == set(members)
+
+
+def test_replies_of_a_round_do_not_depend_on_the_writes_of_others_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, held = world(), held_steps(monkeypatch)
+    answers = joined(w, 3)
+    fail_appends(w, w.broker.groups.host("g").partition)
+    record = shard(w).groups["g"].record({})
+    other = w.broker.groups.write("g", "of-another", lambda shard: Result([record], replay=False))
+    assert list(held[0]) == [None] * 3, "while its batch is open"
+    w.broker.turn.settle()
+    assert other.error is not None
+    assert [one.reply.generation_id for one in answers] == [1, 1, 1]
+
+
+def test_groups_learn_of_changed_topics_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = of_one_partition()
+    for number in range(3):
+        assert beat(w, "m", 0, "t", group=f"g{number}").reply.member_epoch == 2
+        beat(w, "m", 2, group=f"g{number}")
+    monkeypatch.setattr(group_shard, "STEP_GROUPS", 1)
+    held = held_steps(monkeypatch)
+    r = m.CreatePartitionsRequest
+    asked = r(topics=[r.CreatePartitionsTopic(name="t", count=5, assignments=None)], timeout_ms=1000)
+    assert w.ask("CreatePartitions", 3, asked).results[0].error_code == 0
+    (steps,) = held
+    next(steps)
+    assert [beat(w, "m", 2, group=f"g{number}").reply.member_epoch for number in range(3)] == [3, 2, 2]
+    leaving = beat(w, "m", -1, group="g1")
+    assert leaving.reply.member_epoch == -1
+    assert list(steps) == [None, None]
+    assert beat(w, "m", 2, group="g2").reply.member_epoch == 3
+
+
+def test_groups_are_described_as_they_are_when_their_turn_comes() -> None:
+    w = of_one_partition()
+    names = [f"g{number}" for number in range(600)]
+    simple_groups(w, 600)
+    describing = w.send("DescribeGroups", 6, m.DescribeGroupsRequest(groups=names))
+    assert not describing.done
+    w.schedule.take_next()()
+    deleted = w.send("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=[names[0], names[-1]]))
+    while not describing.done:
+        w.schedule.take_next()()
+    w.pass_ms(1)
+    assert [one.error_code for one in deleted.reply.results] == [0, 0]
+    found = {one.group_id: (one.error_code, one.group_state) for one in describing.reply.groups}
+    assert list(found) == names
+    assert found["g0"] == found["g1"] == (0, "Empty"), "described before"
+    assert found["g599"] == (Errors.GROUP_ID_NOT_FOUND, "Dead")

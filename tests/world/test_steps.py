@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.broker.apis._groups import STEP_GROUPS
 from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.group.classic import description
 from ottla.protocol import codec, schema
@@ -156,7 +157,7 @@ def test_of_many_large_requests_one_goes_on_in_each_turn() -> None:
 
 @pytest.mark.parametrize("kind", ["classic", "consumer", "share"])
 def test_a_group_of_many_members_is_described_in_steps(kind: str) -> None:
-    world, count = Turns(group_share_max_size="1000"), STEP_ELEMENTS + 10
+    world, count = Turns(group_share_max_size="1000"), STEP_GROUPS + 10
     world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
     ids = [uuid_to_text(n.to_bytes(16, "big")) for n in range(1, count + 1)]
     if kind == "classic":

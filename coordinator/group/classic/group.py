@@ -23,7 +23,7 @@ from ..consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from .member import ClassicMember, Protocols
 
 if TYPE_CHECKING:
-    from .member import JoinAnswer
+    from .member import JoinAnswer, SyncAnswer
 
 
 class State(Enum):
@@ -212,6 +212,29 @@ class ClassicGroup(Journaled):
         answer(response)
         return True
 
+    def take_joins(self) -> list[tuple[ClassicMember, JoinAnswer]]:
+        """Returns the members whose JoinGroup waits, which does not wait any more; no member is new any more."""
+        found = []
+        for member in self.members.values():
+            answer = member.join
+            if answer is not None:
+                found.append((member, answer))
+                member.join = None
+            if member.is_new:
+                member.is_new = False
+        self.awaiting_join = 0
+        return found
+
+    def take_syncs(self) -> list[tuple[ClassicMember, SyncAnswer]]:
+        """Returns the members whose SyncGroup waits, which does not wait any more."""
+        found = []
+        for member in self.members.values():
+            answer = member.sync
+            if answer is not None:
+                found.append((member, answer))
+                member.sync = None
+        return found
+
     def have_all_joined(self) -> bool:
         return not self.pending and self.awaiting_join == len(self.members)
 
@@ -271,7 +294,6 @@ class ClassicGroup(Journaled):
         if found != subscribed:
             self.subscribed = found
         self.become(State.COMPLETING_REBALANCE if self.members else State.EMPTY, now_ms)
-        self.pending_sync.clear()
 
     def compute_subscribed(self) -> frozenset[str] | None:
         """Returns the topics of all members; None if the group does not use the protocol of consumers or its metadata

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ....protocol import messages
-from ...journal import Journaled
+from ...journal import Answer, Journaled
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names and metadata."""
 
-if TYPE_CHECKING:
-    JoinAnswer = Callable[[messages.JoinGroupResponse], None]
-    SyncAnswer = Callable[[messages.SyncGroupResponse], None]
+JoinAnswer = Answer[messages.JoinGroupResponse]
+SyncAnswer = Answer[messages.SyncGroupResponse]
 
 
 @dataclass(slots=True)

@@ -10,12 +10,13 @@ from functools import partial
 from typing import NamedTuple
 
 from ....protocol.errors import Errors
+from ...journal import JournaledDict
 from ...shard import Result
 from ..events import Event
 from ..state import ShardState
 from . import settling
 from .group import ClassicGroup, State
-from .replies import joined, sync_error
+from .replies import answer_each, joined_each, sync_error
 from .session import end_session, renew_session
 
 
@@ -104,12 +105,10 @@ def complete_join(shard: ShardState, group: ClassicGroup) -> Result:
     group.next_generation(shard.env.now_ms())
     if group.state is State.EMPTY:
         return Result([group.record({})], replay=False)
-    for member in list(group.members.values()):
-        group.answer_join(member, joined(group, member))
+    answer_each(shard, joined_each(group, group.take_joins()))
+    for member in group.members.values():
         renew_session(shard, group, member)
-        if member.is_new:
-            member.is_new = False
-        group.pending_sync[member.id] = None
+    group.pending_sync = JournaledDict(group.journal, [(member_id, None) for member_id in group.members])
     shard.schedule(("sync", group.id), group.rebalance_timeout_ms(), group.generation)
     shard.tell(group, "all-joined", group.leader, epoch=group.generation)
     return Result()
@@ -138,7 +137,11 @@ def attempt_ended(shard: ShardState, group: ClassicGroup, generation: int) -> Re
 
 def fail_syncs(shard: ShardState, group: ClassicGroup, code: int) -> None:
     """Answers the SyncGroup requests that wait with an error."""
-    for member in list(group.members.values()):
-        member.assignment = b""
-        if group.answer_sync(member, sync_error(code)):
-            renew_session(shard, group, member)
+    for member in group.members.values():
+        if member.assignment:
+            member.assignment = b""
+    waiting = group.take_syncs()
+    if waiting:
+        answer_each(shard, ((answer, sync_error(code)) for _, answer in waiting))
+    for member, _ in waiting:
+        renew_session(shard, group, member)

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TypeVar
+
 from ....protocol import messages
 from ....protocol.errors import ErrorCode
+from ...journal import Answer
+from ..state import ShardState
 from .group import ClassicGroup
-from .member import ClassicMember
+from .member import ClassicMember, JoinAnswer, SyncAnswer
+
+T = TypeVar("T")
+
+
+def answer_each(shard: ShardState, replies: Iterable[tuple[Answer[T], T]]) -> None:
+    """Answers requests of many members after the append of the open batch, some of them before other events are
+    handled. The replies are made as they are sent, and must not depend on what the group is then.
+    """
+    shard.journal.after(partial(shard.env.in_steps, _answered(replies)))
+
+
+def _answered(replies: Iterable[tuple[Answer[T], T]]) -> Iterator[None]:
+    for answer, reply in replies:
+        answer.now(reply)
+        yield
 
 
 def join_error(member_id: str, code: ErrorCode | int) -> messages.JoinGroupResponse:
@@ -34,6 +55,31 @@ def joined(group: ClassicGroup, member: ClassicMember, **changes: object) -> mes
     return response
 
 
+def joined_each(
+    group: ClassicGroup, waiting: list[tuple[ClassicMember, JoinAnswer]]
+) -> Iterator[tuple[JoinAnswer, messages.JoinGroupResponse]]:
+    """Returns the replies of the present generation to members that joined, whatever happens to the group while they
+    are made.
+    """
+    generation, kind, protocol, leader = group.generation, group.protocol_type, group.protocol, group.leader or ""
+    of_leader = next((joined(group, member) for member, _ in waiting if member.id == leader), None)
+    return (
+        (
+            answer,
+            of_leader
+            if of_leader is not None and member.id == leader
+            else messages.JoinGroupResponse(
+                generation_id=generation,
+                protocol_type=kind,
+                protocol_name=protocol,
+                leader=leader,
+                member_id=member.id,
+            ),
+        )
+        for member, answer in waiting
+    )
+
+
 def sync_error(code: ErrorCode | int) -> messages.SyncGroupResponse:
     return messages.SyncGroupResponse(error_code=int(code), protocol_type=None, protocol_name=None, assignment=b"")
 
@@ -41,4 +87,15 @@ def sync_error(code: ErrorCode | int) -> messages.SyncGroupResponse:
 def synced(group: ClassicGroup, member: ClassicMember) -> messages.SyncGroupResponse:
     return messages.SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )
+
+
+def synced_each(
+    group: ClassicGroup, waiting: list[tuple[SyncAnswer, bytes]]
+) -> Iterator[tuple[SyncAnswer, messages.SyncGroupResponse]]:
+    """Returns the replies to members that get these assignments, whatever happens to the group while they are made."""
+    kind, protocol = group.protocol_type, group.protocol
+    return (
+        (answer, messages.SyncGroupResponse(protocol_type=kind, protocol_name=protocol, assignment=assignment))
+        for answer, assignment in waiting
     )

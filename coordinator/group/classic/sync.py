@@ -12,7 +12,7 @@ from ..state import ShardState
 from . import settling
 from .group import ClassicGroup, State
 from .rebalance import fail_syncs, prepare_rebalance
-from .replies import sync_error, synced
+from .replies import answer_each, sync_error, synced, synced_each
 from .session import renew_session
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def _store(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRe
             return
         for member in group.members.values():
             member.assignment = assignments.get(member.id, b"")
-        for member in list(group.members.values()):
-            if group.answer_sync(member, synced(group, member)):
-                renew_session(shard, group, member)
+        waiting = group.take_syncs()
+        answer_each(shard, synced_each(group, [(answer, member.assignment) for member, answer in waiting]))
+        for member, _ in waiting:
+            renew_session(shard, group, member)
         group.become(State.STABLE, shard.env.now_ms())
         shard.counts["classic_rebalances"] += 1
 
