@@ -85,7 +85,7 @@ def _records(broker: Broker, wire: NotedWire) -> None:
     for n in range(30):
         wire.ask("Produce", 9, produce_message("plain", batch(b"%d" % n, now=START_MS + n)))
         wire.ask("Produce", 9, produce_message("compacted", keyed(b"%d" % (n % 3), b"%d" % n)))
-        broker.clock.advance("30s")
+        broker.clock.advance("10s")
     wire.say("Produce", 9, produce_message("lags", batch(b"x", now=START_MS)))
     broker.clock.advance(60)
     wire.reply("Produce", 9)
@@ -145,14 +145,19 @@ def outcome(seed: int, chance: random.Random | None = None) -> dict[str, Any]:
                 replies = wire.replies
             address = broker.bootstrap_servers
             assert broker.stop() == 0
-        files = {
-            str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        }
+        files = digests(folder)
     finally:
         shutil.rmtree(folder)
     return {"address": address, "replies": [sha256(one).hexdigest() for one in replies], "files": files}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file, by its path."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def in_pieces(wire: NotedWire, chance: random.Random) -> None:
@@ -203,6 +208,31 @@ def test_two_runs_with_the_same_input_write_the_same_bytes() -> None:
     assert first == second
     assert len(first["replies"]) > 150
     assert "data/cleaner-offset-checkpoint" in first["files"], "compaction has run"
+
+
+def with_nodes(folder: Path) -> tuple[list[bytes], dict[str, str]]:
+    """What three nodes reply and write, of which one stops and comes again."""
+    nodes = {"ottla.nodes": 3, "default.replication.factor": 3, "min.insync.replicas": 2}
+    with (
+        Broker({**nodes, "ottla.lab.seed": 7, "offsets.topic.num.partitions": 1}, directory=folder) as broker,
+        NotedWire(broker.bootstrap_servers.split(",")[0]) as wire,
+    ):
+        create(wire, "plain", 3)
+        find(wire, "group")
+        for happens in ("stop", "start"):
+            broker.lab.post("nodes/2", do=happens)
+            broker.clock.advance("10s")
+            wire.ask("Metadata", 12, m.MetadataRequest(topics=None))
+            for partition in range(3):
+                wire.ask("Produce", 9, produce_message("plain", batch(happens.encode()), partition, -1))
+    return wire.replies, digests(folder)
+
+
+def test_nodes_that_stop_and_come_again_write_the_same_bytes(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        (tmp_path / run).mkdir()
+    first, second = with_nodes(tmp_path / "a"), with_nodes(tmp_path / "b")
+    assert first == second
 
 
 def test_another_seed_has_other_ids(tmp_path: Path) -> None:
