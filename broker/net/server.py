@@ -114,13 +114,13 @@ class Server:
             await self.listeners.bind()
             if self.config["ottla.lab.port"] >= 0:
                 await self._bind_lab()
-            if self.config["ottla.trace"]:
-                self._start_trace()
             if self.config.uses_zookeeper:
                 from . import zookeeper
 
                 await zookeeper.connect(self.broker, self.machine)
             self.broker.start()
+            if self.config["ottla.trace"]:
+                await self._start_trace()
         except BaseException:
             self._close_listeners()
             raise
@@ -166,12 +166,16 @@ class Server:
 
         return partial(over_tls, self, self.tls_share(), self.broker.tls[LAB])
 
-    def _start_trace(self) -> None:
-        """Starts the trace that the configuration asks for. Raises ConfigError."""
+    async def _start_trace(self) -> None:
+        """Starts the trace that the configuration asks for, when the cluster has its id. Raises ConfigError."""
         from ..lab.lab import Lab
         from ..lab.traces import at_start
 
-        at_start.start(self.lab.lab if self.lab is not None else Lab(self))
+        try:
+            at_start.start(self.lab.lab if self.lab is not None else Lab(self))
+        except ConfigError:
+            await self.stop()
+            raise
 
     def _close_listeners(self) -> None:
         self.listeners.close_all()
@@ -275,8 +279,8 @@ class Server:
     def api_keys(self) -> Collection[int]:
         return self.dispatcher.apis
 
-    def api_name(self, key: int) -> str:
-        return self.dispatcher.apis[key].name
+    def api(self, key: int) -> Api:
+        return self.dispatcher.apis[key]
 
     def dropped_lines(self) -> int:
         return self.logs.dropped_lines()

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from ..verdict.trace_lines import Event
 from .reading import number, text
-from .walking import Topics, errors, groups, leaves
+from .walking import Topics, errors, groups, leaves, names_ids
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Filter:
     def takes(self, event: Event) -> bool:
         """Whether an event is shown."""
         kind, chosen = event["event"], self._chosen
-        if chosen.topic is not None:
+        if kind == "reply" and names_ids(number(event, "key")):  # also of replies that are not shown
             self._topics.learn(list(leaves(event)))
         if kind in ("trace", "dropped", "damaged"):
             return not chosen.errors_only or kind != "trace"

@@ -34,6 +34,19 @@ def schema_of(key: int, event: str) -> StructSchema | None:
     return schema.load(request if event == "request" else headers.response_name(key)).root
 
 
+@cache
+def names_ids(key: int) -> bool:
+    """Whether replies of an API have topics with their name and their id."""
+
+    def has_both(struct: StructSchema) -> bool:
+        inner = [field.struct for field in struct.fields if field.struct is not None]
+        names = {TOPIC if field.entity == TOPIC else field.name for field in struct.fields}
+        return {TOPIC, "topic_id"} <= names or any(map(has_both, inner))
+
+    root = schema_of(key, "reply")
+    return root is not None and has_both(root)
+
+
 def leaves(event: Event) -> Iterator[Leaf]:
     """Yields the values of an event's message."""
     message = event.get("message")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_trace_from_the_start_is_shown_and_filtered(path: Path) -> None:
     shown = run("show", str(path)).stdout.splitlines()
-    assert shown[0].startswith("trace of ottla ")
+    assert re.fullmatch(r"trace of ottla \S+, cluster \S+, node 1", shown[0])
     assert any(" > Produce v8 id=4 client=shop " in line and line.endswith("topic=orders") for line in shown)
     assert any("> key 999 v0 id=9 10B refused: API key 999 is not served" in line for line in shown)
     errors = run("show", "--errors", str(path)).stdout.splitlines()

@@ -136,6 +136,12 @@ def test_filters_choose_events(chosen: Chosen, shown: list[Event]) -> None:
     assert [one for one in EVENTS if takes(one)] == shown
 
 
+def test_a_reply_that_is_not_shown_says_the_name_of_a_topic_too() -> None:
+    topics = Topics()
+    takes = Filter(Chosen(frozenset({"Fetch"})), topics).takes
+    assert [line(one, topics).endswith("topic=orders") for one in EVENTS if takes(one)][1:] == [True, False]
+
+
 def test_a_line_says_what_an_event_is() -> None:
     topics = Topics()
     shown = [line(one, topics) for one in EVENTS]
