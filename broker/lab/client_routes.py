@@ -182,7 +182,7 @@ class _Clients:
         }
 
     def _api(self, at: tuple[int, int]) -> str:
-        return f"{self.server.api_name(at[0])} v{at[1]}"
+        return f"{self.server.api(at[0]).name} v{at[1]}"
 
     def _telemetry(self, instance_id: bytes, pushed: PushingClient | None) -> TelemetryView:
         client = self.manager.clients.get(instance_id)

@@ -89,7 +89,7 @@ def _requests(server: Served) -> Iterator[Metric]:
     by_name: dict[str, dict[str, int]] = {}
     for broker, node in per_node.brokers():
         for (key, version), api in broker.metrics.apis.items():
-            name = server.api_name(key)
+            name = server.api(key).name
             count.add_metric([name, str(version), *node], api.count)
             sums = by_name.setdefault(name, {"parse": 0, "handle": 0, "park": 0, "send": 0, "parked": 0})
             for phase in ("parse", "handle", "park", "send"):
@@ -102,7 +102,7 @@ def _requests(server: Served) -> Iterator[Metric]:
     errors = per_node.counter("kafka_network_RequestMetrics_Errors", "Errors by API and code.", "request", "error")
     for broker, node in per_node.brokers():
         for (key, code), number in broker.metrics.errors.items():
-            errors.add_metric([server.api_name(key), str(code), *node], number)
+            errors.add_metric([server.api(key).name, str(code), *node], number)
     yield from (count, parked, times, errors)
     yield CounterMetricFamily(
         "ottla_malformed_requests",

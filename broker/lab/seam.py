@@ -57,6 +57,8 @@ class AskedApi(Protocol):
     key: int
     request: str
     response: str
+    low: int
+    high: int
     has_records: bool
 
     @property

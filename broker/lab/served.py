@@ -9,7 +9,7 @@ from ..broker import Broker
 from ..config.config import Config
 from ..machine import MachineTime
 from ..peer import Peer
-from .seam import Attached
+from .seam import AskedApi, Attached
 
 if TYPE_CHECKING:
     from .clock.clock import LabClock
@@ -85,8 +85,8 @@ class Served(Protocol):
     def api_keys(self) -> Collection[int]:
         """The keys of the APIs that are served."""
 
-    def api_name(self, key: int) -> str:
-        """The name of an API that is served."""
+    def api(self, key: int) -> AskedApi:
+        """An API that is served."""
 
     def dropped_lines(self) -> int:
         """How many lines the request log dropped."""

@@ -142,7 +142,7 @@ def _parse(kind: object, value: object, place: str) -> object:
     for mark in marks:
         if isinstance(mark, Range):
             _check_range(mark, cast(float, found), place)
-        elif isinstance(mark, Size):
+        elif isinstance(mark, Size) and not isinstance(value, int):  # a number in place of a text has no length
             _check_size(mark, cast(Sequence[object], found), place)
     return found
 

@@ -26,7 +26,7 @@ from .servers import Figures
 ROUNDS, REQUESTS = 31, 4000
 CONDITIONS: dict[str, list[dict[str, Any]]] = {
     "of another API": [{"api": "DeleteTopics"}],
-    "of another version": [{"versions": "99"}],
+    "of another version": [{"versions": "18"}],
     "of another client": [{"client_id": "other"}],
     "of clients like": [{"client_id": "other-*"}],
     "of another principal": [{"principal": "User:other"}],

@@ -13,6 +13,7 @@ from ottla.broker.lab.http import Request, Response
 from ottla.broker.lab.served import Connected
 from ottla.broker.lab.server import LabServer
 from ottla.broker.later import Later
+from ottla.broker.net.api import Api
 
 from .machine import VirtualMachine
 from .world import World
@@ -59,8 +60,8 @@ class Site:
     def api_keys(self) -> Collection[int]:
         return self._apis
 
-    def api_name(self, key: int) -> str:
-        return self._apis[key].name
+    def api(self, key: int) -> Api:
+        return self._apis[key]
 
     def dropped_lines(self) -> int:
         return 0

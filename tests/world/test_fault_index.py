@@ -32,7 +32,7 @@ OTHERS: list[dict[str, Any]] = [
     {"member": "other", "group": "g"},
     {"transactional_id": "other"},
     {"topic": "orders", "partition": 98},
-    {"versions": "99"},
+    {"versions": "18"},
     {"api": "DeleteTopics"},
 ]
 
@@ -112,7 +112,7 @@ def test_a_rule_is_tested_in_full_for_requests_with_each_of_its_values() -> None
         Match(topic="orders", partition=7, listener="PLAINTEXT"),
         Match(client_id="client", topic="other"),
         Match(node=1, listener="PLAINTEXT"),
-        Match(versions="99"),
+        Match(versions="18"),
     ]
     assert in_full(Faulty("orders"), *matches) == [0, 3, 4]
     assert in_full(Faulty("orders"), *matches[1:3]) == []

@@ -104,6 +104,20 @@ def test_rules_are_bounded() -> None:
         ({"action": {"kind": "delay", "ms": 5, "distribution": "uniform"}}, "action.to_ms: must be at least ms"),
         ({"action": {"kind": "delay", "ms": "1 day"}}, "action.ms: must be a duration"),
         ({"actoin": DELAY}, "actoin: unknown key"),
+        ({"api": "Fetch", "versions": "99", "action": DELAY}, "versions: are served of no such API, .* \\(Fetch 4 to"),
+        ({"api": "Heartbeat,Fetch", "topic": "a", "group": "g", "action": DELAY}, "topic: .* no topic beside a group"),
+        ({"api": "Fetch", "group": "g", "action": DELAY}, "group: Fetch names no group"),
+        (
+            {"api": "Heartbeat", "topic": "a", "action": error("NOT_COORDINATOR", at="reply")},
+            "topic: Heartbeat names no",
+        ),
+        ({"nth": 4, "every": 3, "action": DELAY}, "every: never chooses request 4"),
+        ({"group": "g", "action": {"kind": "slow-sync", "ms": 5}}, "group: .* slow-sync chooses"),
+        ({"topic": "t", "action": {"kind": "loading", "ms": 5}}, "topic: .* loading chooses group coordinators"),
+        (
+            {"group": "g", "action": {"kind": "loading", "coordinator": "share", "ms": 5}},
+            "group: .* share coordinators",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_rule(fault: dict[str, Any], words: str) -> None:
@@ -193,6 +207,18 @@ def test_an_error_of_a_topic_in_metadata_of_all() -> None:
     assert Errors.LEADER_NOT_AVAILABLE not in found["a"]
     assert Errors.LEADER_NOT_AVAILABLE in found["b"]
     assert rule.applied == 1
+
+
+def test_an_error_of_a_topic_after_the_work_is_for_requests_that_name_it() -> None:
+    faulty = Faulty("a", "b")
+    rule = faulty.add(topic="b", action=error("GROUP_AUTHORIZATION_FAILED", at="reply"))
+    assert faulty.ask(*HEARTBEAT).error_code != Errors.GROUP_AUTHORIZATION_FAILED
+    owned = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", subscribed_topic_names=["a"])
+    assert faulty.ask("ConsumerGroupHeartbeat", 1, owned).error_code != Errors.GROUP_AUTHORIZATION_FAILED
+    owned.subscribed_topic_names = ["b"]
+    assert faulty.ask("ConsumerGroupHeartbeat", 1, owned).error_code == Errors.GROUP_AUTHORIZATION_FAILED
+    assert (faulty.produce("a"), faulty.produce("b")) == (Errors.NONE, Errors.GROUP_AUTHORIZATION_FAILED)
+    assert rule.applied == 2
 
 
 # time, silence and the end of connections

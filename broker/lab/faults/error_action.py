@@ -93,7 +93,7 @@ class Fail(Action):
 
         def counted(roles: Mapping[str, object]) -> bool:
             nonlocal count
-            count += matcher.where(roles)
+            count += matcher.replied(roles, exchange)
             return False
 
         context = exchange.context

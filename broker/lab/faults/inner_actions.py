@@ -27,6 +27,7 @@ from ...replica.flusher import Done
 from ...replica.partition import Partition
 from ...shards.host import ShardHost
 from ...shards.hosts import ShardHosts
+from ..shapes import Invalid
 from .action import Action
 from .matching import Match
 from .request_actions import Lasting
@@ -37,6 +38,8 @@ TOPICS: Final = {
     "share": "__share_group_state",
 }
 
+
+KEYS: Final = {"group": "group", "transaction": "transactional_id"}  # by which a coordinator is chosen
 
 A = TypeVar("A", bound=Action)
 
@@ -82,6 +85,22 @@ class Loading(Lasting, InnerAction):
     @property
     def text(self) -> str:
         return f"load {self.coordinator} coordinators for {self.ms} ms"
+
+
+def check_inner(match: Match, action: InnerAction) -> None:
+    """Refuses what an action within the broker does not look at. Raises Invalid."""
+    for name in ("api", "versions", "client_id", "principal", "listener", "node", "member"):
+        if getattr(match, name) is not None:
+            raise Invalid(name, f"{action.kind} is not for requests")
+    key = KEYS.get(action.coordinator) if isinstance(action, Loading) else None
+    without = ("group", "transactional_id", "topic") if isinstance(action, Loading) else ("group", "transactional_id")
+    for name in without:
+        if getattr(match, name) is not None and name != key:
+            raise Invalid(name, f"is nothing by which {action.kind} chooses{_whose(action)}")
+
+
+def _whose(action: InnerAction) -> str:
+    return f" {action.coordinator} coordinators" if isinstance(action, Loading) else ""
 
 
 class InnerHits(Protocol):
@@ -135,7 +154,7 @@ class Doors:
     def load(self, number: int, action: Loading, match: Match, ms: float) -> int:
         """Has the coordinators that a rule is for load again, and not before its time is over; returns how many."""
         family: ShardHosts[Shard] = self._broker.coordinators[TOPICS[action.coordinator]]
-        key = match.group if action.coordinator == "group" else match.transactional_id
+        key = getattr(match, KEYS[action.coordinator]) if action.coordinator in KEYS else None
         index = match.partition if key is None else family.partition_for(key)
         load = self._loads[number] = _Load(family, index)
         family.begin = self._begin

@@ -13,10 +13,22 @@ from typing import Annotated
 from ....protocol import schema
 from ....protocol.structs import Struct
 from ...broker import Broker
-from ..seam import Asked, AskedApi
+from ..seam import Asked, AskedApi, Exchange
 from ..served import Served
 from ..shapes import Invalid, Range, Size
-from .fields import GROUP, MEMBER, PARTITION, TOPIC, TRANSACTIONAL_ID, TopicNames, Wanted, check_of, named
+from .fields import (
+    GROUP,
+    MEMBER,
+    PARTITION,
+    TOPIC,
+    TOPIC_ID,
+    TRANSACTIONAL_ID,
+    TopicNames,
+    Wanted,
+    check_of,
+    fields_of,
+    named,
+)
 
 FETCH = 1
 VALUES_KEPT = 1000  # of which a pattern knows whether they are like it
@@ -30,8 +42,10 @@ Where = Callable[[Mapping[str, object]], bool]
 class Match:
     """Which requests. What is not given matches all. Texts are patterns: `orders-*`, `consumer-?`, `[ab]*`."""
 
-    api: Annotated[str | None, "Names or keys of APIs, with commas between them: `Fetch`, `Produce,1`.", PATTERN] = None
-    versions: Annotated[str | None, "Versions: `7`, `4-9`, `12+`.", PATTERN] = None
+    api: Annotated[
+        str | int | None, "Names or keys of APIs, with commas between them: `Fetch`, `Produce,1`.", PATTERN
+    ] = None
+    versions: Annotated[str | int | None, "Versions: `7`, `4-9`, `12+`.", PATTERN] = None
     client_id: Annotated[str | None, "The client id.", PATTERN] = None
     principal: Annotated[str | None, "The principal: `User:alice`.", PATTERN] = None
     listener: Annotated[str | None, "The name of the listener.", PATTERN] = None
@@ -49,7 +63,7 @@ class Match:
     def __post_init__(self) -> None:
         if self.versions is not None:
             try:
-                found = schema.Versions.parse(self.versions)
+                found = schema.Versions.parse(str(self.versions))
             except ValueError:
                 found = schema.NONE
             if found.low > found.high:
@@ -96,10 +110,10 @@ def apis_of(match: Match, server: Served) -> tuple[int, ...] | None:
     """Returns the keys of the APIs of a match, None for all. Raises Invalid."""
     if match.api is None:
         return None
-    keys = {server.api_name(key): key for key in server.api_keys()}
+    keys = {server.api(key).name: key for key in server.api_keys()}
     by_name = {name.lower(): key for name, key in keys.items()}
     found = []
-    for word in match.api.split(","):
+    for word in str(match.api).split(","):
         name = word.strip().lower()
         key = int(name) if name.isdecimal() else by_name.get(name)
         if key is None or key not in keys.values():
@@ -139,6 +153,8 @@ class Matcher:
         tests, wanted = self._tests, self._whole if by_reply else self._wanted
         check = check_of(api.request, wanted, self._topics) if wanted else None
         if wanted and check is None:
+            return None
+        if by_reply and not self._elements.keys() <= fields_of(api.request).roles | fields_of(api.response).roles:
             return None
         sessions = api.key == FETCH and not by_reply and not self._whole
 
@@ -182,6 +198,13 @@ class Matcher:
                 found.append((topic, entry.topic_id, key[1]))
         return found
 
+    def replied(self, roles: Mapping[str, object], exchange: Exchange) -> bool:
+        """Whether an element of a reply is chosen. The request must say what its roles do not."""
+        if not self.where(roles):
+            return False
+        says = {TOPIC if role == TOPIC_ID else role for role in roles}
+        return self._elements.keys() <= says or self.takes(exchange.context, exchange.request)
+
     def where(self, roles: Mapping[str, object]) -> bool:
         """Whether an element is chosen. What its roles do not say is taken as right."""
         for role, test in self._elements.items():
@@ -196,7 +219,7 @@ class Matcher:
 def _tests(match: Match) -> list[Test]:
     tests: list[Test] = []
     if match.versions is not None:
-        versions = schema.Versions.parse(match.versions)
+        versions = schema.Versions.parse(str(match.versions))
         tests.append(lambda context: context.version in versions)
     if match.client_id is not None:
         client_id = _text(match.client_id)

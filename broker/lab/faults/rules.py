@@ -25,8 +25,9 @@ from .content_actions import DamageRecords, StaleLeader, Vanish
 from .error_action import Fail
 from .fields import PARTITION, TOPIC
 from .index import Index, Indexed
-from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync
+from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync, check_inner
 from .matching import Match, Matcher, Selection, Takes, apis_of, topic_names
+from .possible import check_possible
 from .request_actions import Close, Delay, NoReply, Throttle
 
 logger = logging.getLogger("ottla.lab.faults")
@@ -159,16 +160,15 @@ class Faults(Interceptor):
     def _keys(self, fault: Fault) -> tuple[int, ...] | None:
         """Returns the keys of the APIs that a rule is for."""
         if isinstance(fault.action, InnerAction):
-            for name in ("api", "versions", "client_id", "principal", "listener", "node", "member"):
-                if getattr(fault, name) is not None:
-                    raise Invalid(name, f"{fault.action.kind} is not for requests")
+            check_inner(fault, fault.action)
+            return None
         keys, only = apis_of(fault, self._server), fault.action.apis
-        if not only:
-            return keys
-        if any(key not in only for key in keys or ()):
-            names = ", ".join(self._server.api_name(key) for key in only)
+        if only and any(key not in only for key in keys or ()):
+            names = ", ".join(self._server.api(key).name for key in only)
             raise Invalid("api", f"{fault.action.kind} is for {names} only")
-        return only if keys is None else keys
+        keys = keys or only or None
+        check_possible(fault, keys, self._server, fault.action.by_reply)
+        return keys
 
     def remove(self, number: int) -> Rule:
         """Removes a rule. Raises LookupError."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ...config.config import ConfigError
 from ..lab import Lab
+from ..shapes import Invalid
 from .traces import PREFIX, Traces
+
+KEYS = {"api": "apis", "client_id": "client.id"}  # of the configuration, for keys that have another name there
 
 
 def start(lab: Lab) -> None:
@@ -15,6 +18,6 @@ def start(lab: Lab) -> None:
     except OSError as error:
         where = config.where.get(PREFIX, PREFIX)
         raise ConfigError(where, f"{PREFIX}: cannot write the file {config[PREFIX]}: {error.strerror}") from None
-    except ValueError as error:
-        key = f"{PREFIX}.apis"
-        raise ConfigError(config.where.get(key, key), f"{key}: {error}") from None
+    except Invalid as error:
+        key = f"{PREFIX}.{KEYS.get(error.place, error.place)}"
+        raise ConfigError(config.where.get(key, key), f"{key}: {error.problem}") from None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..faults.matching import Matcher, apis_of, topic_names
+from ..faults.possible import check_possible
 from ..lab import Lab
 from ..shapes import Invalid
 from .sink import Sink
@@ -70,6 +71,7 @@ class Traces:
     def _begin(self, asked: TraceAsked, path: str) -> Trace:
         server, config = self._server, self._server.config
         keys = apis_of(asked, server)
+        check_possible(asked, keys, server, lambda key: False)
         matcher = Matcher(asked, topic_names(self._broker))
         tracer = Tracer(asked, keys, matcher, self._broker, server.machine)
         if path:

@@ -167,7 +167,7 @@ def _provoked(what: str, rule: FaultRule) -> ProvokedView:
     return ProvokedView(
         what=what,
         fault=rule.number,
-        api=rule.fault.api or "",
+        api=str(rule.fault.api or ""),
         nth=rule.fault.nth or 0,
         does=rule.action.text,
         matched=rule.matched,
