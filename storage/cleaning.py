@@ -404,7 +404,7 @@ def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:
         for segment in old:
             segment.save_indexes()
             segment.mark_deleted()
-            log.removed.append((now_ms + log.settings.file_delete_delay_ms, segment))
+            log.note_removed([segment], now_ms)
         cleaned.rename("")
         cleaned.load_timestamps()
         cleaned.rolling_timestamp = old[0].rolling_timestamp

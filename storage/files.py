@@ -76,6 +76,9 @@ class Files(Protocol):
         Durable on return if `durable`.
         """
 
+    def create(self, path: str, data: bytes) -> None:
+        """Writes a file that does not exist. After a crash it may be missing or incomplete: its readers must know."""
+
     def size(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int: ...
@@ -213,7 +216,10 @@ class OsFiles:
         return sorted(self._with_descriptor(lambda: os.listdir(directory)))
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        try:
+            os.mkdir(path, 0o700)
+        except OSError:  # it exists, or one above it does not
+            os.makedirs(path, mode=0o700, exist_ok=True)
 
     def rename(self, old: str, new: str) -> None:
         os.replace(old, new)
@@ -247,6 +253,14 @@ class OsFiles:
         os.replace(temporary, path)
         if durable:
             self.sync_directory(os.path.dirname(path))
+
+    def create(self, path: str, data: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        handle = OsHandle(self._with_descriptor(lambda: os.open(path, flags, 0o600)), path)
+        try:
+            handle.write_at(0, data)
+        finally:
+            handle.close()
 
     def size(self, path: str) -> int:
         found = os.stat(path)

@@ -1,17 +1,15 @@
-"""The log of one partition: segments, indexes, leader epochs and producers, in Kafka's files.
+"""The log of one partition: segments, indexes, leader epochs and producers, in Kafka's files. `recovery` opens it.
 
 No method blocks on fsync: `flush_job` returns the files to sync, the caller syncs them in a thread, and `flushed`
 records the result. The list of segments is replaced and never changed, so that readers keep a consistent list; a
 `FileSlice` keeps its segment's file open.
-
-`validation` checks what clients send; `recovery` opens logs.
 """
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ..protocol import records
 from ..protocol.buffers import Data, WritableData
@@ -30,12 +28,9 @@ from .rolling import is_due
 from .segment import IndexDamaged, Segment
 from .settings import LogSettings
 from .small_files import SmallFiles
+from .watch import UNWATCHED, Watch
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.UnifiedLog")
-
-
-def _nothing() -> None:
-    """Used while nothing rebuilds the indexes of the log."""
 
 
 class Log:
@@ -65,7 +60,7 @@ class Log:
         self.first_dirty_offset = 0  # compaction has read everything below it
         self.is_cleanable = True  # until a compaction fails
         self.damaged: dict[tuple[Segment, str], IndexDamaged] = {}  # by segment and index, until they are rebuilt
-        self._on_damaged: Callable[[], None] = _nothing
+        self._watch: Watch = UNWATCHED
 
     def __repr__(self) -> str:
         return f"Log({self.name}, {self.start_offset}..{self.end_offset})"
@@ -84,17 +79,16 @@ class Log:
         for segment in segments:
             segment.on_damaged = self._note_damaged
 
-    def report_damage_to(self, repair: Callable[[], None]) -> None:
-        """Sets what is called when an index is found damaged."""
-        self._on_damaged = repair
+    def report_to(self, watch: Watch) -> None:
+        """Sets who is notified of what the log needs."""
+        self._watch = watch
 
     def _note_damaged(self, damage: IndexDamaged) -> None:
         key = damage.segment, damage.suffix
         if key not in self.damaged:
             self.damaged[key] = damage
-            path = damage.segment.path(damage.suffix)
-            logger.warning("%s: %s; rebuilding the index", path, damage.wrong)
-            self._on_damaged()
+            logger.warning("%s: %s; rebuilding the index", damage.segment.path(damage.suffix), damage.wrong)
+            self._watch.damaged(self.topic, self.partition)
 
     def path(self, name: str) -> str:
         return f"{self.directory}/{name}"
@@ -108,6 +102,12 @@ class Log:
         self.is_cleanable = False
 
     # opening, see `recovery`
+
+    def begin_with(self, topic_id: bytes, leader_epoch: int) -> None:
+        """Writes the small files of a new log. Raises OSError."""
+        self.topic_id = topic_id
+        self.epochs.assign(leader_epoch, 0)
+        self.small_files.create(topic_id, self.epochs)
 
     def load_small_files(self, clean: bool) -> bool:
         """Reads topic id and leader epochs; returns whether the file of the epochs exists but cannot be read.
@@ -184,6 +184,7 @@ class Log:
         active.modified_ms = now_ms
         if self.unflushed_since_ms is None:
             self.unflushed_since_ms = now_ms
+            self._watch.unflushed(self.topic, self.partition)
         self.end_offset = infos[-1].last_offset + 1
 
     def _note_producer(
@@ -331,12 +332,16 @@ class Log:
     def discard(self, gone: list[Segment], now_ms: int) -> None:
         """Marks segments that are no longer in the log for deletion after their delay. Raises OSError."""
         self.small_files.note_new_names()
-        self.removed += [(now_ms + self.settings.file_delete_delay_ms, segment) for segment in gone]
+        self.note_removed(gone, now_ms)
         for segment in gone:
             if segment.base_offset != self.end_offset:
                 self.small_files.mark_snapshot_deleted(segment.base_offset)
             segment.save_indexes()
             segment.mark_deleted()
+
+    def note_removed(self, gone: list[Segment], now_ms: int) -> None:
+        self.removed += [(now_ms + self.settings.file_delete_delay_ms, segment) for segment in gone]
+        self._watch.removed(self.topic, self.partition)
 
     def removable(self, now_ms: int) -> list[Segment]:
         """Returns the removed segments whose delay is over and that no reader uses. The caller removes their files."""
@@ -391,10 +396,8 @@ class Log:
             # recovery trusts everything below the recovery point, including indexes
             if clean or segment is not self.active:
                 paths += segment.take_unsynced()
-        if has_new_names or self._jobs.sync_directories:
-            directories = [self.directory, self.directory.rpartition("/")[0]]
-        else:
-            directories = []
+        syncs_names = has_new_names or self._jobs.sync_directories
+        directories = [self.directory, self.directory.rpartition("/")[0]] if syncs_names else []
         job = FlushJob(self.files, self.end_offset, list(dict.fromkeys(paths)), directories)
         self._jobs.add(job)
         return job

@@ -48,6 +48,15 @@ class SmallFiles:
         self._unsynced.add(name)
         self._has_new_names = True
 
+    def create(self, topic_id: bytes, epochs: LeaderEpochs) -> None:
+        """Writes topic id and leader epochs where neither exists. A crash may leave either incomplete, which those who
+        read them then know: the epochs begin at 0, so that no part of their file reads as other epochs.
+        """
+        self.files.create(self.path(PARTITION_METADATA), checkpoints.encode_partition_metadata(topic_id))
+        self.files.create(self.path(LEADER_EPOCHS), checkpoints.encode_epochs(epochs.entries))
+        self._unsynced.update((PARTITION_METADATA, LEADER_EPOCHS))
+        self._saved_epochs = list(epochs.entries)
+
     # topic id
 
     def load_topic_id(self, clean: bool) -> bytes | None:

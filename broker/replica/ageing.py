@@ -40,6 +40,7 @@ class Ageing:
         self.settings = settings
         self.partitions = partitions
         self._removes = False
+        self._with_removed: dict[Partition, None] = {}  # those whose logs have segments whose files are to be removed
 
     def apply_retention(self) -> None:
         """Begins a round that takes out the segments that retention releases."""
@@ -70,9 +71,13 @@ class Ageing:
         if partition.high_watermark < log.start_offset:
             partition.advance(log.start_offset)
 
+    def note(self, partition: Partition) -> None:
+        """Segments were taken out of a partition's log."""
+        self._with_removed[partition] = None
+
     def remove_files(self) -> None:
         """Begins a round that removes the files of segments whose delay is over, unless the one before still runs."""
-        if not self._removes:
+        if self._with_removed and not self._removes:
             self._removes = True
             self.turn.background(self._remove_files())
 
@@ -95,6 +100,10 @@ class Ageing:
 
     def _find_removable(self, found: list[tuple[Partition, Log, Segment]]) -> Iterator[None]:
         now = self.turn.schedule.now_ms()
-        for partition, log in self.partitions.open_logs():
+        for partition in list(self._with_removed):
+            log = partition.log
+            if log is None or not log.removed:
+                self._with_removed.pop(partition, None)
+                continue
             found += [(partition, log, segment) for segment in log.removable(now)]
             yield

@@ -76,6 +76,7 @@ class Cleaner:
         self.paused: set[Partition] = set()  # those whose logs are being copied
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
         self._runs: dict[str, Run] = {}  # by directory of the log
+        self._compacted: dict[Partition, None] = {}  # those whose logs are compacted
         self._workers = Workers()
         self._paces: dict[Settings, Pace] = {}
         self._stopped = False
@@ -124,15 +125,21 @@ class Cleaner:
         """Returns the settings of the node that leads a partition."""
         return self.settings.at(partition.leader)
 
+    def note(self, partition: Partition) -> None:
+        """A log was opened, or has other settings."""
+        if partition.log is not None and partition.log.settings.is_compacted:
+            self._compacted[partition] = None
+
     def _plans(self) -> list[tuple[Partition, cleaning.Plan]]:
         """Returns what can be cleaned in each compacted log."""
         now = self.turn.schedule.now_ms()
         found = []
-        for partition in self.partitions.by_name.values():
+        for partition in list(self._compacted):
             log = partition.log
-            if log is None or not log.settings.is_compacted or not log.is_cleanable or partition in self.paused:
+            if log is None or not log.settings.is_compacted:
+                del self._compacted[partition]
                 continue
-            if log.directory in self._runs:
+            if not log.is_cleanable or partition in self.paused or log.directory in self._runs:
                 continue
             plan = cleaning.plan(log, partition.last_stable_offset, now)
             if plan is not None:

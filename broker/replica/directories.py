@@ -72,6 +72,7 @@ class LogDirectory:
     partitions: int = 0  # the number of its partitions
     jobs: int = 0  # checkpoint jobs that were made
     written: dict[str, int] = field(default_factory=dict)  # the job that wrote each checkpoint last
+    stored: dict[str, Offsets] = field(default_factory=dict)  # what each checkpoint holds, as far as that is known
     writing: threading.Lock = field(default_factory=threading.Lock)
     node_ids: dict[int, bytes] = field(default_factory=dict)  # by node: those of a partition's replicas
     failed_nodes: set[int] = field(default_factory=set)  # the nodes of which the lab lets it fail
@@ -292,14 +293,17 @@ def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
 
 
 def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
-    """Writes checkpoints; may run in a thread. Leaves out a file for which a later job has run. Raises OSError."""
+    """Writes checkpoints; may run in a thread. Leaves out a file for which a later job has run, or which holds these
+    offsets already. Raises OSError.
+    """
     with directory.writing:
         for name, offsets in job.offsets.items():
             if directory.written.get(name, 0) > job.number:
                 continue
             kept = {key: offset for key, offset in offsets.items() if offset > 0} if name == LOG_STARTS else offsets
-            files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
-            directory.written[name] = job.number
+            if directory.stored.pop(name, None) != kept:
+                files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
+            directory.written[name], directory.stored[name] = job.number, kept
         if job.ends is not None and directory.written.get(replica_ends.FILE, 0) <= job.number:
             _store_ends(files, directory, job.ends, job.crashed, NO_EPOCH)
             directory.written[replica_ends.FILE] = job.number

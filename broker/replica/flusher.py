@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterator
 
 from ...storage.flush import FlushJob
 from ...storage.log import Log
+from ...storage.settings import FOREVER
 from .. import bugs
 from ..config.config import Config
 from ..metrics import Metrics
+from ..steps import in_steps
 from ..turn import Turn
 from .partition import Partition
 from .partitions import Partitions
 
 RETRY_MS = 1000
 ROUND_MS_MAX = 1000
+ROUND_STEP = 1024  # logs that are looked at per turn of the loop
 Done = Callable[[int | None, BaseException | None], None]
 RunJob = Callable[[Partition, FlushJob, Done], None]
 
@@ -36,12 +39,13 @@ class Flusher:
         self.partitions = partitions
         self.metrics = metrics
         self.run: RunJob = self.run_in_thread  # the lab may delay the jobs
+        self._ageing: dict[Partition, None] = {}  # those with records that `flush.ms` is to make durable
 
     def run_in_thread(self, partition: Partition, job: FlushJob, done: Done) -> None:
         self.turn.in_thread(job.run, done)
 
     def round_ms(self) -> int:
-        """How often `flush_due` runs: every `log.flush.scheduler.interval.ms`, and at least every second."""
+        """How often a round runs: every `log.flush.scheduler.interval.ms`, and at least every second."""
         configured: int = self.config["log.flush.scheduler.interval.ms"]
         return min(ROUND_MS_MAX, configured)
 
@@ -92,10 +96,25 @@ class Flusher:
 
         self.turn.later(RETRY_MS, again)
 
-    def flush_due(self) -> Iterator[None]:
-        """Flushes the logs whose oldest unflushed record has waited for `flush.ms`; work in steps."""
+    def note(self, partition: Partition) -> None:
+        """Looks at a log in each round from now on, if it has records that wait for `flush.ms`. Called when it has the
+        first one, and when its settings change.
+        """
+        if _waits(partition):
+            self._ageing[partition] = None
+
+    def begin_round(self) -> None:
+        """Begins a round that flushes the logs whose oldest unflushed record has waited for `flush.ms`."""
+        if self._ageing:
+            self.turn.background(in_steps(self.turn, self._flush_due(), ROUND_STEP))
+
+    def _flush_due(self) -> Iterator[None]:
         now = self.turn.schedule.now_ms()
-        for partition, log in self.partitions.open_logs():
+        for partition in list(self._ageing):
+            log = partition.log
+            if log is None or not _waits(partition):
+                self._ageing.pop(partition, None)
+                continue
             since = log.unflushed_since_ms
             if since is not None and log.end_offset > log.recovery_point and now - since >= log.settings.flush_ms:
                 self.flush(partition)
@@ -119,6 +138,12 @@ class Flusher:
             else:
                 yield partition, _reported(partition, failure)
             log.close_files()
+
+
+def _waits(partition: Partition) -> bool:
+    """Whether a partition has records that `flush.ms` is to make durable."""
+    log = partition.log
+    return log is not None and log.unflushed_since_ms is not None and log.settings.flush_ms < FOREVER
 
 
 def _reported(partition: Partition, error: BaseException) -> BaseException:

@@ -22,11 +22,8 @@ class IndexRepairs:
         self.partitions = partitions
         self._busy: dict[Log, None] = {}
 
-    def follow(self, partition: Partition, log: Log) -> None:
-        """Repairs the indexes of a log from now on, while it is the partition's."""
-        log.report_damage_to(lambda: self._begin(partition, log))
-
-    def _begin(self, partition: Partition, log: Log) -> None:
+    def begin(self, partition: Partition, log: Log) -> None:
+        """Repairs the damaged indexes of a log, while it is the partition's."""
         if log not in self._busy:
             self._busy[log] = None
             self.turn.background(self._repair(partition, log))

@@ -14,7 +14,8 @@ from ...storage import checkpoints
 from ...storage.gaps import gaps
 from ...storage.layout import LOG, PARTITION_METADATA, SWAP
 from ...storage.log import Log
-from ...storage.recovery import Cut, OtherTopic, open_log
+from ...storage.recovery import Cut, OtherTopic, create_log, open_log
+from ...storage.settings import LogSettings
 from ..settings import Settings
 from ..turn import Turn
 from .directories import LogDirectories, LogDirectory
@@ -64,6 +65,8 @@ class _Opening:
     def steps(self, created: bool, clean: bool) -> Generator[None, None, Log]:
         """Opens the log and checks it. `clean`: the files are trusted."""
         exists = self.log_directories.files.exists(self.path)
+        if created and not exists and not self.committed and not self.start_offset:
+            return self._create()
         if created and exists:
             self._set_aside("the directory existed before the topic was created")
         elif not created:
@@ -83,11 +86,25 @@ class _Opening:
         log.assign_epoch(self.partition.leader_epoch, log.end_offset)
         return log
 
+    def _create(self) -> Log:
+        partition = self.partition
+        return create_log(
+            self.log_directories.pool,
+            self.path,
+            self._settings(),
+            self.opener.schedule.now_ms(),
+            partition.topic_id,
+            partition.leader_epoch,
+        )
+
+    def _settings(self) -> LogSettings:
+        return self.opener.settings.at(self.partition.leader).of_log(self.partition.topic)
+
     def _open(self, clean: bool) -> Generator[None, None, Log]:
         return open_log(
             self.log_directories.pool,
             self.path,
-            self.opener.settings.at(self.partition.leader).of_log(self.partition.topic),
+            self._settings(),
             self.opener.schedule.now_ms(),
             clean=clean,
             recovery_point=self.recovery_point,

@@ -36,6 +36,7 @@ from .index_repairs import IndexRepairs
 from .leaders import Leaders
 from .log_moves import LogMoves
 from .log_opener import NOT_PERMITTED, LogOpener
+from .log_watch import LogWatch
 from .partition import Partition
 from .partitions import Partitions
 from .removal import Removal
@@ -46,7 +47,6 @@ STEP_NS = 2_000_000
 RETRY_MS = 1000
 REMOVE_FILES_MS = 10_000
 CHECKPOINT_DELAY_MS = 1000
-ROUND_STEP = 1024  # logs that are checked per turn of the loop
 # logs that are opened per turn of the loop, if that takes less than `STEP_NS`; the next turn continues at once
 OPEN_STEP = 128
 # so many new logs are opened when the metadata has not changed for a while: who creates them asks for more
@@ -88,7 +88,8 @@ class ReplicaManager:
         self.cleaner = Cleaner(turn, settings, partitions, metrics)
         self.removal = Removal(turn, settings, log_directories)
         self.ageing = Ageing(turn, settings, partitions)
-        self.index_repairs = IndexRepairs(turn, partitions)
+        repairs = IndexRepairs(turn, partitions)
+        self._watch = LogWatch(partitions, repairs, self.flusher, self.ageing, self.cleaner)
         self.checkpoints = Checkpoints(turn, log_directories, partitions)
         self._opener = LogOpener(turn, settings, log_directories)
         self.catching_up = CatchingUp(turn, settings)
@@ -96,7 +97,7 @@ class ReplicaManager:
         self.homes = Homes(log_directories, partitions, nodes)
         self.moves = LogMoves(turn, settings, self.homes, self.removal, self.cleaner, self.checkpoints)
         self.ready = False
-        self._opening: deque[Generator[None, None, None]] = deque()
+        self.opening: deque[Generator[None, None, None]] = deque()  # of logs that are not open yet
         self._opens_later = False
         self._deferrals = self._changed_ms = 0
         self.may_open: Callable[[], bool] = lambda: True  # False while requests wait for changes of the metadata
@@ -129,11 +130,8 @@ class ReplicaManager:
         turn.every(lambda: config["log.retention.check.interval.ms"], self.apply_retention)
         turn.every(lambda: config["log.flush.offset.checkpoint.interval.ms"], self.checkpoints.begin_round)
         turn.every(lambda: REMOVE_FILES_MS, self.remove_files, config["log.initial.task.delay.ms"])
-        turn.every(self.flusher.round_ms, self._flush_due)
+        turn.every(self.flusher.round_ms, self.flusher.begin_round)
         self.cleaner.start(self.settings)
-
-    def _flush_due(self) -> None:
-        self.turn.background(in_steps(self.turn, self.flusher.flush_due(), ROUND_STEP))
 
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:
         partition = Partition(topic, state.index, state.topic_id, state.leader_epoch)
@@ -147,7 +145,7 @@ class ReplicaManager:
         steps = self._open(partition, directory, created)
         if created or directory.clean:
             partition.opening = lambda: self._open_at_once(partition, steps)
-        self._opening.append(steps)
+        self.opening.append(steps)
         return partition
 
     def _open(
@@ -187,7 +185,7 @@ class ReplicaManager:
             return
         log.note_cleaned(directory.cleaner_offsets.get(key, 0))
         partition.log = log
-        self.index_repairs.follow(partition, log)
+        self._watch.follow(partition, log)
         partition.opening = None
         partition.reset_high_watermark(directory.high_watermarks.get(key, 0))
         known = None
@@ -210,7 +208,7 @@ class ReplicaManager:
 
     def _open_again(self, partition: Partition, directory: LogDirectory, created: bool) -> None:
         if self.partitions.directory_of.get(partition) is directory and not directory.failed:
-            self._opening.append(self._open(partition, directory, created, again=True))
+            self.opening.append(self._open(partition, directory, created, again=True))
             self._open_later()
 
     def reopen(self, partition: Partition) -> None:
@@ -230,7 +228,7 @@ class ReplicaManager:
         partition.log = None
         partition.fail_parked(ApiError(Errors.NOT_LEADER_OR_FOLLOWER))
         partition.disturb()
-        self._opening.append(self._open(partition, directory, created=False, trusted=False))
+        self.opening.append(self._open(partition, directory, created=False, trusted=False))
         self._open_later()
 
     def _open_some(self) -> None:
@@ -240,12 +238,12 @@ class ReplicaManager:
         schedule = self.schedule
         until_ns = schedule.work_ns() + STEP_NS
         left = OPEN_STEP
-        while self._opening:
-            steps = self._opening[0]
+        while self.opening:
+            steps = self.opening[0]
             if next(steps, self) is self:
-                self._opening.popleft()
+                self.opening.popleft()
                 left -= 1
-            if self._opening and (not left or schedule.work_ns() >= until_ns):
+            if self.opening and (not left or schedule.work_ns() >= until_ns):
                 self._open_later()
                 return
         self._deferrals = 0
@@ -270,13 +268,13 @@ class ReplicaManager:
         opened when it has not changed for `QUIET_MS`, or has changed very often meanwhile.
         """
         self._changed_ms = self.schedule.monotonic_ms()
-        if self._opening and not self._opens_later:
+        if self.opening and not self._opens_later:
             self._open_when_quiet()
 
     def _open_when_quiet(self) -> None:
         self._opens_later = False
         wait_ms = self._changed_ms + QUIET_MS - self.schedule.monotonic_ms()
-        if self.ready and len(self._opening) > MANY_LOGS and wait_ms > 0 and self._deferrals < DEFERRALS_MAX:
+        if self.ready and len(self.opening) > MANY_LOGS and wait_ms > 0 and self._deferrals < DEFERRALS_MAX:
             self._deferrals += 1
             self._opens_later = True
             self.turn.later(wait_ms, self._open_when_quiet)
@@ -390,6 +388,7 @@ class ReplicaManager:
         settings = self.settings.at(partition.leader)
         if partition.log is not None:
             partition.log.settings = settings.of_log(partition.topic)
+            self._watch.configured(partition)
         partition.min_insync_replicas = settings.of_topic(partition.topic)["min.insync.replicas"]
 
     def go_offline(self, directory: LogDirectory) -> None:

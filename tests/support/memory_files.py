@@ -226,6 +226,11 @@ class MemFiles:
         if durable:
             self.sync_directory(_split(path)[0])
 
+    def create(self, path: str, data: bytes) -> None:
+        if self._find(path) is not None:
+            raise FileExistsError(errno.EEXIST, "File exists", path)
+        self.open(path, create=True).write_at(0, data)
+
     def size(self, path: str) -> int:
         return len(self._inode(path).data)
 

@@ -239,3 +239,38 @@ def test_a_log_of_many_small_segments_is_opened_in_steps(clean: bool, files: Mem
     log.close()
     steps = list(recovery.open_log(HandlePool(files, 8), "/d/t-0", LogSettings(), 0, clean=clean))
     assert len(steps) >= 100 // recovery.SEGMENTS_STEP
+
+
+def test_a_new_log_is_as_one_that_was_opened_in_an_empty_directory(files: MemFiles) -> None:
+    topic_id = bytes(range(16))
+    opened = open_log(files)
+    opened.set_topic_id(topic_id)
+    opened.assign_epoch(7, 0)
+    found = {name: files.read(f"/d/t-0/{name}") for name in files.names("/d/t-0")}
+    created = recovery.create_log(HandlePool(files), "/d/u-0", LogSettings(), 0, topic_id, 7)
+    assert {name: files.read(f"/d/u-0/{name}") for name in files.names("/d/u-0")} == found
+    for log in (opened, created):
+        append(log, b"x", epoch=7)
+    assert (created.start_offset, created.end_offset, created.recovery_point) == (0, 1, 0)
+    assert created.epochs.entries == opened.epochs.entries
+    created_job, opened_job = (log.close_job() for log in (created, opened))
+    assert created_job.paths == [path.replace("/t-0/", "/u-0/") for path in opened_job.paths]
+    assert created_job.directories == ["/d/u-0", "/d"]
+
+
+@pytest.mark.parametrize("leader_epoch", [0, 123])
+def test_a_power_failure_leaves_a_new_log_that_can_be_opened(leader_epoch: int) -> None:
+    topic_id = bytes(range(16))
+    for seed in range(60):
+        files = MemFiles()
+        files.make_directory("/d")
+        files.sync_directory("/")
+        recovery.create_log(HandlePool(files), "/d/t-0", LogSettings(), 0, topic_id, leader_epoch)
+        files.sync_directory("/d")
+        after = files.lose_power(random.Random(seed))
+        log = result_of(
+            recovery.open_log(HandlePool(after), "/d/t-0", LogSettings(), 0, clean=False, topic_id=topic_id)
+        )
+        assert log.topic_id in (None, topic_id)
+        assert log.epochs.entries in ([], [(leader_epoch, 0)])
+        assert log.end_offset == 0

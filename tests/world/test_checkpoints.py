@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ottla.storage.checkpoints import read_offsets
 from ottla.storage.layout import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 
 from ..support.ask import batch, produce_message
+from ..support.failing_files import FailingFiles
 from ..support.memory_files import MemFiles
 from ..support.threaded import ThreadedFiles, threaded
 from ..support.topic_world import create
@@ -62,8 +64,26 @@ def test_checkpoints_are_written_in_a_thread(monkeypatch: pytest.MonkeyPatch) ->
     assert not files.written
     world.broker.replicas.checkpoints.begin_round()
     world.pass_ms(100)
-    assert files.written == 2 * [(name, True) for name in NAMES]
+    assert files.written == [(name, True) for name in NAMES], "the second round has nothing new"
     assert turns >= 4
+    assert high_watermark(files) == 1
+    produce(world)
+    world.broker.replicas.checkpoints.begin_round()
+    world.pass_ms(100)
+    assert files.written[len(NAMES) :] == [(HIGH_WATERMARKS, True)]
+    assert high_watermark(files) == 2
+
+
+def test_a_checkpoint_whose_write_failed_is_written_again() -> None:
+    files = FailingFiles()
+    world = World(files)
+    assert create(world, "t") == 0
+    world.broker.replicas.save_checkpoints()
+    produce(world)
+    files.fail("write", HIGH_WATERMARKS, errno.EMFILE, times=1)
+    world.broker.replicas.save_checkpoints()
+    assert high_watermark(files) == 0
+    world.broker.replicas.save_checkpoints()
     assert high_watermark(files) == 1
 
 

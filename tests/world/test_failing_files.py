@@ -48,13 +48,13 @@ MATRIX = {
     "/cleaner-offset-checkpoint": "open rename sync write",
     "/data": "sync",
     "/flushed-offset": "open sync write",
-    "/leader-epoch-checkpoint": "open read remove rename sync write",
+    "/leader-epoch-checkpoint": "open remove rename sync write",
     "/log-start-offset-checkpoint": "open rename sync write",
-    "/partition.metadata": "open read remove rename sync write",
+    "/partition.metadata": "open remove sync write",
     "/recovery-point-offset-checkpoint": "open rename sync write",
     "/replication-offset-checkpoint": "open rename sync write",
-    "/t-0": "exists make names sync",
-    "/t2-0": "exists make names rename sync",
+    "/t-0": "exists make sync",
+    "/t2-0": "exists make rename sync",
 }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ottla.broker.apis.k00_produce import OPENED_AT_ONCE
 from ottla.broker.controller import metadata_log
 from ottla.broker.replica.replica_manager import DEFERRALS_MAX, MANY_LOGS, OPEN_STEP, QUIET_MS
 from ottla.broker.steps import STEP_ELEMENTS
@@ -121,6 +122,25 @@ def test_logs_are_made_some_at_a_time_and_at_once_where_one_is_needed(monkeypatc
     assert world.broker.replicas.ready
     assert create(world, "few", 3) == 0
     assert opened(world, "few") == 3
+
+
+def test_a_produce_to_many_new_logs_opens_them_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    turns_take_a_millisecond(world, monkeypatch)
+    assert create(world, "many", MANY) == 0
+    before = opened(world)
+    wanted = produce_message("many", batch(b"x"), before)
+    (topic_data,) = wanted.topic_data
+    topic_data.partition_data = [
+        m.ProduceRequest.PartitionProduceData(index=index, records=bytes(topic_data.partition_data[0].records))
+        for index in range(before, MANY)
+    ]
+    answer = world.send("Produce", 9, wanted)
+    assert not answer.done
+    assert opened(world) == before + OPENED_AT_ONCE
+    world.pass_ms(100)
+    (found,) = answer.reply.responses
+    assert [one.error_code for one in found.partition_responses] == [0] * (MANY - before)
 
 
 def watched(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
@@ -276,7 +296,7 @@ def test_an_empty_partition_is_three_files_and_opening_it_makes_none() -> None:
     files = CountingFiles()
     world = World(files)
     create(world, "many", 100)
-    assert (files.listed, files.made) == (100, 300)
+    assert (files.listed, files.made) == (0, 300)
     for clean, listings in ((False, 4), (True, 3)):
         files.listed = files.made = 0
         world = World(files, 1)
