@@ -11,7 +11,7 @@ from ottla.protocol import messages as m
 
 from ..support.wire import Wire, request_frame
 from .servers import RECORD_100, Figures, produce_request
-from .sides import Server, dispose, fresh
+from .sides import Server, dispose_at_exit, fresh
 
 TOPICS, PARTITIONS = 100, 100
 TOPICS_PER_REQUEST = 10
@@ -48,7 +48,7 @@ def partitions(side: str) -> Figures:
     with Wire(server.bootstrap_servers, timeout=300) as wire:
         _all_ready(wire)
     found["restart until all can be written, s"] = time.perf_counter() - began
-    dispose(server)
+    dispose_at_exit(server)
     return found
 
 
@@ -86,8 +86,8 @@ def _median_ms(wire: Wire, frame: bytes) -> float:
 
 
 def _idle(server: Server) -> Figures:
-    """Memory, and the share of a core when nobody asks for anything."""
-    time.sleep(3)
+    """Memory, and the share of a core when nobody asks for anything, after what follows from the requests before."""
+    time.sleep(IDLE_SECONDS)
     work = _work_seconds(server)
     time.sleep(IDLE_SECONDS)
     percent = (_work_seconds(server) - work) / IDLE_SECONDS * 100

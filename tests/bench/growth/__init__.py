@@ -30,9 +30,9 @@ class Curve(NamedTuple):
 
 
 def curves() -> dict[str, Curve]:
-    from . import coordinators, data, metadata, traffic
+    from . import coordinators, data, metadata, sparse, traffic
 
-    return {**metadata.CURVES, **coordinators.CURVES, **data.CURVES, **traffic.CURVES}
+    return {**metadata.CURVES, **coordinators.CURVES, **data.CURVES, **sparse.CURVES, **traffic.CURVES}
 
 
 def main(names: list[str]) -> int:

@@ -44,13 +44,13 @@ def log_size(side: str) -> Iterator[Point]:
             write_s, new, written = took, wanted - written, wanted
         used = memory_kib(server) - before
         server.stop()
-        clean = seconds(lambda: _first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
+        clean = seconds(lambda: first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
         os.kill(server.pid, signal.SIGKILL)
-        _reap(server)
-        killed = seconds(lambda: _first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
+        reap(server)
+        killed = seconds(lambda: first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
         before = memory_kib(server) - used
         with Wire(server.bootstrap_servers) as wire:
-            by_time = median_us(lambda wire=wire, at=middle_ms: _offset_at(wire, at))  # type: ignore[misc]
+            by_time = median_us(lambda wire=wire, at=middle_ms: offset_at(wire, at))  # type: ignore[misc]
         yield (
             megabytes,
             {
@@ -64,7 +64,7 @@ def log_size(side: str) -> Iterator[Point]:
     dispose(server)
 
 
-def _reap(server: Server) -> None:
+def reap(server: Server) -> None:
     """Waits for a process that was killed."""
     if isinstance(server, Broker):
         server.kill()
@@ -72,9 +72,10 @@ def _reap(server: Server) -> None:
         server.stop(signal.SIGKILL)
 
 
-def _first_record(server: Server, offset: int) -> None:
-    """Starts a server, and fetches the last record."""
-    server.start()
+def first_record(server: Server, offset: int, starts: bool = True) -> None:
+    """Fetches the last record. `starts`: of a server that has to be started first."""
+    if starts:
+        server.start()
     with Wire(server.bootstrap_servers, timeout=120) as wire:
         while True:
             found = wire.ask("Fetch", 11, fetch_request("long", offset)).responses[0].partitions[0]
@@ -82,7 +83,7 @@ def _first_record(server: Server, offset: int) -> None:
                 return
 
 
-def _offset_at(wire: Wire, time_ms: int) -> None:
+def offset_at(wire: Wire, time_ms: int) -> None:
     r = m.ListOffsetsRequest
     partition = r.ListOffsetsPartition(partition_index=0, timestamp=time_ms)
     found = wire.ask("ListOffsets", 5, r(topics=[r.ListOffsetsTopic(name="long", partitions=[partition])]))

@@ -11,7 +11,7 @@ from ottla.protocol import messages as m
 
 from ...support.wire import Wire, request_frame
 from ..servers import RECORD_100, produce_request, topic
-from ..sides import dispose, fresh
+from ..sides import dispose, dispose_at_exit, fresh
 from . import Curve, Point
 from .probes import asking, idle_percent, median_us, memory_kib, seconds
 
@@ -46,7 +46,7 @@ def partitions(side: str) -> Iterator[Point]:
                 _write_all(wire, names, sizes)  # noqa: B023
 
         restarted = seconds(again)
-        dispose(server)
+        dispose_at_exit(server)
         yield (
             count,
             {

@@ -45,8 +45,9 @@ def processor_us(server: Server) -> float:
     return float(times.user + times.system) * 1e6
 
 
-def idle_percent(server: Server, during_s: float = 5.0) -> float:
-    """The share of a core when nobody asks for anything."""
+def idle_percent(server: Server, during_s: float = 10.0) -> float:
+    """The share of a core when nobody asks for anything, after the work that follows from what was asked before."""
+    time.sleep(during_s)
     before = processor_us(server)
     time.sleep(during_s)
     return (processor_us(server) - before) / during_s / 1e4
