@@ -41,13 +41,11 @@ class Log:
         self.files = pool.files
         self.directory = directory
         self.settings = settings
-        name = directory.rpartition("/")[2]
-        self.name = name
+        name = self.name = directory.rpartition("/")[2]
         self.topic, self.partition = parse_partition_directory(name) or (name, 0)
         self.segments: list[Segment] = []
         self.bases: list[int] = []
-        self.start_offset = 0
-        self.end_offset = 0
+        self.start_offset = self.end_offset = 0
         self.recovery_point = 0  # everything below it is durable
         self.epochs = LeaderEpochs()
         self.producers = Producers(name)
@@ -323,8 +321,7 @@ class Log:
             return
         if len(gone) == len(self.segments):
             self.roll(now_ms)
-            if gone[-1] is self.active:  # an empty active segment stays
-                gone = gone[:-1]
+            gone = [one for one in gone if one is not self.active]  # an empty active segment stays
         self.set_segments([s for s in self.segments if s not in gone])
         self.advance_start(max(self.start_offset, self.segments[0].base_offset))
         self.discard(gone, now_ms)
