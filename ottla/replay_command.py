@@ -6,6 +6,7 @@ import json
 import ssl
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -66,7 +67,8 @@ def replay(
     target = Target(*address, tls, Credentials(user, password, mechanism) if user else None)
     player = Player(target, found_rules, 1.0 if with_time else 0.0, timeout)
     try:
-        found = player.play(steps(_noting_filters(reading.read(Path(trace)), trace)))
+        events = _noting_filters(reading.read(Path(trace)), trace)
+        found = player.play(steps(_noting_nodes(events, target, timeout)))
     except TraceError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -78,6 +80,18 @@ def replay(
         for line in _lines(found, verbose):
             click.echo(printable(line))
     sys.exit(0 if found.is_same else EXIT_DIFFERENT)
+
+
+def _noting_nodes(events: Iterator[Event], target: Target, timeout_s: float) -> Iterator[Event]:
+    """Warns if there are nodes that get nothing: a trace does not say to which node a connection went. Raises OSError
+    if the broker cannot be reached.
+    """
+    yield from islice(events, 1)
+    count = target.nodes(timeout_s)
+    if count > 1:
+        words = "it alone gets the requests, and refuses those for what the others lead or coordinate"
+        click.echo(printable(f"ottla: {target} is one of {count} nodes: {words}"), err=True)
+    yield from events
 
 
 def _noting_filters(events: Iterable[Event], trace: str) -> Iterator[Event]:

@@ -13,6 +13,7 @@ from ..protocol.schema import FieldSchema, StructSchema
 from .exchanges import Exchange
 
 Plain = dict[str, object]
+CODE: Final = "error_code"
 EARLY: Final = "the broker of the trace was not ready yet"
 
 
@@ -30,11 +31,18 @@ def compare(exchange: Exchange, said: Plain, now: Plain, identities: Identities,
     mine, other = (with_ids(root, one) for one in (said, now))
     _leave_common(mine, other)
     found = differences(mine, other, identities, context)
-    return [Answered(one, _why(exchange.api, one, rules)) for one in found]
+    early = tuple(one.path.removesuffix(CODE) for one in found if _is_early(one))
+    return [Answered(one, _why(exchange.api, one, rules, early)) for one in found]
 
 
-def _why(api: str, one: Difference, rules: Rules) -> str:
-    if one.path.endswith("error_code") and one.a in AGAIN and one.b == Errors.NONE:
+def _is_early(one: Difference) -> bool:
+    """Whether the trace has an error of a broker that is not ready yet, and there is none now."""
+    return one.path.endswith(CODE) and one.a in AGAIN and one.b == Errors.NONE
+
+
+def _why(api: str, one: Difference, rules: Rules, early: tuple[str, ...]) -> str:
+    """`early`: the paths of the elements that had such an error, which say nothing else."""
+    if one.path.startswith(early):
         return EARLY
     rule = rules.rule_for(api, one)
     return rule.reason if rule is not None else ""

@@ -33,6 +33,16 @@ class Target:
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def nodes(self, timeout_s: float) -> int:
+        """How many nodes the broker's cluster has; 0 if it does not say. Raises OSError if there is no connection."""
+        with self.connect(timeout_s) as connected:
+            try:
+                reply = _ask(connected, "Metadata", 1, messages.MetadataRequest(topics=[]))
+            except ConnectionError:  # a release that does not know this version
+                return 0
+        assert isinstance(reply, messages.MetadataResponse)
+        return len(reply.brokers)
+
     def connect(self, timeout_s: float) -> socket.socket:
         """A connection that requests can be sent on. Raises OSError."""
         found = socket.create_connection((self.host, self.port), timeout_s)

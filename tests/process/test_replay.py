@@ -87,5 +87,8 @@ def test_what_cannot_be_replayed_is_said(trace: Path, tmp_path: Path) -> None:
         filtered = tmp_path / "filtered.jsonl"
         filtered.write_text(json.dumps(lines[0] | {"filters": {"api": "Produce"}}) + "\n")
         warned = replay(filtered, broker.bootstrap_servers)
+    with Broker({"ottla.nodes": 2}) as nodes:
+        address = nodes.bootstrap_servers.split(",")[0]
+        assert f"ottla: {address} is one of 2 nodes: it alone " in replay(filtered, address).stderr
     assert (warned.exit_code, warned.stderr.count("the trace was filtered (api=Produce): ")) == (0, 1)
     assert {(one["api"], one["why"]) for one in found["left_out"]} == {("Produce", "the trace has no records")}

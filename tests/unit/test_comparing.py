@@ -194,6 +194,8 @@ def test_rules_hide_what_they_say_and_count_it() -> None:
     beat = Difference("error_code", 0, 27)
     assert not list(usual.left("Heartbeat", [beat]))
     assert list(usual.left("SyncGroup", [beat])) == [beat]
+    for kind in ("Consumer", "Share", "Streams"):
+        assert not list(usual.left(f"{kind}GroupHeartbeat", [Difference("heartbeat_interval_ms", 5000, 100)]))
     assert list(usual.left("Heartbeat", [Difference("error_code", 0, 25)]))
     names = rules.Rule("DescribeConfigs", "*configs[*listener*", "own")
     assert names.hides("DescribeConfigs", Difference("results[1].configs[advertised.listeners].value", "a", "b"))
