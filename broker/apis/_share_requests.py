@@ -106,7 +106,7 @@ def leader_of(context: Context, topic_id: bytes, index: int, error_codes: Collec
         return None
     if not {Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH}.intersection(error_codes):
         return None
-    return partition.leader, partition.leader_epoch
+    return context.broker.partitions.known_leader(partition)
 
 
 def _is_valid(batches: Sequence[Acknowledgement], version: int, renews: bool) -> bool:

@@ -84,12 +84,18 @@ class Leaders:
         self.records_cut = self.committed_records_cut = 0
 
     def follow(self, partition: Partition, state: PartitionState) -> None:
-        """Takes over a change of a partition. With a new leader, what was in memory for the old one ends."""
+        """Takes over a change of a partition. With a new leader, what was in memory for the old one ends. A leader that
+        is cut off hears of no change, and goes on while nobody leads who does.
+        """
+        is_led_again = state.leader not in (NO_LEADER, partition.leader) and self.nodes.hears(state.leader)
+        goes_on = self._goes_on(partition)
+        partition.unheard = None if is_led_again or not goes_on else state
+        if partition.unheard is not None:
+            return
         before, isr_size = partition.leader, partition.isr_size
         left = StaleLeader(
             partition.leader_epoch, partition.end_offset, partition.high_watermark, partition.is_under_min_isr
         )
-        has_led = partition.replica_set is None or partition.replica_set.leads
         has_moved, end = partition.follow(state, self.nodes, self.turn.schedule.monotonic_ms())
         if partition.log is None:
             if has_moved and end < partition.end_offset:
@@ -99,10 +105,9 @@ class Leaders:
             if partition.isr_size > isr_size:
                 partition.disturb()  # clients in its rack are sent to the new one in sync
             return self.turn.moved(partition)
-        node = None if before is None else self.nodes.by_id.get(before)
-        if node is not None and node.is_cut and node.is_serving and has_led and partition.leader != node.id:
-            self.left(partition, node.id)
-            partition.leave_behind(node.id, left)
+        if before is not None and goes_on and partition.leader != before:
+            self.left(partition, before)
+            partition.leave_behind(before, left)
         else:
             self.owner.closed(partition)
         partition.log.producers.forget_verifications()
@@ -113,7 +118,14 @@ class Leaders:
             if end < partition.end_offset:
                 return self._truncate(partition, partition.log, end, before)
             partition.log.assign_epoch(partition.leader_epoch, partition.end_offset)
+            self.turn.moved(partition)  # the leader may be the only one in sync
             bugs.guarded(f"the new leader of {partition.name}", self.owner.opened, partition)
+
+    def _goes_on(self, partition: Partition) -> bool:
+        """Whether the leader of a partition is cut off, and goes on as long as it hears of nothing."""
+        node = None if partition.leader is None else self.nodes.by_id.get(partition.leader)
+        has_led = partition.replica_set is None or partition.replica_set.leads
+        return node is not None and node.is_cut and node.is_serving and has_led
 
     def recall(self, partition: Partition, log: Log, known: Mapping[int, Reach] | None) -> bool:
         """Puts the replicas of a partition, whose log was opened, where they were. `known`: those before a restart;
@@ -202,6 +214,9 @@ class Leaders:
         """A node that was cut off ends, or hears of the leaders that were elected, itself among them."""
         for partition in list(self.partitions.by_name.values()):
             partition.forget_stale(node_id)
+            unheard = partition.unheard
+            if unheard is not None and node_id in (partition.leader, unheard.leader):
+                self.follow(partition, unheard)
             if partition.leader == node_id and partition.replica_set is not None:
                 partition.replica_set.leads = True
         self.forgotten(node_id)

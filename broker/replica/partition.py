@@ -81,6 +81,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.leader: int | None = None  # the node; None before the metadata is known
         self.replicas: tuple[int, ...] = ()
+        self.unheard: PartitionState | None = None  # what a leader that is cut off does not know, and goes on
         self.replica_set: Replicas | None = None  # of a partition with several replicas
         self.log: Log | None = None
         self.closed_end = 0  # the end of the log, while it is opened again
@@ -116,7 +117,7 @@ class Partition:
         if self.isr_by_hand is not None:
             self.isr_size, self.replica_count = self.isr_by_hand, MANY
         elif len(state.replicas) == 1:
-            self.replica_set = None
+            self.replica_set, self.isr_size, self.replica_count = None, 1, 1
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
         return has_moved, end
 
@@ -170,7 +171,7 @@ class Partition:
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raises ApiError if the client's leader epoch is older or newer than ours."""
-        compare_epochs(current_leader_epoch, self.leader_epoch)
+        compare_epochs(current_leader_epoch, (self.unheard or self).leader_epoch)
 
     # the end
 

@@ -72,7 +72,8 @@ class Partitions:
 
     def known_leader(self, partition: Partition) -> tuple[int, int]:
         """Returns the leader, NO_LEADER if there is none, and its epoch."""
-        return NO_LEADER if partition.leader is None else partition.leader, partition.leader_epoch
+        known = partition.unheard or partition
+        return NO_LEADER if known.leader is None else known.leader, known.leader_epoch
 
     def closest_replica(self, partition: Partition, rack_id: str, offset: int) -> int:
         """Returns the follower from which a client in a rack reads (KIP-392); NO_REPLICA if it is the leader."""

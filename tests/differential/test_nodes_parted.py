@@ -84,6 +84,12 @@ def said(story: Story, node: int, name: str, version: int, message: Any) -> Call
     return heard
 
 
+def latest(name: str, current_leader_epoch: int) -> Any:
+    r = m.ListOffsetsRequest
+    part = r.ListOffsetsPartition(partition_index=0, current_leader_epoch=current_leader_epoch, timestamp=-1)
+    return r(replica_id=-1, topics=[r.ListOffsetsTopic(name=name, partitions=[part])])
+
+
 def has_producer_ids(story: Story) -> None:
     """Each node has ids of its own, which it gives away also where it reaches no controller."""
     asked = m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
@@ -138,6 +144,10 @@ def test_a_leader_is_alone_on_its_side(story: Parted) -> None:
         at.ask("Fetch", 12, nodes.fetch("led", led, 12, current_leader_epoch=1)(1))
     nodes.written(here, "led", led, "acks=all")
     waits_in_vain(there, "safe", safe)
+    for acks in (1, -1):
+        nodes.written(there, "lone", lone, f"kept with acks={acks}", acks=acks)
+        nodes.read(there, "lone", lone)
+    here.ask("ListOffsets", 7, latest("lone", 1))
     nodes.written(here, "safe", safe, "acks=all")
     nodes.written(here, "other", other, "acks=all")
     nodes.read(there, "other", other)

@@ -79,5 +79,7 @@ BUGS: tuple[Bug, ...] = (
     (Nodes, "follows", "return node.side == (", "return node.side == MAIN_SIDE == ("),
     (NodeLives, "_move", "self.leaders.reach_again(node.id)", "pass"),
     (Nodes, "hears", "return node is None or not node.is_cut", "return True"),
+    (Leaders, "follow", "None if is_led_again or not goes_on else state", "None if not goes_on else state"),
+    (Leaders, "forget_stale", "self.follow(partition, unheard)", "pass"),
     (Quorum, "main_side", "return counts.index(max(counts))", "return 0"),
 )

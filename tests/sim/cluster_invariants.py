@@ -278,7 +278,9 @@ class RepliesComeAfterTheCommit(Invariant):
 
 
 class CoordinatorsAnswerFromOneNodeInAnEpoch(Invariant):
-    """A node that is cut off may go on in an epoch that is over, and commits nothing."""
+    """A node that is cut off may go on in an epoch that is over, and commits nothing if another one was elected that
+    hears of it.
+    """
 
     def delivered(self, node: int, name: str, message: Any) -> Check | None:
         broker = self.cluster.world.broker
@@ -294,7 +296,8 @@ class CoordinatorsAnswerFromOneNodeInAnEpoch(Invariant):
             return None
         assert topic is not None
         known = self.cluster.truth.known_to(node).partitions.get((topic.id, state.index))
-        if known is not None and known.leader == node and name == "OffsetFetch":
+        other = broker.nodes.by_id.get(state.leader)
+        if known is not None and known.leader == node and (name == "OffsetFetch" or other is None or other.side != 0):
             return None
 
         def check(reply: Any) -> None:

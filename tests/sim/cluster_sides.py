@@ -8,6 +8,7 @@ import random
 from typing import Any, Protocol
 
 from ottla.broker.config.nodes import Node, NodeState
+from ottla.coordinator.metadata.state import NO_LEADER
 from ottla.coordinator.metadata.state import Partition as State
 
 from ..support.world import World
@@ -108,12 +109,15 @@ class NothingChangesWithoutAController(Invariant):
 
 
 class ReplicasFollowTheLeaderOnTheirSide(Invariant):
-    """Also where the controller is not, unless one of them has not heard of its part: it was cut off then."""
+    """Also where the controller is not, unless one of them has not heard of its part: it was cut off then. A leader
+    that is cut off leads on while nobody is elected who hears of it.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._known = self._names()  # partitions that were seen
         self._unheard: set[str] = set()  # those whose leader was cut off when it was elected
+        self._alone: dict[str, int] = {}  # those that lead on
         self._added: set[tuple[str, int]] = set()  # replicas that were added where they or the leader were cut off
 
     def followed(self, told: Told, before: State, after: State) -> None:
@@ -121,9 +125,12 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
             if not (self._reaches_controller(node) and self._reaches_controller(after.leader)):
                 self._added.add((told.name, node))
         if after.leader != before.leader:
+            led = self._alone.pop(told.name, NO_LEADER if told.name in self._unheard else before.leader)
             self._unheard.discard(told.name)
             if not self._reaches_controller(after.leader):
                 self._unheard.add(told.name)
+            if self._leads_on(led) and (after.leader == NO_LEADER or told.name in self._unheard):
+                self._alone[told.name] = led
 
     def _names(self) -> set[str]:
         return {told.name for told in self.cluster.truth.partitions.values()}
@@ -132,10 +139,15 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
         found = self.cluster.world.broker.nodes.by_id.get(node)
         return found is None or found.side == 0
 
+    def _leads_on(self, node: int) -> bool:
+        found = self.cluster.world.broker.nodes.by_id.get(node)
+        return found is not None and found.side != 0 and found.is_serving
+
     def holds(self) -> None:
         nodes = self.cluster.world.broker.nodes.by_id
+        self._alone = {name: node for name, node in self._alone.items() if self._leads_on(node)}
         for told, partition in self.cluster.truth.open():
-            is_new, leader = told.name not in self._known, nodes.get(told.state.leader)
+            is_new, leader = told.name not in self._known, nodes.get(self._alone.get(told.name, told.state.leader))
             self._known.add(told.name)
             if partition.replica_set is not None and leader is not None and not leader.is_serving:
                 views = partition.replica_set.views(partition.end_offset, partition.follower.replicated)
@@ -151,7 +163,7 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
                 node = nodes[at]
                 if (told.name, at) in self._added:
                     continue
-                if told.name in self._unheard:
+                if told.name in self._unheard and told.name not in self._alone:
                     assert node is leader or not follows, f"{node} follows {leader} too early, to lead {told.name}"
                 elif leader.is_serving and node.side == leader.side and node.is_serving and not node.is_held:
                     assert follows, f"{node} reaches {leader}, which leads {told.name}, and does not follow"
@@ -159,6 +171,7 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
     def began_again(self) -> None:
         self._known = self._names()
         self._unheard.clear()
+        self._alone.clear()
         self._added.clear()
 
 

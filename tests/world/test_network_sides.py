@@ -175,10 +175,65 @@ def test_what_all_in_sync_have_on_one_side_is_committed() -> None:
     assert produce(w, 4, topic="near").error_code == 0
     w.pass_ms(SESSION_MS + 100)
     assert state(w, 0, "near", at=1)[0] == -1
+    assert produce(w, 4, topic="near", value=b"w").error_code == 0, "it does not hear that nobody leads"
+    assert (records(w, 4, topic="near"), ends(w, "near")) == ([b"v", b"w"], {4: 2, 5: 2})
+    refused = produce(w, 1, topic="near")
+    assert refused.error_code == Errors.NOT_LEADER_OR_FOLLOWER
     join(w)
     assert sorted(state(w, 0, "near")[2]) == [4, 5]
-    leader = state(w, 0, "near")[0]
-    assert records(w, leader, topic="near") == [b"v"]
+    leader, epoch = state(w, 0, "near")[:2]
+    assert (records(w, leader, topic="near"), epoch) == ([b"v", b"w"], 3), "5 was elected before"
+
+
+def unled() -> World:
+    """Node 4 is cut off, and the last one in sync of `far`; it has taken a record since nobody leads."""
+    w = five()
+    create(w, "far", [4, 3])
+    happens(w, "stop", 3)
+    part(w, [1, 2, 3], [4, 5])
+    w.pass_ms(SESSION_MS + 100)
+    assert produce(w, 4, topic="far").error_code == 0
+    return w
+
+
+@pytest.mark.parametrize(("end", "begin"), [("kill", "begin"), ("pause", "resume")])
+def test_what_a_leader_took_while_nobody_led_is_there_when_it_leads_again(end: str, begin: str) -> None:
+    w = unled()
+    happens(w, end, 4)
+    assert state(w, 0, "far")[0] == -1
+    join(w)
+    happens(w, begin, 4)
+    assert (state(w, 0, "far")[0], records(w, 4, topic="far")) == (4, [b"v"])
+
+
+def test_what_a_leader_took_while_nobody_led_is_lost_in_an_unclean_election() -> None:
+    w = unled()
+    happens(w, "begin", 3)
+    r = m.ElectLeadersRequest
+    far = r.TopicPartitions(topic="far", partitions=[0])
+    w.at(2, "ElectLeaders", 2, r(election_type=1, topic_partitions=[far], timeout_ms=1000))
+    assert produce(w, 3, topic="far", value=b"w").error_code == 0
+    assert records(w, 4, topic="far") == []
+    join(w)
+    assert (state(w, 0, "far")[0], records(w, 3, topic="far")) == (3, [b"w"])
+
+
+def test_a_leader_that_is_cut_off_does_not_hear_who_is_in_sync() -> None:
+    """The controller takes one out that has stopped; the leader waits for it still."""
+    w = five()
+    create(w, "far", [4, 1])
+    part(w, [1, 2, 3], [4, 5])
+    happens(w, "stop", 1)
+    assert state(w, 0, "far", at=2)[2] == [4]
+    late = sent(w, 4, topic="far")
+    w.pass_ms(1_000)
+    assert not late.done
+    w.pass_ms(SESSION_MS)
+    assert not late.done
+    join(w)
+    assert state(w, 0, "far", at=2)[0] == 4
+    assert code(late) == "NOT_LEADER_OR_FOLLOWER"
+    assert records(w, 4, topic="far") == [b"v"]
 
 
 def test_followers_leave_the_isr_of_a_leader_that_reaches_the_controller() -> None:
