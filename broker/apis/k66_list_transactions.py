@@ -49,7 +49,7 @@ async def handle(context: Context, request: messages.ListTransactionsRequest) ->
         if text:
             await try_expression(broker.turn, text)
         pattern = _pattern(text)
-        shards = await broker.transactions.read_all(lambda shard, as_of: shard.transactions.items(as_of))
+        shards = await broker.transactions.read_all(lambda shard, as_of: shard.known(as_of))
     except ApiError as error:
         return r(error_code=error.code)
     answers, pace = Answers(context), Pace(context.turn)

@@ -200,11 +200,12 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
     @property
     def ids(self) -> int:
         """How many transactional ids there are."""
-        return sum(len(host.shard.transactions) for host in self.hosts.values())
+        return sum(len(host.shard.transactions) + len(host.shard.unwritten) for host in self.hosts.values())
 
     def check_room(self, shard: TransactionShard, transactional_id: str) -> None:
         """Raises ApiError(POLICY_VIOLATION): for a new transactional id, if there are too many."""
-        if transactional_id not in shard.transactions and self.ids >= self.config("ottla.transactional.ids.max"):
+        known = transactional_id in shard.transactions or transactional_id in shard.unwritten
+        if not known and self.ids >= self.config("ottla.transactional.ids.max"):
             self.limits.reached(TRANSACTIONAL_IDS, f"transactional id {transactional_id}")
             raise ApiError(Errors.POLICY_VIOLATION)
 

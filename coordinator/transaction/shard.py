@@ -79,6 +79,7 @@ class TransactionShard:
     """Implements `Shard` for `__transaction_state`. Handlers raise ApiError."""
 
     def __init__(self, timeline: Timeline, timers: Timers, env: Environment) -> None:
+        self.timeline = timeline
         self.journal = timeline.journal
         self.timers = timers
         self.env = env
@@ -87,18 +88,32 @@ class TransactionShard:
         self.prepared: TimelineDict[str, int] = TimelineDict(timeline)
         self.newly_prepared: deque[tuple[int, str]] = deque()  # may contain transactions that are complete by now
         self.pending: dict[str, None] = JournaledDict(self.journal)  # transactional ids with a step in progress
+        # transactional ids whose first record was not committed in time: they have a producer id without an epoch
+        self.unwritten: dict[str, Transaction] = {}
         self.aborted_overdue = 0
         # runs a handler as a write of this shard, by a name
         self.write: Callable[[str, Callable[[], Result]], None] = lambda name, handler: None
 
     # shared by the handlers
 
-    def _step(self, transactional_id: str, step: Transaction | None, reply: R) -> Result[R]:
-        """Writes the next state of a transactional id."""
+    def _step(
+        self, transactional_id: str, step: Transaction | None, reply: R, before: Transaction | None = None
+    ) -> Result[R]:
+        """Writes the next state of a transactional id. `before`: the state of one that is new."""
         self.pending[transactional_id] = None
-        return Result(
-            [(transactional_id, step)], reply, on_committed=lambda error: self.pending.pop(transactional_id, None)
-        )
+
+        def failed(error: ApiError) -> None:
+            if before is not None:
+                self.unwritten[transactional_id] = before
+
+        def committed(error: ApiError | None) -> None:
+            self.pending.pop(transactional_id, None)
+            if error is not None:
+                failed(error)
+            else:
+                self.unwritten.pop(transactional_id, None)
+
+        return Result([(transactional_id, step)], reply, on_committed=committed, on_failed=failed)
 
     def is_busy(self, transactional_id: str, found: Transaction) -> bool:
         """Whether a step is in progress."""
@@ -121,8 +136,8 @@ class TransactionShard:
         found = self.transactions.get(transactional_id)
         if transactional_id in self.pending:
             raise ApiError(Errors.CONCURRENT_TRANSACTIONS)
-        if found is None:
-            found = unborn(self.env.new_producer_id(), timeout_ms, now)
+        if found is None or self._is_unwritten(transactional_id):
+            found = self.unwritten.get(transactional_id) or unborn(self.env.new_producer_id(), timeout_ms, now)
         if expected is not None and not _may_be(found, expected):
             raise ApiError(Errors.PRODUCER_FENCED)
         if found.state in PREPARED:
@@ -133,7 +148,14 @@ class TransactionShard:
             step = found.rotated(self.env.new_producer_id(), timeout_ms, now, expected is not None)
         else:
             step = found.raised(timeout_ms, None if expected is None else expected.epoch, now)
-        return self._step(transactional_id, step, Initialized(Producer(step.producer_id, step.epoch)))
+        before = found if found.epoch == NO_EPOCH else None
+        return self._step(transactional_id, step, Initialized(Producer(step.producer_id, step.epoch)), before)
+
+    def _is_unwritten(self, transactional_id: str) -> bool:
+        """Whether the first record of a transactional id failed, or its time is over and it is not committed yet."""
+        if transactional_id not in self.unwritten:
+            return False
+        return self.transactions.get(transactional_id, None, self.timeline.offsets[0]) is None
 
     def _fence(self, transactional_id: str, found: Transaction, reply: R) -> Result[R]:
         """Aborts an open transaction and raises its producer's epoch, in one step."""
@@ -284,10 +306,14 @@ class TransactionShard:
 
     def describe(self, transactional_id: str, as_of: int) -> Transaction:
         """Raises TRANSACTIONAL_ID_NOT_FOUND."""
-        found: Transaction | None = self.transactions.get(transactional_id, None, as_of)
+        found = self.transactions.get(transactional_id, None, as_of) or self.unwritten.get(transactional_id)
         if found is None:
             raise ApiError(Errors.TRANSACTIONAL_ID_NOT_FOUND)
         return found
+
+    def known(self, as_of: int) -> Iterable[tuple[str, Transaction]]:
+        """Returns all transactional ids with their transactions."""
+        return (self.unwritten | dict(self.transactions.items(as_of))).items()
 
     # periodic work
 
@@ -334,6 +360,8 @@ class TransactionShard:
             for transactional_id, found in self.transactions.items()
             if found.state in AT_REST and found.updated_ms <= limit and transactional_id not in self.pending
         ]
+        for transactional_id in [one for one, found in self.unwritten.items() if found.updated_ms <= limit]:
+            del self.unwritten[transactional_id]
         self.timers.set(self._expire_later())
         return Result(records, atomic=False)
 
@@ -343,6 +371,7 @@ class TransactionShard:
         if value is None:
             self.transactions.pop(key)
             self.prepared.pop(key)
+            self.unwritten.pop(key, None)
             return
         self.transactions[key] = value
         if value.state in PREPARED:

@@ -17,7 +17,7 @@ from ..support.differential import Tally, told
 from ..support.node_stories import NODES, AtNode, Story, group_at
 from ..support.parted_stories import Parted
 from ..support.stories import nodes, offsets
-from ..support.stories.coordinators import KINDS, Asked
+from ..support.stories.coordinators import KINDS
 from ..support.stories.groups import commit_request
 from ..support.stories.nodes import Ids
 from ..support.stories.quorum import Quorum, asked, same
@@ -201,17 +201,7 @@ def test_a_coordinator_is_alone_on_its_side(story: Parted) -> None:
         offset_of(story.at(node), own, "offsets")
 
 
-def of_transactions(name: str) -> Iterator[Asked]:
-    """But for what depends on a first write that has timed out."""
-    for one in KINDS["transactions"](name):
-        if one[0] != "DescribeTransactions" and one[:2] not in (("InitProducerId", 4), ("InitProducerId", 5)):
-            yield one
-
-
-ALONE = {**KINDS, "transactions": of_transactions}
-
-
-@pytest.mark.parametrize("kind", ALONE)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_coordinator_that_is_alone_answers(story: Parted, kind: str) -> None:
     """What it has in memory, also when another one was elected; it writes nothing."""
     quorum = Quorum(story)
@@ -222,7 +212,7 @@ def test_a_coordinator_that_is_alone_answers(story: Parted, kind: str) -> None:
     story.part([near, quorum.leader], [far])
     story.sessions_expire()
     story.knows("__consumer_offsets", "__transaction_state", "__share_group_state")
-    for name, version, message in ALONE[kind](key):
+    for name, version, message in KINDS[kind](key):
         story.at(far).ask(name, version, message)
     story.join()
     story.knows("__consumer_offsets", "__transaction_state", "__share_group_state")

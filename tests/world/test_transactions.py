@@ -132,6 +132,29 @@ def test_a_reply_that_waits_too_long_is_an_error_and_its_record_stays(api: str) 
     assert state(w)[0] == {"InitProducerId": "Empty", "AddPartitionsToTxn": "Ongoing", "EndTxn": "CompleteCommit"}[api]
 
 
+def test_an_id_whose_first_record_cannot_be_written_is_known_without_an_epoch() -> None:
+    """As Kafka's coordinator knows it until it is loaded again; the next attempt has the same producer id."""
+    w = world()
+    begun(w)
+    asked = m.InitProducerIdRequest(transactional_id="new", transaction_timeout_ms=2000)
+    of_log = [partition(w, TOPIC_NAME, index) for index in range(w.broker.transactions.partition_count)]
+    for one in of_log:
+        one.isr_size = 0
+    assert w.ask("InitProducerId", 5, asked).error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    (found,) = w.ask(
+        "DescribeTransactions", 0, m.DescribeTransactionsRequest(transactional_ids=["new"])
+    ).transaction_states
+    assert (found.error_code, found.transaction_state, found.producer_epoch) == (0, "Empty", -1)
+    assert (found.transaction_timeout_ms, found.transaction_start_time_ms) == (2000, -1)
+    listed = w.ask("ListTransactions", 2, m.ListTransactionsRequest()).transaction_states
+    assert sorted(one.transactional_id for one in listed) == ["new", "x"]
+    for one in of_log:
+        one.isr_size = 1
+    begins = w.ask("InitProducerId", 5, asked)
+    assert (begins.error_code, begins.producer_id, begins.producer_epoch) == (0, found.producer_id, 0)
+    assert state(w, "new")[:2] == ("Empty", 0)
+
+
 def test_a_produce_gives_the_end_before_it_a_moment() -> None:
     """Markers of the transaction before are under way: version 12 of Produce tries again for
     `add.partitions.to.txn.retry.backoff.max.ms`.
