@@ -86,6 +86,14 @@ class ClusterNode:
         """Ends `cut`."""
         self._do("heal")
 
+    def control(self) -> None:
+        """It is the active controller, which fails with it from now on."""
+        self._do("control")
+
+    def fail(self, directory: str) -> None:
+        """A log directory of it fails, until it starts again: its replicas there are offline, and others lead."""
+        self.lab.post(f"nodes/{self.id}/failed-directories", directory=directory)
+
 
 class ClusterPartition:
     """A partition with its replicas; its methods return what it is afterwards."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from .lab_client import Lab
@@ -50,13 +52,20 @@ def list_nodes(lab: Lab) -> Shown:
 
 
 def _shown(found: dict[str, list[dict[str, object]]]) -> Shown:
-    return Shown(found, lambda: table(COLUMNS, map(row, found["nodes"])))
+    return Shown(found, lambda: nodes_table(found["nodes"]))
 
 
-def row(one: dict[str, object]) -> dict[str, object]:
-    listeners = one["listeners"]
+def nodes_table(nodes: list[dict[str, object]]) -> Iterator[str]:
+    """Yields the lines of a table of nodes, with the log directories that have failed, if any has."""
+    columns = (*COLUMNS, "failed") if any(one["failed"] for one in nodes) else COLUMNS
+    return table(columns, map(_row, nodes))
+
+
+def _row(one: dict[str, object]) -> dict[str, object]:
+    listeners, failed = one["listeners"], one["failed"]
     assert isinstance(listeners, list)
-    return {**one, "listeners": ",".join(listeners)}
+    assert isinstance(failed, list)
+    return {**one, "listeners": ",".join(listeners), "failed": ",".join(failed)}
 
 
 @lab_command("add")
@@ -70,6 +79,14 @@ def add_node(lab: Lab) -> Shown:
 def remove_node(lab: Lab, node: int) -> Shown:
     """Stop the node NODE and forget it (UnregisterBroker)."""
     return _shown(lab.delete(f"nodes/{node}"))
+
+
+@lab_command("fail")
+@click.argument("node", type=int)
+@click.argument("directory")
+def fail_directory(lab: Lab, node: int, directory: str) -> Shown:
+    """Let DIRECTORY, a log directory of the node NODE, fail until the node starts again: others lead its replicas."""
+    return _shown(lab.post(f"nodes/{node}/failed-directories", directory=directory))
 
 
 class _Side(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -107,7 +124,7 @@ def _command(do: str) -> click.Command:
     return made
 
 
-for command in (list_nodes, add_node, remove_node, part_network, join_network):
+for command in (list_nodes, add_node, remove_node, fail_directory, part_network, join_network):
     node.add_command(command)
 for word in HELP:
     node.add_command(_command(word))

@@ -9,8 +9,7 @@ import click
 
 from .lab_client import Lab, segment
 from .lab_output import Shown, lab_command, table
-from .node_commands import COLUMNS as NODE_COLUMNS
-from .node_commands import row as node_row
+from .node_commands import nodes_table
 from .protocol.text import printable
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def cluster(lab: Lab) -> Shown:
     found = {**nodes, "problems": problems, "committed_records_lost": lost["committed_records"]}
 
     def lines() -> Iterator[str]:
-        yield from table(NODE_COLUMNS, map(node_row, nodes["nodes"]))
+        yield from nodes_table(nodes["nodes"])
         missing = "none: metadata waits" if nodes["controller"] < 0 else f"node {nodes['controller']}"
         yield f"controller: {missing if nodes['controller_at_node'] else 'at no node'}"
         yield f"partitions with a problem: {len(problems) or 'none'}"

@@ -19,7 +19,7 @@ class NodeView(TypedDict):
     `held`: whether its replicas do not follow their leaders. `cut`: whether the controller does not reach it. `side`:
     of the network; nodes reach those on the same side, and the controller is, or can be, on side 0. `drained`: whether
     others lead instead of it, as before it stops. `fenced`: whether it may lead nothing. `leads`, `replicas`,
-    `in_sync`: the numbers of its partitions.
+    `in_sync`: the numbers of its partitions. `failed`: its log directories that have failed.
     """
 
     node: int
@@ -35,6 +35,7 @@ class NodeView(TypedDict):
     leads: int
     replicas: int
     in_sync: int
+    failed: list[str]
 
 
 class NodesView(TypedDict):
@@ -194,6 +195,7 @@ def _view(lab: Lab, node: Node, *counts: Counter[int]) -> NodeView:
         "leads": leads,
         "replicas": replicas,
         "in_sync": in_sync,
+        "failed": [one.path for one in lab.broker.log_directories.all if one.has_failed(node.id)],
     }
 
 

@@ -131,6 +131,7 @@ def test_the_network_is_parted_by_commands(cluster: Broker) -> None:
         (["part", "1", "2,3,4"], 1, "there is no node 4"),
         (["part", "1", "2 3"], 2, "'2 3' is no list of nodes, such as 1,2"),
         (["join"], 1, "all nodes reach each other"),
+        (["fail", "1", "/nowhere"], 1, "there is no log directory /nowhere"),
     ):
         done = CliRunner().invoke(main, ["node", *arguments, "--lab", cluster.lab_url])
         assert (done.exit_code, words in done.stderr) == (code, True), done.output

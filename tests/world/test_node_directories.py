@@ -6,6 +6,8 @@ import pytest
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ottla.node_commands import nodes_table
+
 from ..support.lab import LabWorld
 from ..support.node_world import NODES, cluster, create, happens, produce, records, state
 from ..support.world import World
@@ -34,6 +36,12 @@ def shown(world: World, node: int) -> dict[str, int]:
     return {one.log_dir: one.error_code for one in results}
 
 
+def listed(world: World) -> list[list[str]]:
+    """The first and the last column of `ottla node list`."""
+    lines = nodes_table(LabWorld(world).ask("GET /v1/nodes")["nodes"])
+    return [[line.split()[0], line.split()[-1]] for line in lines]
+
+
 def test_its_replicas_are_offline_and_others_lead() -> None:
     world = world_of()
     inside = [f"x{n}" for n in range(4) if directory(world, f"x{n}") == "/a"]
@@ -54,11 +62,13 @@ def test_its_replicas_are_offline_and_others_lead() -> None:
     for topic in outside:
         assert state(world, 0, topic) == (1, 0, [1, 2, 3], [], [])
         assert produce(world, 1, topic=topic).error_code == 0
+    assert listed(world)[:2] == [["node", "failed"], ["1", "/a"]]
     assert not world.fatal
     happens(world, "stop", 1)
     happens(world, "begin", 1)
     world.pass_ms(1000)
     assert shown(world, 1) == {"/a": 0, "/b": 0}
+    assert listed(world)[0] == ["node", "listeners"]
     for topic in inside:
         assert state(world, 0, topic)[2] == [2, 3, 1]
         assert records(world, 2, topic=topic) == [b"v"]
