@@ -33,9 +33,9 @@ _SECRET: Final = (  # with what begins like these
 
 def acls_of(path: str, release: Number) -> list[ACL]:
     """Returns who may do what with a node that is made with `zookeeper.set.acl`: as in Kafka, consumers may make nodes
-    below CONSUMERS, but for 1.1, and all may write the epoch of the controller before that.
+    below CONSUMERS, but for 1.1, and all may write the epoch of the controller before 0.11.
     """
-    is_open = release != (1, 1) if path == paths.CONSUMERS else path == paths.CONTROLLER_EPOCH and release < (1, 1)
+    is_open = release != (1, 1) if path == paths.CONSUMERS else path == paths.CONTROLLER_EPOCH and release < (0, 11)
     if is_open:
         return list(OPEN_ACL_UNSAFE)
     is_secret = any(release >= since and path.startswith(root) for since, root in _SECRET)

@@ -40,8 +40,9 @@ class OldKafka:
         zookeeper: str | None = None,
         *,
         quick: bool = True,
+        java_options: tuple[str, ...] = (),
     ) -> None:
-        self._options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if quick else ()
+        self._options = (*(("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if quick else ()), *java_options)
         self.version = version
         self.settings = settings or {}
         self.directory = Path(tempfile.mkdtemp(prefix="old-kafka-"))
