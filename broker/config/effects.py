@@ -59,9 +59,11 @@ matches counts.
 """
 
 _EARLIER_REASONS: dict[str, str] = {
-    "ottla's ZooKeeper needs no more than these keys: zookeeper.connect, its two time-outs and zookeeper.set.acl": """
-        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.* zookeeper.ssl.*
+    "ottla has a client of ZooKeeper of its own": """
+        zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.*
         zookeeper.sync.time.ms""",
+    "ottla asks nobody whether ZooKeeper's certificate was revoked": """
+        zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable""",
     "ottla has the quotas of its metadata only": "quota.consumer.default quota.producer.default",
     "all replicas of a partition share one log": "replica.lag.max.messages controlled.shutdown.*",
     "the broker is its own controller": """

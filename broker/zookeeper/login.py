@@ -1,7 +1,8 @@
 """The client of kazoo: where ZooKeeper is, who this broker is there, and who may read and write what it makes.
 
-As Kafka's, the broker logs in with the section `Client` of the JAAS file, if there is one. With `zookeeper.set.acl`
-only who has logged in so may write the nodes that it makes, and what has secrets only that one may read.
+As Kafka's, the broker logs in with the section `Client` of the JAAS file, if there is one, or with a certificate. With
+`zookeeper.set.acl` only who has logged in so may write the nodes that it makes, and what has secrets only that one may
+read.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ...protocol import zookeeper_paths as paths
 from ...protocol.zookeeper_paths import Number
 from ..config.config import LOGIN_CONFIG, Config, ConfigError
 from ..config.jaas_file import entry_of, load_sections
+from .tls import TlsHandler, context_of, has_tls, proves_itself
 
 if TYPE_CHECKING:
     from kazoo.security import ACL
@@ -61,6 +63,8 @@ def client_of(config: Config) -> KazooClient:
         own.setLevel(logging.ERROR)  # it would warn of each attempt to connect
     login = _login(config)
     options = {"hosts": hosts, "timeout": config["zookeeper.session.timeout.ms"] / 1000, "logger": own}
+    if has_tls(config):
+        options["handler"] = TlsHandler(context_of(config))
     if login is not None:
         options["sasl_options"] = login
     try:
@@ -77,7 +81,7 @@ def _login(config: Config) -> dict[str, str] | None:
     """Returns how the broker logs in; None if it does not. Raises ConfigError."""
     entries = (load_sections(config) or {}).get(SECTION)
     if entries is None:
-        if config[SET_ACL]:
+        if config[SET_ACL] and not proves_itself(config):
             words = f"{SET_ACL} is true, and no JAAS file ({LOGIN_CONFIG}) has a section {SECTION} with a login"
             raise ConfigError(config.where[SET_ACL], words)
         return None

@@ -40,6 +40,15 @@ def told_at(kafka: OldKafka) -> dict[str, Any]:
     return {**found, "brokers": sorted(found["brokers"], reverse=True)}
 
 
+def say(version: str, kafka: OldKafka, topic: str, text: str) -> None:
+    """Writes with the console producer of the release, which begins at Kafka."""
+    at_kafka: tuple[str, ...] = ("--broker-list", kafka.bootstrap_servers)
+    if version == "3.9.1":  # it asks the controller for producer ids, which ottla does not give to it
+        plain = ("--producer-property", "enable.idempotence=false")
+        at_kafka = ("--bootstrap-server", kafka.bootstrap_servers, *plain)
+    tool(version, "tools.ConsoleProducer", *at_kafka, "--topic", topic, given=text)
+
+
 @pytest.mark.parametrize(("release", "version"), [("0.8.2", "0.8.2.2"), ("1.1", "1.1.1"), *LATER])
 def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
     zookeeper: ZooKeeperServer, release: str, version: str
@@ -70,16 +79,7 @@ def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
         assert metadata(broker.bootstrap_servers) == {"brokers": [7, 1], "topics": {"own": [7]}}
         told = {"brokers": [7, 1], "topics": {"own": [7]}}
         until(lambda: told_at(kafka) == told, "Kafka says the same", within=20)
-        at_kafka: tuple[str, ...] = ("--broker-list", kafka.bootstrap_servers)
-        if version == "3.9.1":  # it asks the controller for producer ids, which ottla does not give to it
-            at_kafka = (
-                "--bootstrap-server",
-                kafka.bootstrap_servers,
-                "--producer-property",
-                "enable.idempotence=false",
-            )
-        sent = (*at_kafka, "--topic", "own")
-        tool(version, "tools.ConsoleProducer", *sent, given="by way of Kafka\n")
+        say(version, kafka, "own", "by way of Kafka\n")
         known = {"api_version": tuple(map(int, release.split("."))), "auto_offset_reset": "earliest"}
         consumer = KafkaConsumer("own", bootstrap_servers=kafka.bootstrap_servers, **known)
         assert next(consumer).value == b"by way of Kafka"

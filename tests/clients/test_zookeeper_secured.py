@@ -1,4 +1,6 @@
-"""A broker that logs in to a real ZooKeeper, and keeps what it makes there from others (`zookeeper.set.acl`)."""
+"""A broker that logs in to a real ZooKeeper, or connects with TLS, and keeps what it makes there from others
+(`zookeeper.set.acl`).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from ottla.testing import BrokerFailed
 from ..oracle.zookeeper import ZooKeeperServer
 from ..support.poll import until
 from ..support.sources import ROOT
+from ..support.tls import PASSWORD, make_certificates
 from ..support.wire import Wire
 from .zookeeper_brokers import registered
 
@@ -80,3 +83,57 @@ def test_a_login_that_is_wrong_or_missing_ends_the_start(secured: ZooKeeperServe
     with pytest.raises(BrokerFailed, match=r"exit code 7"):
         registered(secured, "/none", "1.1", java_security_auth_login_config=other).start()
     assert secured.client.exists("/none") is None
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def with_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    """A ZooKeeper that takes TLS from who has a certificate, and what is in the clear from the client of the tests."""
+    folder = make_certificates(tmp_path_factory.mktemp("certs"))
+    with ZooKeeperServer(certificates=folder / "good") as server:
+        yield server
+
+
+def tls(server: ZooKeeperServer, kind: str, client: str = "client") -> dict[str, Any]:
+    """Kafka's keys, with stores of a type that their names tell."""
+    assert server.certificates is not None
+    folder = server.certificates
+    trust = folder / ("ca.crt" if kind == "pem" else f"truststore.{kind}")
+    given = {
+        "client.enable": True,
+        "keystore.location": folder / f"{client}.{kind}",
+        "truststore.location": trust,
+        **({"truststore.type": "PEM"} if kind == "pem" else {"truststore.password": PASSWORD}),
+        **({} if kind == "pem" else {"keystore.password": PASSWORD}),
+    }
+    return {f"zookeeper.ssl.{key}": value for key, value in given.items()}
+
+
+@pytest.mark.parametrize("kind", ["jks", "p12", "pem"])
+def test_a_broker_with_a_certificate_owns_what_it_makes(with_tls: ZooKeeperServer, kind: str) -> None:
+    at = f"/tls-{kind}"
+    broker = registered(with_tls, at, "2.8", **tls(with_tls, kind), zookeeper_set_acl=True)
+    broker.settings["zookeeper.connect"] = f"{with_tls.secure_address}{at}"
+    with broker, Wire(broker.bootstrap_servers) as wire:
+        assert may(with_tls, f"{at}/brokers/topics") == [["world", "anyone", 1], ["x509", "CN=client", 31]]
+        r = m.MetadataRequest
+        asked = r(topics=[r.MetadataRequestTopic(name="t")])
+        until(lambda: not wire.ask("Metadata", 1, asked).topics[0].error_code, "t is made")
+        until(lambda: with_tls.client.exists(f"{at}/brokers/topics/t/partitions/0/state"), "and shown", within=20)
+
+
+def test_what_is_wrong_with_tls_ends_the_start(with_tls: ZooKeeperServer) -> None:
+    at = f"{with_tls.secure_address}/none"
+    absent = registered(with_tls, "", "2.8", **tls(with_tls, "p12", "nobody"))
+    with pytest.raises(BrokerFailed, match=r"zookeeper\.ssl\.keystore\.location: .*nobody\.p12"):
+        absent.start()
+    unnamed = registered(with_tls, "", "2.8", **tls(with_tls, "p12"), zookeeper_connection_timeout_ms=1500)
+    unnamed.settings["zookeeper.connect"] = at.replace("localhost", "127.0.0.3")
+    with pytest.raises(BrokerFailed, match=r"exit code 7"):
+        unnamed.start()
+    assert with_tls.client.exists("/none") is None
+    unnamed.settings["zookeeper.ssl.endpoint.identification.algorithm"] = ""
+    with unnamed:
+        assert with_tls.client.exists("/none/brokers/ids/7"), "its name is not looked at"

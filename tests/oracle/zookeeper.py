@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 
 from ..support.poll import until
 from ..support.ports import free_port
+from ..support.tls import PASSWORD
 from .jars import archived, classpath
 
 TICK_MS = 500  # sessions take from 2 to 20 of them
@@ -37,11 +38,16 @@ SASL = "-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenti
 
 class ZooKeeperServer:
     """A server as a context manager; `client` is connected to it. It may be stopped, and started with what it has.
-    `user`: who may log in, with a password.
+    `user`: who may log in, with a password; `certificates`: those of `ottla certs`, with which it has another port for
+    TLS (`secure_address`), and is one of Kafka 3.9.1.
     """
 
-    def __init__(self, tick_ms: int = TICK_MS, user: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, tick_ms: int = TICK_MS, user: tuple[str, str] | None = None, certificates: Path | None = None
+    ) -> None:
         self.tick_ms = tick_ms
+        self.certificates = certificates
+        self.secure_port = free_port() if certificates is not None else 0
         self._user = user
         self.directory = Path(tempfile.mkdtemp(prefix="zookeeper-"))
         self.port = free_port()
@@ -52,9 +58,13 @@ class ZooKeeperServer:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def secure_address(self) -> str:
+        return f"localhost:{self.secure_port}"
+
     def __enter__(self) -> ZooKeeperServer:
         properties = {"dataDir": self.directory, "clientPort": self.port, "clientPortAddress": "127.0.0.1"}
-        properties |= {"tickTime": self.tick_ms, "maxClientCnxns": 0}
+        properties |= {"tickTime": self.tick_ms, "maxClientCnxns": 0, **self._tls()}
         text = "".join(f"{key}={value}\n" for key, value in properties.items())
         (self.directory / "zookeeper.properties").write_text(text)
         (self.directory / "log4j.properties").write_text(LOG4J)
@@ -69,10 +79,26 @@ class ZooKeeperServer:
         """The JAAS file of this server and of those who log in there."""
         return self.directory / "jaas.conf"
 
+    def _tls(self) -> dict[str, object]:
+        if self.certificates is None:
+            return {}
+        own, trust = self.certificates / "server.p12", self.certificates / "truststore.p12"
+        return {
+            "secureClientPort": self.secure_port,
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "admin.enableServer": "false",
+            "ssl.keyStore.location": own,
+            "ssl.keyStore.password": PASSWORD,
+            "ssl.trustStore.location": trust,
+            "ssl.trustStore.password": PASSWORD,
+            "authProvider.x509": "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+        }
+
     def start(self) -> None:
         secured = () if self._user is None else (f"-Djava.security.auth.login.config={self.jaas}", SASL)
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        arguments = ("-cp", classpath("kafka-0.8.2.2"), main, str(self.directory / "zookeeper.properties"))
+        part = "kafka-0.8.2.2" if self.certificates is None else "kafka-3.9.1"
+        arguments = ("-cp", classpath(part), main, str(self.directory / "zookeeper.properties"))
         with (self.directory / "log").open("ab") as out:
             self._process = subprocess.Popen(
                 [*JAVA, *secured, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],

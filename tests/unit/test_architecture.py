@@ -84,7 +84,7 @@ WINGS: dict[str, set[str]] = {  # of broker/, the lowest first: what each may im
     "transaction": {"floor", "config", "settings", "replica", "controller", "shards", "group"},
     "share": {"floor", "config", "settings", "replica", "controller", "shards"},
     "telemetry": {"floor"},
-    "zookeeper": {"floor", "config", "controller"},
+    "zookeeper": {"floor", "config", "tls", "controller"},
     "broker": {
         *{"floor", "config", "settings", "security", "tls", "replica", "controller", "shards", "group"},
         *{"transaction", "share", "telemetry", "zookeeper"},

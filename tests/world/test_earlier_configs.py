@@ -18,12 +18,16 @@ from ..support.world import World
 
 EARLIER = RELEASES[:-1]
 LONG_MAX = 2**63 - 1
+STORES = ("keystore", "truststore")
 # read by the code, or by its names for keys of topics
 WITH_EFFECT = {
     *("host.name", "port", "advertised.host.name", "advertised.port", "delegation.token.master.key"),
     *("inter.broker.protocol.version", "log.message.format.version", "log.message.downconversion.enable"),
     "log.message.timestamp.difference.max.ms",
     *("zookeeper.connect", "zookeeper.connection.timeout.ms", "zookeeper.session.timeout.ms", "zookeeper.set.acl"),
+    *("zookeeper.ssl.client.enable", "zookeeper.ssl.protocol", "zookeeper.ssl.enabled.protocols"),
+    *("zookeeper.ssl.cipher.suites", "zookeeper.ssl.endpoint.identification.algorithm"),
+    *(f"zookeeper.ssl.{store}.{part}" for store in STORES for part in ("location", "password", "type")),
     *("password.encoder.secret", "password.encoder.old.secret", "password.encoder.cipher.algorithm"),
     *("password.encoder.key.length", "password.encoder.keyfactory.algorithm", "password.encoder.iterations"),
 }
