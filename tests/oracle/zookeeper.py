@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from ..support.poll import until
 from ..support.ports import free_port
@@ -137,7 +138,10 @@ class ZooKeeperServer:
 
     def value(self, path: str) -> str | None:
         """Returns the value of a node as text; None if there is no such node."""
-        return (self.client.get(path)[0] or b"").decode() if self.client.exists(path) else None
+        try:
+            return (self.client.get(path)[0] or b"").decode()
+        except NoNodeError:
+            return None
 
     def owner(self, path: str) -> int | None:
         """Returns the session of an ephemeral node; None if there is no such node."""
