@@ -209,7 +209,7 @@ def _left(timers: Iterable[TimerView]) -> str:
 
 
 def _places(found: Iterable[TopicPartitionsView]) -> str:
-    return " ".join(f"{one['topic']}:{','.join(map(str, one['partitions']))}" for one in found)
+    return " ".join(f"{one['topic']}:{','.join(map(str, one['partitions']))}" for one in found if one["partitions"])
 
 
 def _owners(members: Iterable[GroupMemberView]) -> dict[tuple[str, int], str]:

@@ -32,13 +32,16 @@ OF_A_TOPIC: dict[str, tuple[int, Any]] = {  # requests whose errors stand at ele
 
 def request_of(api: Api) -> tuple[int, Any]:
     """A version of an API, and a request for which there can be every error."""
-    if api.name in OF_A_TOPIC:
-        return OF_A_TOPIC[api.name]
-    data = Case(api, api.high, "full", ApiError(Errors.INVALID_REQUEST)).request
-    message = codec.parse(api.request, api.high, memoryview(bytearray(data)))
+    return OF_A_TOPIC[api.name] if api.name in OF_A_TOPIC else (api.high, full_request(api, api.high))
+
+
+def full_request(api: Api, version: int) -> Any:
+    """A request that names something in each of its arrays."""
+    data = Case(api, version, "full", ApiError(Errors.INVALID_REQUEST)).request
+    message = codec.parse(api.request, version, memoryview(bytearray(data)))
     if isinstance(message, m.ProduceRequest):
         message.acks = -1
-    return api.high, message
+    return message
 
 
 def found_at(reply: Any, place: Place) -> set[int]:
@@ -67,3 +70,17 @@ def test_every_declared_error_of_an_api_can_be_provoked(api: Api) -> None:
         assert rule.applied == 1
         faults.remove(rule.number)
         client.lose()
+
+
+@pytest.mark.parametrize("api", [one for one in apis().values() if one.low < one.high], ids=lambda api: api.name)
+def test_an_error_can_be_provoked_in_every_version_of_an_api(api: Api) -> None:
+    world = ConnectedWorld()
+    faults = LabWorld(world).lab.part(Faults)
+    create(world, "t")
+    rule = faults.add(Fault(api=api.name, action=Fail("UNKNOWN_SERVER_ERROR")))
+    for version in range(api.low, api.high):
+        request = OF_A_TOPIC[api.name][1] if api.name in OF_A_TOPIC else full_request(api, version)
+        reply, place = world.connect().ask(api.name, version, request), place_of(api, version, -1)
+        assert place is not None
+        assert found_at(reply, place) == {-1}, version
+    assert rule.applied == api.high - api.low

@@ -13,7 +13,9 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, fetch_message, produce_message
+from ..support.emulated import world_of
 from ..support.faulty import DELAY, GROUPS, HEARTBEAT, METADATA, REQUESTS, TOPICS, Faulty, applied_to, error
+from ..support.lab import LabWorld
 
 
 @pytest.mark.parametrize(("match", "request_", "is_matched"), REQUESTS)
@@ -123,6 +125,13 @@ def test_rules_are_bounded() -> None:
 def test_what_is_wrong_with_a_rule(fault: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words):
         Faulty().add(**fault)
+
+
+@pytest.mark.parametrize("kind", ["records", "vanish", "stale-leader"])
+def test_a_rule_is_for_the_apis_that_an_emulated_release_has(kind: str) -> None:
+    lab = LabWorld(world_of("0.10.2"))
+    assert lab.ask("POST /v1/faults", action={"kind": kind, "leader": 9} if kind == "stale-leader" else {"kind": kind})
+    assert lab.refused("POST /v1/faults", {"api": "Produce", "action": {"kind": kind}})[0] == 400
 
 
 # errors

@@ -19,6 +19,7 @@ from ottla.verdict.rule import EXAMINATIONS, Examination
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.connected import Client, ConnectedWorld
+from ..support.emulated import world_of
 from ..support.lab import LabWorld
 from ..support.topic_world import create
 
@@ -272,6 +273,23 @@ def test_an_examination_provokes_what_its_schedule_says() -> None:
     assert one in lab.ask("DELETE /v1/verdict")["provoked"]
     assert lab.ask("GET /v1/faults")["faults"] == []
     assert world.dispatcher.seam is None
+
+
+@pytest.mark.parametrize("examination", SCHEDULES)
+def test_an_examination_provokes_all_of_its_schedule(examination: Examination) -> None:
+    _, lab = world_with_verdict(examination=examination, provokes=True)
+    assert [one["what"] for one in lab.ask("GET /v1/verdict")["provoked"]] == [
+        one.what for one in SCHEDULES[examination]
+    ]
+
+
+def test_a_release_that_is_emulated_is_examined_by_what_it_has() -> None:
+    lab = LabWorld(world_of("0.10.2"))
+    apis = {one["api"] for one in lab.ask("POST /v1/verdict", examination="basic", provokes=True)["provoked"]}
+    assert "Metadata" in apis
+    assert "PushTelemetry" not in apis
+    lab.ask("DELETE /v1/verdict")
+    assert lab.ask("POST /v1/verdict", examination="share-group", provokes=True)["provoked"] != []
 
 
 def test_an_examination_plays_a_broker_that_is_older_than_the_client() -> None:

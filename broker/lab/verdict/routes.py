@@ -48,7 +48,8 @@ class Verdicts:
             if examination is not None and seed is not None:
                 faults = self._lab.part(Faults)
                 for one in provocations(examination, seed):
-                    self.provoked.append((one.what, faults.add(one.fault)))
+                    with suppress(Invalid):  # of an API or a version that the emulated release does not have
+                        self.provoked.append((one.what, faults.add(one.fault)))
                 self._lab.broker.client_metrics.subscribe(SUBSCRIPTION, METRICS.get(examination, {}))
         except OverflowError:
             self.stop()
