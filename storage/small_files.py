@@ -43,7 +43,8 @@ class SmallFiles:
         self._has_new_names = False
         return paths, has_new_names
 
-    def _write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes) -> None:
+        """Replaces a file, which the next flush makes durable."""
         self.files.replace(self.path(name), data, durable=False)
         self._unsynced.add(name)
         self._has_new_names = True
@@ -78,7 +79,7 @@ class SmallFiles:
             raise checkpoints.CorruptCheckpoint(f"{path}: {error}") from None
 
     def save_topic_id(self, topic_id: bytes) -> None:
-        self._write(PARTITION_METADATA, checkpoints.encode_partition_metadata(topic_id))
+        self.write(PARTITION_METADATA, checkpoints.encode_partition_metadata(topic_id))
 
     # leader epochs
 
@@ -100,7 +101,7 @@ class SmallFiles:
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         """Writes the leader epochs if they differ from their file."""
         if epochs.entries != self._saved_epochs:
-            self._write(LEADER_EPOCHS, checkpoints.encode_epochs(epochs.entries))
+            self.write(LEADER_EPOCHS, checkpoints.encode_epochs(epochs.entries))
             self._saved_epochs = list(epochs.entries)
 
     # producer snapshots
@@ -110,7 +111,7 @@ class SmallFiles:
         return [offset_of(name) for name in self.files.names(self.directory) if name.endswith(SNAPSHOT)]
 
     def save_snapshot(self, producers: Producers, offset: int) -> None:
-        self._write(file_name(offset, SNAPSHOT), producers.snapshot())
+        self.write(file_name(offset, SNAPSHOT), producers.snapshot())
 
     def load_snapshot(self, producers: Producers, offsets: list[int], start: int, end: int) -> int:
         """Fills `producers` from the newest valid snapshot, of those at `offsets`, between `start` and `end`; returns

@@ -29,6 +29,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.features import defaults
 from ...protocol.structs import Struct
 from ...storage.flush import FlushJob
+from ...storage.layout import QUORUM_STATE
 from ...storage.log import Log
 from .. import bugs
 from ..config.nodes import Node, Nodes
@@ -200,9 +201,10 @@ class MetadataController:
         self._replay(opened)
         for _ in self.runtime.load((), epoch, self.schedule.monotonic_ms(), log.end_offset, log.end_offset):
             continue
-        log.flush_now()
-        self.flushed.create(log.end_offset)
-        self._begin_epoch(path, voter, epoch, now)
+        if log.end_offset:  # an empty log becomes durable with its first records
+            log.flush_now()
+        self.flushed.create(log)
+        self._begin_epoch(voter, epoch, now)
         self._register()
 
     def _replay(self, opened: Opened) -> None:
@@ -225,9 +227,9 @@ class MetadataController:
         """Returns which replica of the metadata log a node is."""
         return ReplicaKey(node, self.log_directories.all[0].node_ids[node])
 
-    def _begin_epoch(self, path: str, voter: Voter, epoch: int, now: int) -> None:
+    def _begin_epoch(self, voter: Voter, epoch: int, now: int) -> None:
         log = self.partition.open_log()
-        metadata_log.write_quorum_state(self.log_directories.files, path, voter.id, epoch)
+        log.small_files.write(QUORUM_STATE, metadata_log.quorum_state(voter.id, epoch))
         control = [metadata_log.leader_change_record(voter)]
         fresh = log.end_offset == 0
         if fresh:

@@ -193,7 +193,8 @@ def read_quorum_epoch(files: Files, path: str) -> int:
     return epoch
 
 
-def write_quorum_state(files: Files, path: str, leader_id: int, epoch: int) -> None:
+def quorum_state(leader_id: int, epoch: int) -> bytes:
+    """Returns the content of `quorum-state`."""
     state = {
         "leaderId": leader_id,
         "leaderEpoch": epoch,
@@ -201,7 +202,7 @@ def write_quorum_state(files: Files, path: str, leader_id: int, epoch: int) -> N
         "votedDirectoryId": NO_DIRECTORY_TEXT,
         "data_version": 1,
     }
-    files.replace(f"{path}/{QUORUM_STATE}", json.dumps(state, separators=(",", ":")).encode())
+    return json.dumps(state, separators=(",", ":")).encode()
 
 
 def append_control(log: Log, control: list[Record], epoch: int, now_ms: int) -> None:

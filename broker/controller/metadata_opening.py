@@ -60,11 +60,15 @@ class FlushedOffset:
                 self.path,
             )
 
-    def create(self, offset: int) -> None:
-        """Writes and syncs both slots. Raises OSError."""
+    def create(self, log: Log) -> None:
+        """Writes both slots for a log that is durable; an empty one is with its first records. Raises OSError."""
+        slots = self._encode(log.end_offset) * 2
         self._pool.close(self.path)
-        self._pool.files.replace(self.path, self._encode(offset) * 2)
-        self.offset = offset
+        if log.end_offset:
+            self._pool.files.replace(self.path, slots)
+        else:
+            log.small_files.write(FLUSHED_OFFSET, slots)
+        self.offset = log.end_offset
 
     def note(self, offset: int) -> None:
         """Stores that the log is durable up to `offset`. Raises OSError."""

@@ -23,7 +23,15 @@ from ..protocol.errors import ApiError
 from ..protocol.features import DIRECTORIES_SINCE, METADATA_VERSION, defaults
 from ..storage.checkpoints import encode_partition_metadata
 from ..storage.files import Files, OsFiles
-from ..storage.layout import CLEAN_SHUTDOWN, LOG, META_PROPERTIES, PARTITION_METADATA, file_name, snapshot_name
+from ..storage.layout import (
+    CLEAN_SHUTDOWN,
+    LOG,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    file_name,
+    snapshot_name,
+)
 from .layout import Layout, NewNode
 from .replicas import Choice
 from .source import Source
@@ -136,7 +144,7 @@ def write_log(files: Files, directory: str, voters: Sequence[NewNode], source: S
     files.replace(f"{path}/{snapshot_name(source.offset, source.epoch)}", data, durable=False)
     files.replace(f"{path}/{file_name(source.offset, LOG)}", b"", durable=False)
     files.replace(f"{path}/{PARTITION_METADATA}", encode_partition_metadata(metadata_log.TOPIC_ID), durable=False)
-    metadata_log.write_quorum_state(files, path, NO_LEADER, source.epoch)
+    files.replace(f"{path}/{QUORUM_STATE}", metadata_log.quorum_state(NO_LEADER, source.epoch))
 
 
 def mark_clean(files: Files, node: NewNode) -> None:
