@@ -30,9 +30,10 @@ class Curve(NamedTuple):
 
 
 def curves() -> dict[str, Curve]:
-    from . import coordinators, data, metadata, sparse, traffic
+    from . import compaction, coordinators, data, metadata, sparse, traffic
 
-    return {**metadata.CURVES, **coordinators.CURVES, **data.CURVES, **sparse.CURVES, **traffic.CURVES}
+    found = [metadata.CURVES, coordinators.CURVES, data.CURVES, sparse.CURVES, compaction.CURVES, traffic.CURVES]
+    return {name: curve for some in found for name, curve in some.items()}
 
 
 def main(names: list[str]) -> int:
