@@ -350,6 +350,10 @@ def _problems(lab: Lab, partition: Partition, state: PartitionState) -> Iterator
         yield "no leader"
     elif not lab.broker.nodes.serves(state.leader):
         yield f"node {state.leader}, which leads, does not answer"
+    if partition.unheard is not None and partition.leader != state.leader:
+        yield f"node {partition.leader}, which is cut off, leads on in epoch {partition.leader_epoch}"
+    for node, stale in partition.stale.items():
+        yield f"node {node}, which is cut off, leads on in epoch {stale.leader_epoch}: what it takes is lost"
     if len(state.isr) < len(state.replicas):
         yield f"{len(state.isr)} of {len(state.replicas)} replicas are in sync"
     if partition.is_under_min_isr:

@@ -11,6 +11,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
+from ..support.lab import LabWorld
 from ..support.node_world import SMALL, create, happens, produce, records, state
 from ..support.world import Answer, World
 
@@ -60,6 +61,11 @@ def code(answer: Answer) -> str:
 
 def alive(w: World) -> list[int]:
     return [one.id for one in w.broker.alive()]
+
+
+def problems(w: World, topic: str) -> list[str]:
+    found: list[str] = LabWorld(w).ask(f"GET /v1/partitions/{topic}/0")["problems"]
+    return found
 
 
 def ends(w: World, topic: str = "t") -> dict[int, int]:
@@ -159,6 +165,7 @@ def test_a_leader_without_the_controller_keeps_the_followers_on_its_side() -> No
     w.pass_ms(200)
     assert state(w, at=1)[0] == 1, "both are fenced, and the last one in sync leads"
     assert state(w, at=4)[:2] == state(w, at=5)[:2] == (4, 0), "they do not hear of that"
+    assert "node 4, which is cut off, leads on in epoch 0: what it takes is lost" in problems(w, "t")
     assert produce(w, 4, acks=1).error_code == 0
     assert produce(w, 1, value=b"w").error_code == 0
     join(w)
@@ -177,6 +184,7 @@ def test_what_all_in_sync_have_on_one_side_is_committed() -> None:
     assert state(w, 0, "near", at=1)[0] == -1
     assert produce(w, 4, topic="near", value=b"w").error_code == 0, "it does not hear that nobody leads"
     assert (records(w, 4, topic="near"), ends(w, "near")) == ([b"v", b"w"], {4: 2, 5: 2})
+    assert "node 4, which is cut off, leads on in epoch 0" in problems(w, "near")
     refused = produce(w, 1, topic="near")
     assert refused.error_code == Errors.NOT_LEADER_OR_FOLLOWER
     join(w)
