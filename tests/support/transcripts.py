@@ -3,9 +3,9 @@
 A transcript is a file of JSON lines for each test, one line a request with its reply (`on` is the number of the
 connection, and defaults are left out). There are three modes (`OTTLA_ORACLE`):
 
-    live       asks Kafka; replies that were compared are also held against the transcript. The default where there is a
-               JVM.
-    recorded   plays the transcript. The default elsewhere.
+    live       asks Kafka; replies that were compared are also held against the transcript, unless the story varies from
+               run to run.
+    recorded   plays the transcript. The default.
     record     asks Kafka, and writes the transcript (`make transcripts`).
 """
 
@@ -105,6 +105,7 @@ class Transcript:
         name = re.sub(r"[^\w.=,-]+", "-", story.removeprefix("test_")).strip("-")
         self.path = FOLDER / module.removeprefix("test_") / f"{name}.jsonl"
         self.playing = playing
+        self.varies = False  # Kafka decides what the story is about, such as who has the controller
         self.connections = 0
         self.entries = self._read() if playing or self.path.exists() else []
         self.compared = (one for one in self.entries if one.get("compared"))  # in order, for `live`
