@@ -34,7 +34,7 @@ async def handle(
     request: messages.ListPartitionReassignmentsRequest,
 ) -> messages.ListPartitionReassignmentsResponse:
     r, pace = messages.ListPartitionReassignmentsResponse, Pace(context.broker.turn)
-    await context.broker.metadata.reached()
+    await context.broker.metadata.answers()
     image = context.broker.image
     response = r(error_message=None)
     by_topic: dict[bytes, list[int]] = {}

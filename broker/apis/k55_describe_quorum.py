@@ -54,7 +54,7 @@ async def handle(context: Context, request: messages.DescribeQuorumRequest) -> m
         return r(topics=answers_with_error(context.api, context.version, PARTITIONS, request.topics, unknown))
     metadata = context.broker.metadata
     partition, quorum = metadata.partition, metadata.quorum
-    await metadata.reached()
+    await metadata.answers()
     told = r.PartitionData(
         leader_id=quorum.leader,
         leader_epoch=partition.leader_epoch,

@@ -320,6 +320,12 @@ class MetadataController:
         """Completes when there is an active controller. Fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
         return self.quorum.reached()
 
+    def answers(self) -> Later[None]:
+        """Like `reached`, for what changes nothing: a controller that reaches too few voters answers it until it
+        resigns.
+        """
+        return self.quorum.answers()
+
     async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
         """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute."""
         await self.reached()

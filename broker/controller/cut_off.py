@@ -29,6 +29,9 @@ class UnreachedController(MetadataController):
     def reached(self) -> Later[None]:
         return self.events.reached()
 
+    def answers(self) -> Later[None]:
+        return self.events.reached()
+
     @classmethod
     def of(cls, metadata: MetadataController) -> UnreachedController:
         found = cls.__new__(cls)

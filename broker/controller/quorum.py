@@ -21,7 +21,7 @@ from ...protocol.errors import ApiError, Errors
 from ..clock import Cancellable
 from ..config.config import Config
 from ..config.nodes import Node, NodeRefused, Nodes, NodeState
-from ..later import Later
+from ..later import Later, finished
 from ..turn import Turn
 
 logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
@@ -73,9 +73,18 @@ class Quorum:
     @property
     def leader(self) -> int:
         """The id of the active controller; -1 while there is none."""
-        if self.missing is not None:
+        if self.missing is not None and not self.is_lonely:
             return -1
         return self.nodes.first.id if self.active is None else self.active
+
+    @property
+    def is_lonely(self) -> bool:
+        """Whether the active controller reaches too few voters, and has not resigned yet: it answers, and changes
+        nothing.
+        """
+        if self.missing is None or self.active is None or self._has_resigned:
+            return False
+        return self._is_alive(self.active) and not self.is_possible
 
     @property
     def voters(self) -> list[int]:
@@ -130,6 +139,10 @@ class Quorum:
 
         self.missing.when_done(found)
         return later
+
+    def answers(self) -> Later[None]:
+        """Like `reached`, for what changes nothing."""
+        return finished(None) if self.is_lonely else self.reached()
 
     # changes that are asked for
 
@@ -215,8 +228,10 @@ class Quorum:
         return not node.is_cut and (node.is_serving or node.state is NodeState.STARTING)
 
     def _elect_later(self) -> None:
+        """Followers miss a leader for as long as their timeout, and a leader misses them for half as long again."""
         if self._election is None:
-            self._election = self.turn.later(self.timeout_ms, self._elect)
+            wait_ms = self.timeout_ms * 3 // 2 if self.is_lonely else self.timeout_ms
+            self._election = self.turn.later(wait_ms, self._elect)
 
     def _elect(self) -> None:
         self._election = None

@@ -72,7 +72,7 @@ class TheMajorityHasTheController(Invariant):
         before, self._since = self._since, None
         if quorum.active is None:
             return
-        if quorum.leader >= 0:
+        if quorum.missing is None:
             assert quorum.leader in side, f"node {quorum.leader} is the controller, and the majority is {sorted(side)}"
         elif side:
             self._since = before if before is not None and before[0] == side else (side, now_ms)

@@ -15,6 +15,7 @@ from .transcripts import Transcript
 from .wire import Wire
 
 PATIENCE_S = 5.0
+RESIGNED_MS = 3010  # one and a half times `controller.quorum.fetch.timeout.ms`, and a moment
 
 
 class Parted(Story):
@@ -46,6 +47,7 @@ class Parted(Story):
 
     def has_resigned(self, controller: int) -> None:
         """Waits until a controller that reaches no majority is none any more. It answers until then."""
+        self.world.pass_ms(RESIGNED_MS)
         if self._network is not None:
             until(partial(self._is_silent, self._network.address(controller)), f"node {controller} resigns")
 

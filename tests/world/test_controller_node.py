@@ -222,6 +222,7 @@ def test_a_minority_has_no_controller(w: World) -> None:
     assert quorum(w)[:2] == (2, epoch)
     happens(w, "kill", 3)
     w.dispatcher = w.dispatchers[2]
+    w.pass_ms(2 * FETCH_MS)  # it resigns
     waits, describes = creates(w, "new"), w.send("DescribeQuorum", 2, asked_for_quorum())
     w.pass_ms(60_100)
     assert not w.broker.image.topics.get("new")

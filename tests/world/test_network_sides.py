@@ -101,6 +101,27 @@ def test_without_a_majority_there_is_no_controller_until_the_sides_join(sides: t
     assert alive(w) == [1, 2, 3, 4]
 
 
+def test_a_controller_that_loses_the_majority_answers_until_it_resigns() -> None:
+    """It changes nothing meanwhile."""
+    w = five(1, nodes=4)
+    part(w, [1, 2], [3, 4])
+    r, move, create_ = m.DescribeQuorumRequest, m.ListPartitionReassignmentsRequest, m.CreateTopicsRequest
+    log = r.TopicData(topic_name="__cluster_metadata", partitions=[r.PartitionData(partition_index=0)])
+    topic = create_.CreatableTopic(name="late", num_partitions=1, replication_factor=1)
+    creating = w.send("CreateTopics", 7, create_(topics=[topic], timeout_ms=1000))
+    w.pass_ms(FETCH_MS * 3 // 2 - 100)
+    assert w.ask("DescribeQuorum", 2, r(topics=[log])).topics[0].partitions[0].leader_id == 1
+    assert w.ask("ListPartitionReassignments", 0, move(topics=None, timeout_ms=1000)).error_code == 0
+    w.pass_ms(200)
+    waiting = w.send("DescribeQuorum", 2, r(topics=[log]))
+    w.pass_ms(FETCH_MS)
+    assert not waiting.done
+    assert not creating.done
+    join(w)
+    assert waiting.reply.topics[0].partitions[0].leader_id > 0
+    assert creating.reply.topics[0].error_code == 0
+
+
 def test_a_majority_of_nodes_that_do_not_run_elects_none() -> None:
     w = five(4)
     happens(w, "kill", 3)
