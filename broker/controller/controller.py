@@ -321,9 +321,7 @@ class MetadataController:
         return self.quorum.reached()
 
     def answers(self) -> Later[None]:
-        """Like `reached`, for what changes nothing: a controller that reaches too few voters answers it until it
-        resigns.
-        """
+        """Like `reached`, for what changes nothing (`Quorum.is_lonely`)."""
         return self.quorum.answers()
 
     async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
