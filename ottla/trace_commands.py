@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -20,6 +21,8 @@ from .traces.lines import detailed, line
 from .traces.walking import Topics
 from .verdict.trace_lines import Event, TraceError
 
+FORMS: Final = "`2026-01-31T12:00:00`, `12:00:00` of today, or milliseconds since 1970"
+
 
 @click.group()
 def trace() -> None:
@@ -27,7 +30,7 @@ def trace() -> None:
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
-    """A time: `2026-01-31T12:00:00`, `12:00:00` of today, or milliseconds since 1970."""
+    """A time in one of the forms of FORMS; its value is in milliseconds since 1970."""
 
     name = "TIME"
 
@@ -39,7 +42,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
             whole = given if "T" in given or " " in given else f"{datetime.now():%Y-%m-%d}T{given}"
             return int(datetime.fromisoformat(whole).timestamp() * 1000)
         except ValueError:
-            self.fail(f"{given!r} is not a time: {self.__doc__}", param, ctx)
+            self.fail(f"{given!r} is no time: give {FORMS}", param, ctx)
 
 
 def apis_of(ctx: click.Context, param: click.Parameter, given: str | None) -> frozenset[str]:
@@ -86,7 +89,7 @@ def _failing(events: Iterable[Event]) -> Iterator[Event]:
     try:
         yield from events
     except (TraceError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        click.echo(printable(f"ottla: {error}"), err=True)
+        click.echo(printable(f"ottla: {reading.problem(error)}"), err=True)
         sys.exit(1)
 
 

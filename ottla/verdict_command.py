@@ -147,5 +147,5 @@ def _of_traces(traces: tuple[str, ...], examination: Examination | None) -> Iter
             except FilteredTrace as error:
                 raise TraceError(f"{source}: {error}") from None
     except (TraceError, OSError) as error:
-        click.echo(printable(f"ottla: {error}"), err=True)
+        click.echo(printable(f"ottla: {reading.problem(error)}"), err=True)
         sys.exit(EXIT_NO_TRACE)

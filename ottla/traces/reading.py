@@ -88,6 +88,13 @@ def _inode(path: Path) -> int | None:
         return None
 
 
+def problem(error: Exception) -> str:
+    """What is wrong with a trace, in words."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 

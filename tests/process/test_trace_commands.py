@@ -97,6 +97,7 @@ def test_a_file_that_is_missing_or_no_trace_is_refused(tmp_path: Path) -> None:
     for file in ("x", "absent"):
         found = run("show", str(tmp_path / file))
         assert (found.exit_code, found.stderr[:7]) == (1, "ottla: ")
+    assert found.stderr == f"ottla: {tmp_path / 'absent'}: No such file or directory\n"
 
 
 def test_a_trace_without_the_bytes_of_frames_is_no_capture(tmp_path: Path) -> None:
