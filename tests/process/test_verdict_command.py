@@ -57,12 +57,11 @@ user, password, seconds = sys.argv[1:]
 servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "log_level": 0}
 login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": user}
 producer = Producer({**servers, **login, "sasl.password": password})
-end = time.monotonic() + float(seconds)
-while True:
+end = None
+while end is None or time.monotonic() < end:
     producer.produce("t", b"value")
     producer.flush(60)
-    if time.monotonic() >= end:
-        break
+    end = end or time.monotonic() + float(seconds)  # the session has begun
 producer.close()
 """
 BROKEN = ["KIP-848.epoch-echoed", "KIP-848.rejoins-when-fenced"]
