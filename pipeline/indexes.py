@@ -5,6 +5,7 @@ Runs in tasks; does not use Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ def rows(directory: Directory, segment: Segment, schema: pa.Schema, options: Opt
     aborted = directory.aborted([segment])
     sizes = (len(offsets), len(timestamps), len(aborted))
     total = sum(sizes)
+
+    wrong = {one.row: one.words for one in problems(directory, segment)} if options.against_log else {}
 
     def column(kind: pa.DataType, *parts: Array | None) -> pa.Array:
         filled = [
@@ -49,36 +52,40 @@ def rows(directory: Directory, segment: Segment, schema: pa.Schema, options: Opt
         "producerId": column(pa.int64(), None, None, of("producer_id")),
         "lastOffset": column(pa.int64(), None, None, of("last")),
         "lastStableOffset": column(pa.int64(), None, None, of("stable")),
-        "error": pa.array(
-            _errors(directory, segment, offsets, positions, timestamps, at, total)
-            if options.against_log
-            else [None] * total,
-            pa.string(),
-        ),
+        "error": pa.array([wrong.get(row) for row in range(total)], pa.string()),
     }
     yield pa.RecordBatch.from_arrays([columns[field.name] for field in schema], schema=schema)
 
 
-def _errors(
-    directory: Directory, segment: Segment, offsets: Array, positions: Array, timestamps: Array, at: Array, total: int
-) -> list[str | None]:
-    """Returns an error for each entry of the offset and time indexes that the log contradicts; none if the log itself
-    is damaged or deleted.
+class Problem(NamedTuple):
+    """An entry that the log contradicts: its row in the view, and what it says."""
+
+    row: int
+    position: int | None
+    offset: int
+    words: str
+
+
+def problems(directory: Directory, segment: Segment) -> Iterator[Problem]:
+    """Yields the entries of the offset and time indexes that the log contradicts; none if the log itself is damaged or
+    deleted.
     """
-    errors: list[str | None] = [None] * total
     try:
         found = whole_segment(directory, segment)
     except OSError:
-        return errors
+        return
     if found.gaps:
-        return errors
+        return
+    offsets, positions = directory.offset_index(segment)
     for row in np.flatnonzero(~offsets_right(found.table, offsets, positions)).tolist():
-        errors[row] = f"the offset index has offset {offsets[row]} at position {positions[row]}, but the log does not"
+        offset, position = int(offsets[row]), int(positions[row])
+        words = f"the offset index has offset {offset} at position {position}, but the log does not"
+        yield Problem(row, position, offset, words)
+    timestamps, at = directory.time_index(segment)
     for row in np.flatnonzero(~times_right(found.table, timestamps, at)).tolist():
-        errors[len(offsets) + row] = (
-            f"the time index has offset {at[row]} for {timestamps[row]} ms, but the log does not"
-        )
-    return errors
+        offset = int(at[row])
+        words = f"the time index has offset {offset} for {timestamps[row]} ms, but the log does not"
+        yield Problem(len(offsets) + row, None, offset, words)
 
 
 def offsets_right(table: Array, offsets: Array, positions: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -53,21 +54,45 @@ def partition_rows(
     yield _batch([{field.name: values[field.name]() for field in schema}], schema)
 
 
+class FileFacts(NamedTuple):
+    """A row of the view `files`."""
+
+    path: str
+    kind: str
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int | None = None
+    size: int | None = None
+
+
 def file_rows(directory: Directory, _: None, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """Yields the files of the directory as an Arrow batch of `schema`."""
-    yield _batch(list(_files(directory)), schema)
+    yield _batch(
+        [
+            {
+                "path": one.path,
+                "topic": one.topic,
+                "partition": one.partition,
+                "kind": one.kind,
+                "baseOffset": one.base_offset,
+                "sizeInBytes": one.size,
+            }
+            for one in file_facts(directory)
+        ],
+        schema,
+    )
 
 
-def _files(directory: Directory) -> Iterator[dict[str, object]]:
+def file_facts(directory: Directory) -> Iterator[FileFacts]:
+    """Yields the files of partitions, one partition after another, and the directories that are of none."""
     for name in directory.files.names():
         kind = next((kind for suffix, kind in _DIRECTORIES.items() if name.endswith(suffix)), None)
         if kind is not None:
-            yield {"path": name, "kind": kind}
+            yield FileFacts(name, kind)
             continue
         found = layout.parse_partition_directory(name)
         if found is None:
             continue
-        topic, partition = found
         try:
             inside = directory.files.names(name)
         except (FileNotFoundError, NotADirectoryError):
@@ -79,14 +104,7 @@ def _files(directory: Directory) -> Iterator[dict[str, object]]:
             except FileNotFoundError:
                 continue
             base = int(one[:20]) if one[:20].isdecimal() and len(one) > 20 else None
-            yield {
-                "path": path,
-                "topic": topic,
-                "partition": partition,
-                "kind": _kind(one, base),
-                "baseOffset": base,
-                "sizeInBytes": size,
-            }
+            yield FileFacts(path, _kind(one, base), *found, base, size)
 
 
 def _kind(name: str, base: int | None) -> str:

@@ -184,10 +184,22 @@ def kept(offset: Array, timestamp: Array, bounds: Bounds) -> Array | None:
     return None if kept is None or kept.all() else kept
 
 
-def batches(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a slice as an Arrow batch of `schema`.
-    Bytes that are not a complete batch are a row with `error`.
+@dataclass(frozen=True)
+class Examined:
+    """The batches of a slice, and a row with magic -1 for bytes that are not a complete batch; positions are those in
+    the file. `errors`: by row. `kinds`: types of control batches.
     """
+
+    table: Array
+    valid: Array | None
+    errors: dict[int, str]
+    kinds: list[str | None]
+
+
+def examined(
+    directory: Directory, part: Slice, options: Options, with_crc: bool = True, with_kinds: bool = True
+) -> Examined | None:
+    """Examines the batches of a slice; returns None if their segment was deleted."""
     unreadable: str | None = None
     try:
         found = batches_of(directory, part)
@@ -195,40 +207,51 @@ def batches(directory: Directory, part: Slice, schema: pa.Schema, options: Optio
         found = Found(b"", np.empty(0, TABLE), 0, [(part.start, part.end)])
         unreadable = f"cannot be read: {error.strerror or error}"
     if found is None:
-        return
+        return None
     table = _wanted(found.table, part)
-    valid = crc_verdicts(found.data, table) if "crcValid" in schema.names or "error" in schema.names else None
-    errors: list[str | None] = [None] * len(table)
-    if valid is not None:
-        for row in np.flatnonzero(~valid).tolist():
-            errors[row] = "wrong CRC"
+    valid = crc_verdicts(found.data, table) if with_crc else None
+    errors = {} if valid is None else dict.fromkeys(np.flatnonzero(~valid).tolist(), "wrong CRC")
     if options.opens != "none":
         _open_all(found.data, table, valid, errors, options)
-    kinds = _control_types(found.data, table) if "controlType" in schema.names else None
+    kinds: list[str | None] = _control_types(found.data, table) if with_kinds else [None] * len(table)
     shifted = table.copy()
     shifted["position"] += found.shift
     if found.gaps:
         lost = np.zeros(len(found.gaps), TABLE)
-        for name in (
-            "base_offset",
-            "last_offset",
-            "magic",
-            "leader_epoch",
-            "producer_id",
-            "producer_epoch",
-            "base_sequence",
-        ):
+        for name in _UNKNOWN:
             lost[name] = -1
         for i, (start, end) in enumerate(found.gaps):
             lost["position"][i], lost["length"][i] = start, end - start - LOG_OVERHEAD
-            errors.append(unreadable or f"{end - start} bytes that are not a complete batch")
+            errors[len(table) + i] = unreadable or f"{end - start} bytes that are not a complete batch"
         shifted = np.concatenate([shifted, lost])
         valid = None if valid is None else np.concatenate([valid, np.zeros(len(lost), bool)])
-    if len(shifted):
-        yield batch_rows(shifted, valid, errors, kinds, part.segment.place, schema)
+        kinds += [None] * len(lost)
+    return Examined(shifted, valid, errors, kinds)
 
 
-def _open_all(data: Data, table: Array, valid: Array | None, errors: list[str | None], options: Options) -> None:
+_UNKNOWN = (
+    "base_offset",
+    "last_offset",
+    "magic",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+
+
+def batches(directory: Directory, part: Slice, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a slice as an Arrow batch of `schema`.
+    Bytes that are not a complete batch are a row with `error`.
+    """
+    with_crc = "crcValid" in schema.names or "error" in schema.names
+    found = examined(directory, part, options, with_crc, "controlType" in schema.names)
+    if found is not None and len(found.table):
+        errors = [found.errors.get(row) for row in range(len(found.table))]
+        yield batch_rows(found.table, found.valid, errors, found.kinds, part.segment.place, schema)
+
+
+def _open_all(data: Data, table: Array, valid: Array | None, errors: dict[int, str], options: Options) -> None:
     """Writes into `errors` which batches with a right CRC cannot be opened."""
     chosen = np.ones(len(table), bool) if valid is None else valid.copy()
     if options.opens == "compressed":

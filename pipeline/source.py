@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 
 from ..coordinator.described import INTERNAL_TOPICS
 from ..coordinator.metadata.format import CLUSTER_METADATA
-from . import indexes, internal, inventory, reading
+from . import evidence, indexes, internal, inventory, reading
 from .directory import FIRST, LAST, SLICE_BYTES_MIN, Bounds, Directory, Segment, Slice, Snapshot, dealt
 from .limits import Offsets, StreamReader
 from .options import EARLIEST, LATEST, STREAMED, Source
@@ -90,7 +90,13 @@ class Planner:
             snapshot = self.snapshot(*segments[0].place[:2]) if segments else None
             if snapshot is not None and bounds.first_offset <= snapshot.base_offset <= bounds.last_offset:
                 slices.append(Slice(snapshot, 0, snapshot.size, FIRST, LAST, bounds, aborted))
-        return [Task(list(one)) for one in dealt(slices, count)] or [Task([])]
+        tasks = [Task(list(one)) for one in dealt(slices, count)] or [Task([])]
+        if self.source.view == "evidence":
+            others: list[Item] = [None, *((one[0].topic, one[0].partition) for one, _ in found if one)]
+            others += [one for segments, _ in found for one in segments]
+            for n, one in enumerate(tasks):
+                one.items = [*one.items, *others[n :: len(tasks)]]
+        return tasks
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
         """Returns the snapshot that is read before the log, in the view `internal`."""
@@ -124,6 +130,7 @@ _READERS: dict[str, Callable[[Directory, Any, pa.Schema, reading.Options], Itera
     "internal": internal.rows,
     "partitions": inventory.partition_rows,
     "files": inventory.file_rows,
+    "evidence": evidence.rows,
 }
 
 

@@ -128,6 +128,16 @@ INTERNAL = (
     Column("rawValue", "binary", "The value as it is stored"),
     Column("error", "string", "Why the record cannot be decoded; else null"),
 )
+EVIDENCE = (
+    _TOPIC,
+    _PARTITION,
+    Column("segment", "string", "The name of the segment file; empty for what belongs to a whole partition"),
+    Column("position", "long", "The position in the segment file; null if there is none"),
+    Column("offset", "long", "The offset of a finding"),
+    Column("kind", "string", "The kind of a finding; else marks, aborted or batches"),
+    Column("detail", "string", "The words of a finding; the segment of aborted transactions"),
+    Column("data", "binary", "What is packed; null for a finding"),
+)
 VIEWS = {
     "records": RECORDS,
     "batches": BATCHES,
@@ -135,6 +145,7 @@ VIEWS = {
     "partitions": PARTITIONS,
     "files": FILES,
     "internal": INTERNAL,
+    "evidence": EVIDENCE,
 }
 
 

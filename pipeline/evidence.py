@@ -1,0 +1,148 @@
+"""The view `evidence`: what the job `audit` needs to know of a data directory, in one table, so that one plan of Spark
+does it all. Runs in tasks; does not use Spark.
+
+What a file shows by itself is a finding already: a row with `kind` and `detail`. What depends on other files is packed
+into `data` for `checks`: the marks of a partition, its aborted transactions by the index, and its batches, a few
+hundred per row. Spark only carries these rows to one place per partition, in the order of the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..protocol.records import LOG_OVERHEAD
+from ..storage import layout
+from .batches import TABLE, Array
+from .directory import Directory, Segment, Slice
+from .indexes import problems
+from .inventory import file_facts
+from .reading import Options, examined
+
+ABORT: Final = "ABORT"
+MARKS, ABORTED, BATCHES = "marks", "aborted", "batches"
+BATCHES_PER_ROW = 256  # Spark gives up to 10,000 rows at once to Python
+BATCH = np.dtype([*TABLE.descr, ("valid", "?"), ("aborts", "?")])
+NOTED = np.dtype([("producer_id", "i8"), ("first", "i8"), ("last", "i8")])
+# of rows that are packed and belong to no segment: before those of all segments, marks first
+_NO_SEGMENT, _MARKS_AT, _ABORTED_AT = "", -2, -1
+
+
+class Row(NamedTuple):
+    """A row of the view."""
+
+    topic: str | None
+    partition: int | None
+    segment: str | None
+    position: int | None
+    offset: int | None
+    kind: str
+    detail: str | None
+    data: bytes | None = None
+
+
+class Marks(NamedTuple):
+    """What is known of a partition besides its log. `known_from`: from here on no record was removed."""
+
+    cleaned: int
+    known_from: int
+    epochs: Sequence[tuple[int, int]]
+    log_start: int
+    end_offset: int
+    segments: int
+
+
+def rows(
+    directory: Directory, item: Slice | Segment | tuple[str, int] | None, schema: pa.Schema, options: Options
+) -> Iterator[pa.RecordBatch]:
+    """Yields the evidence of a slice, of a segment's indexes, of a partition, or of all files (None)."""
+    if item is None:
+        found = _of_files(directory)
+    elif isinstance(item, Slice):
+        found = _of_batches(directory, item, options)
+    elif isinstance(item, Segment):
+        found = _of_indexes(directory, item)
+    else:
+        found = _of_partition(directory, *item)
+    made = list(found)
+    if made:
+        columns = dict(zip(Row._fields, zip(*made, strict=True), strict=True))
+        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in schema], schema=schema)
+
+
+def _of_batches(directory: Directory, part: Slice, options: Options) -> Iterator[Row]:
+    found = examined(directory, part, options)
+    if found is None:
+        return
+    place, table = part.segment.place, np.empty(len(found.table), BATCH)
+    for name in TABLE.names or ():
+        table[name] = found.table[name]
+    table["valid"] = found.valid
+    table["aborts"] = [kind == ABORT for kind in found.kinds]
+    for i in found.errors:
+        kind = "bytes" if table["magic"][i] < 0 else "records" if table["valid"][i] else "crc"
+        position, offset = int(table["position"][i]), int(table["base_offset"][i])
+        yield Row(*place, position, offset, kind, found.errors[i])
+    table = table[np.argsort(table["position"], kind="stable")]
+    for at in range(0, len(table), BATCHES_PER_ROW):
+        packed = table[at : at + BATCHES_PER_ROW]
+        yield Row(*place, int(packed["position"][0]), None, BATCHES, None, packed.tobytes())
+
+
+def _of_indexes(directory: Directory, segment: Segment) -> Iterator[Row]:
+    place = segment.place
+    for problem in problems(directory, segment):
+        yield Row(*place, problem.position, problem.offset, "index", problem.words)
+    aborted = directory.aborted([segment])
+    if len(aborted):
+        noted = np.empty(len(aborted), NOTED)
+        for name in NOTED.names or ():
+            noted[name] = aborted[name]
+        where = (place.topic, place.partition, _NO_SEGMENT, _ABORTED_AT)
+        yield Row(*where, None, ABORTED, place.segment, noted.tobytes())
+
+
+def _of_partition(directory: Directory, topic: str, partition: int) -> Iterator[Row]:
+    segments, which = directory.segments(topic, partition), (topic, partition)
+    if not segments:
+        return
+    log_start = max(segments[0].base_offset, directory.offsets(layout.LOG_STARTS).get(which, 0))
+    end, cleaned = directory.end_offset(topic, partition), directory.offsets(layout.CLEANER_OFFSETS).get(which, 0)
+    high_watermark = directory.offsets(layout.HIGH_WATERMARKS).get(which)
+    if high_watermark is not None and high_watermark > end:
+        words = f"the log ends at offset {end}, but its checkpointed high watermark is {high_watermark}"
+        yield Row(topic, partition, None, None, end, "end", words)
+    epochs = directory.leader_epochs(topic, partition)
+    marks = Marks(cleaned, max(cleaned, log_start), epochs, log_start, end, len(segments))
+    yield Row(topic, partition, _NO_SEGMENT, _MARKS_AT, None, MARKS, None, json.dumps(marks).encode())
+
+
+def _of_files(directory: Directory) -> Iterator[Row]:
+    """Finds files without a segment, segments without their indexes, and remains of interrupted operations."""
+    for (topic, partition), files in groupby(file_facts(directory), lambda one: (one.topic, one.partition)):
+        found = list(files)
+        logs = {one.base_offset for one in found if one.kind == "log"}
+        indexes = Counter(one.base_offset for one in found if one.kind in ("index", "timeindex"))
+        for one in found:
+            what = None
+            if one.kind in ("index", "timeindex", "txnindex") and one.base_offset not in logs:
+                what = "orphan", f"{one.path} belongs to a segment that does not exist"
+            elif one.kind in ("unknown", "stray"):
+                what = "orphan", f"{one.path} is not part of any log"
+            elif one.kind in ("cleaned", "swap"):
+                what = "interrupted", f"{one.path}: cleaning was interrupted"
+            elif one.kind == "log" and one.size and indexes[one.base_offset] < 2:
+                what = "index", f"{one.path} lacks its offset index or its time index"
+            if what is not None:
+                yield Row(topic, partition, None, None, one.base_offset, *what)
+
+
+def size_bytes(table: Array) -> int:
+    """Returns the size of all batches of a table in the log."""
+    return int(table["length"].sum(dtype=np.int64)) + LOG_OVERHEAD * len(table)
