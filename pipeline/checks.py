@@ -22,11 +22,7 @@ from .directory import LAST
 from .evidence import ABORTED, BATCH, BATCHES, BATCHES_PER_ROW, MARKS, NOTED, Marks, size_bytes
 
 SEQUENCE_MASK = 0x7FFFFFFF
-SCHEMA = (
-    "topic string, partition int, segment string, position long, offset long, kind string, detail string, "
-    "looked struct<logStartOffset: long, endOffset: long, segments: long, batches: long, records: long, bytes: long>, "
-    "open struct<producerId: long, records: long>"
-)
+PRODUCER_EXPIRY_MS = 86_400_000  # the broker's default
 _FINDING = pa.schema(
     {
         "topic": pa.string(),
@@ -42,7 +38,7 @@ _LOOKED = pa.struct(
     [(name, pa.int64()) for name in ("logStartOffset", "endOffset", "segments", "batches", "records", "bytes")]
 )
 _OPEN = pa.struct([("producerId", pa.int64()), ("records", pa.int64())])
-_TOLD = pa.schema([*_FINDING, pa.field("looked", _LOOKED), pa.field("open", _OPEN)])
+TOLD = pa.schema([*_FINDING, pa.field("looked", _LOOKED), pa.field("open", _OPEN)])
 _NOTHING_KNOWN = Marks(LAST, LAST, (), 0, 0, 0)  # the partition was deleted meanwhile
 _BATCHES_AT_ONCE = 1 << 16
 
@@ -353,9 +349,9 @@ def _key(names: list[Any], row: int) -> tuple[Any, ...]:
 
 
 def checked(
-    batches: Iterable[pa.RecordBatch], since_ms: int | None = None, expiry_ms: int = 86_400_000
+    batches: Iterable[pa.RecordBatch], since_ms: int | None = None, expiry_ms: int = PRODUCER_EXPIRY_MS
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the findings in sorted rows of the view `evidence`, as rows of SCHEMA."""
+    """Yields the findings in sorted rows of the view `evidence`, as rows of TOLD."""
     checker = Checker(since_ms, expiry_ms)
     for batch in batches:
         yield from _batches(checker.add(batch))
@@ -366,4 +362,4 @@ def _batches(told: Iterator[Told]) -> Iterator[pa.RecordBatch]:
     found = list(told)
     if found:
         columns = dict(zip(Told._fields, zip(*found, strict=True), strict=True))
-        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in _TOLD], schema=_TOLD)
+        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in TOLD], schema=TOLD)

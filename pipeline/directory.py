@@ -205,27 +205,31 @@ class Directory:
 
     def offset_index(self, segment: Segment) -> tuple[Array, Array]:
         """Returns the last offsets of indexed batches, and their positions."""
-        rows = _entries(self._index(segment, layout.INDEX), _INDEX)
-        # the index of an active segment ends with zeros
+        rows = self._index(segment, layout.INDEX, _INDEX)
         rows = rows[: int(np.flatnonzero(rows["position"])[-1]) + 1] if rows["position"].any() else rows[:0]
         return rows["offset"].astype(np.int64) + segment.base_offset, rows["position"].astype(np.int64)
 
-    def _index(self, segment: Segment, suffix: str) -> bytes:
-        """Reads an index; returns no bytes if it cannot be read, because logs can be read without indexes."""
+    def _index(self, segment: Segment, suffix: str, kind: np.dtype[np.void]) -> Array:
+        """Reads the entries of an index; returns none if it cannot be read, because logs can be read without indexes.
+        The index of an active segment ends with zeros, in Kafka with 10 MB of them.
+        """
+        name = segment.name(suffix)
         try:
-            return self.files.whole(segment.name(suffix))
+            is_allocated = suffix != layout.TXN_INDEX
+            data = self.files.entries(name, kind.itemsize) if is_allocated else self.files.whole(name)
         except OSError:
-            return b""
+            data = b""
+        return np.frombuffer(data, kind, len(data) // kind.itemsize)
 
     def time_index(self, segment: Segment) -> tuple[Array, Array]:
         """Returns the largest timestamps so far, and the offsets of their records."""
-        rows = _entries(self._index(segment, layout.TIME_INDEX), _TIME_INDEX)
+        rows = self._index(segment, layout.TIME_INDEX, _TIME_INDEX)
         rows = rows[: int(np.flatnonzero(rows["timestamp"])[-1]) + 1] if rows["timestamp"].any() else rows[:0]
         return rows["timestamp"].astype(np.int64), rows["offset"].astype(np.int64) + segment.base_offset
 
     def aborted(self, segments: Iterable[Segment]) -> Array:
         """Returns the aborted transactions of segments, in log order."""
-        rows = [_entries(self._index(one, layout.TXN_INDEX), _TXN_INDEX) for one in segments]
+        rows = [self._index(one, layout.TXN_INDEX, _TXN_INDEX) for one in segments]
         return np.concatenate(rows) if rows else np.empty(0, _TXN_INDEX)
 
     def slices(
@@ -335,10 +339,6 @@ class Directory:
                 continue
             return producers, layout.offset_of(name)
         return None, FIRST
-
-
-def _entries(data: bytes, kind: np.dtype[np.void]) -> Array:
-    return np.frombuffer(data, kind, len(data) // kind.itemsize)
 
 
 def _cuts(positions: Array, start: int, end: int, slice_bytes: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import IO, Any, NoReturn
 from ..protocol.buffers import Data
 from ..storage.layout import DELETED
 
+_ZEROS = bytes(1 << 16)  # comparing is faster than stripping
 PADDING = 8  # bytes that must follow the last record, so that whole words can be read
 
 
@@ -108,6 +110,25 @@ class Files:
         except FileNotFoundError:
             return b""
 
+    def entries(self, name: str, entry_bytes: int) -> bytes:
+        """Reads a file of entries without the zeros at its end, which are many where it was allocated in advance;
+        returns no bytes if it does not exist.
+        """
+        data = self.whole(name) if self._remote is not None else self._data(name, entry_bytes)
+        end = len(data)
+        while end > len(_ZEROS) and data[end - len(_ZEROS) : end] == _ZEROS:
+            end -= len(_ZEROS)
+        begin = max(0, end - len(_ZEROS))
+        return data[: _rounded(begin + len(data[begin:end].rstrip(b"\0")), entry_bytes)]
+
+    def _data(self, name: str, entry_bytes: int) -> bytes:
+        """Reads a file as far as something was written, up to the end of an entry."""
+        try:
+            with open(self.path(name), "rb", buffering=0) as file:
+                return os.pread(file.fileno(), _rounded(_data_end(file.fileno()), entry_bytes), 0)
+        except FileNotFoundError:
+            return b""
+
     def part(self, name: str, start: int, end: int) -> tuple[Data, int]:
         """Returns the bytes from `start` on, and how many of them belong to the range;
         up to PADDING more bytes follow.
@@ -131,6 +152,22 @@ class Files:
             whole = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ)
         whole.madvise(mmap.MADV_SEQUENTIAL)
         return memoryview(whole)[start : end + PADDING]
+
+
+def _rounded(size: int, unit: int) -> int:
+    return -(-size // unit) * unit
+
+
+def _data_end(file: int) -> int:
+    """Returns where the last data of a file end. What follows was never written, and takes no space on the disk."""
+    end = 0
+    try:
+        while True:
+            end = os.lseek(file, os.lseek(file, end, os.SEEK_DATA), os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # the file system does not know, or the file cannot be read
+            return os.fstat(file).st_size
+    return end
 
 
 def _raised(error: OSError) -> NoReturn:

@@ -3,7 +3,8 @@
 path                 a data directory, or a URL that fsspec supports
 topic, partition     comma-separated names and numbers; default: all
 view                 records; batches; index: the entries of indexes; partitions: offsets and checkpoints;
-                     files: the content of the directory; internal: the records of internal topics, as JSON
+                     files: the content of the directory; internal: the records of internal topics, as JSON;
+                     evidence: what the job `audit` needs, packed
 isolation            read_uncommitted; or read_committed: without markers, aborted records, and records above
                      the last stable offset
 startingOffsets      earliest, latest (streams only), a number, or {"topic": {"0": 23}} (-2 earliest, -1 latest)

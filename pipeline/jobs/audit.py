@@ -17,13 +17,14 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from .. import checks
+from ..checks import PRODUCER_EXPIRY_MS
 from . import Input, Report
-from .transactions import hanging, states
+from .audit_in_sql import in_transactions
 
-PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS = "producer.id.expiration.ms", 86_400_000  # the broker's setting, and its default
+PRODUCER_EXPIRY = "producer.id.expiration.ms"  # the broker's setting
 FINDING = ("topic", "partition", "segment", "position", "offset", "kind", "detail")
 COORDINATOR = "__transaction_state"
 
@@ -54,7 +55,8 @@ def checked(evidence: DataFrame, expiry_ms: int = PRODUCER_EXPIRY_MS, since_ms: 
     findings in segments that were not written since then are left out.
     """
     rows = evidence.repartition("topic", "partition").sortWithinPartitions("topic", "partition", "segment", "position")
-    return rows.mapInArrow(partial(_checked, since_ms=since_ms, expiry_ms=expiry_ms), checks.SCHEMA)
+    schema = from_arrow_schema(checks.TOLD)
+    return rows.mapInArrow(partial(_checked, since_ms=since_ms, expiry_ms=expiry_ms), schema)
 
 
 def _checked(batches: Iterable[pa.RecordBatch], since_ms: int | None, expiry_ms: int) -> Iterator[pa.RecordBatch]:
@@ -76,13 +78,3 @@ def open_spans(checked: DataFrame) -> DataFrame:
     return checked.where("open IS NOT NULL").selectExpr(
         "topic", "partition", "open.producerId", "offset AS firstOffset", "bigint(NULL) AS endOffset", "open.records"
     )
-
-
-def in_transactions(spans: DataFrame, internal: DataFrame) -> DataFrame:
-    """Finds transactions that are open in a partition and that no coordinator will end."""
-    words = f.format_string("the transaction of producer %d is hanging: %s", "producerId", "why")
-    nowhere = (f.lit(None).cast("string").alias("segment"), f.lit(None).cast("bigint").alias("position"))
-    return hanging(spans, states(internal)).select(
-        "topic", "partition", *nowhere, f.col("firstOffset").alias("offset"),
-        f.lit("transaction-hangs").alias("kind"), words.alias("detail"),
-    )  # fmt: skip

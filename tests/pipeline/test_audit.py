@@ -17,7 +17,7 @@ from crc32c import crc32c
 from ottla.broker.transaction.markers import TransactionEnd
 from ottla.pipeline import checks, evidence
 from ottla.pipeline.directory import Bounds
-from ottla.pipeline.jobs import Input, audit
+from ottla.pipeline.jobs import Input, audit, audit_in_sql
 from ottla.pipeline.jobs.transactions import spans
 from ottla.pipeline.options import Source
 from ottla.pipeline.source import Planner
@@ -102,10 +102,13 @@ class Planted:
         (self.root / layout.HIGH_WATERMARKS).write_bytes(checkpoints.encode_offsets(self.ends))
         (self.root / layout.CLEANER_OFFSETS).write_bytes(checkpoints.encode_offsets(self.cleaned))
 
+    def input(self, spark: Any, since_ms: int | None = None) -> Input:
+        return Input(spark, str(self.root), since_ms, settings={audit.PRODUCER_EXPIRY: str(EXPIRY_MS)})
+
     def found(self, spark: Any, since_ms: int | None = None) -> dict[str, set[str]]:
         """The kinds of findings by what was planted."""
         self.write_checkpoints()
-        source = Input(spark, str(self.root), since_ms, settings={audit.PRODUCER_EXPIRY: str(EXPIRY_MS)})
+        source = self.input(spark, since_ms)
         rows = audit.report(source).tables["findings"].collect()
         source.close()
         found: dict[str, set[str]] = {what: set() for what in self.what.values()}
@@ -258,13 +261,39 @@ def damage(planted: Planted) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What one audit finds of all that is planted in one directory."""
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    """All that can be wrong, in one directory."""
     planted = Planted(tmp_path_factory.mktemp("planted"))
     flip_bytes(planted)
     displace_batches(planted)
     damage(planted)
+    return planted
+
+
+@pytest.fixture(scope="module")
+def found(spark: Any, planted: Planted) -> dict[str, set[str]]:
+    """What one audit finds of all that is planted."""
     return planted.found(spark)
+
+
+def test_sql_finds_the_same(spark: Any, planted: Planted) -> None:
+    """Every finding, with its place and its words."""
+    planted.write_checkpoints()
+    source = planted.input(spark)
+    views = {
+        view: source.table(view, **options)
+        for view, options in {
+            "batches": {"verifyRecords": "compressed"},
+            "partitions": {},
+            "index": {"verifyIndex": "true"},
+            "files": {},
+        }.items()
+    }
+    in_sql = audit_in_sql.of_views(**views, internal=None, expiry_ms=EXPIRY_MS).collect()
+    found = audit.report(source).tables["findings"].collect()
+    source.close()
+    assert sorted(map(str, in_sql)) == sorted(map(str, found))
+    assert len(found) > 800
 
 
 def test_every_flipped_byte_of_a_log_is_found(found: dict[str, set[str]]) -> None:
@@ -357,6 +386,6 @@ def test_a_transaction_that_no_producer_will_end(spark: Any, archive: Path, tmp_
     (tmp_path / "data" / layout.HIGH_WATERMARKS).unlink()
     source = Input(spark, str(tmp_path / "data"))
     found = spans(source.read("batches", topic="exact"))
-    rows = audit.in_transactions(found, source.read("internal", topic="__transaction_state")).collect()
+    rows = audit_in_sql.in_transactions(found, source.read("internal", topic="__transaction_state")).collect()
     assert [(row.topic, row.partition, row.offset, row.kind) for row in rows] == [("exact", 0, 66, "transaction-hangs")]
     assert rows[0].detail.endswith("no transaction coordinator knows it")

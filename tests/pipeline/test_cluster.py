@@ -78,7 +78,7 @@ class Terabyte(Files):
     def size(self, name: str) -> int:
         return self.EACH
 
-    def whole(self, name: str) -> bytes:
+    def entries(self, name: str, entry_bytes: int) -> bytes:
         return self.INDEX if name.endswith(".index") else b""
 
 

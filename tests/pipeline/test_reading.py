@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -14,6 +15,7 @@ import pytest
 from ottla.pipeline import reading
 from ottla.pipeline.batches import TABLE
 from ottla.pipeline.directory import Bounds, Directory, dealt
+from ottla.pipeline.files import Files
 from ottla.pipeline.indexes import offsets_right, times_right
 from ottla.pipeline.options import Source
 from ottla.pipeline.reading import BrokenLog, Options
@@ -330,3 +332,28 @@ def test_metadata_goes_on_from_its_snapshot(tmp_path: Path) -> None:
     assert read() == [(9, b"c"), (9, b"d"), *log]
     assert read(startingOffsets=10) == log
     assert read(endingOffsets=10) == [(9, b"c"), (9, b"d")]
+
+
+@pytest.mark.parametrize(
+    ("written", "holes", "entries"),
+    [
+        (b"12345678" * 3, 0, 3),
+        (b"12345678" * 3, 10 << 20, 3),
+        (b"12345678" * 20_000, 10 << 20, 20_000),
+        (b"12345678" + bytes(300_000) + b"12345678", 0, 37_502),
+        (b"12345678" + bytes(300_000), 0, 1),
+        (b"1234567\0" * 2 + b"123", 0, 2),  # an entry that is not complete is not filled up
+        (b"", 10 << 20, 0),
+    ],
+)
+def test_an_index_without_the_zeros_after_it(tmp_path: Path, written: bytes, holes: int, entries: int) -> None:
+    """Whether they were written or not."""
+    path = tmp_path / "index"
+    path.write_bytes(written)
+    if holes:
+        os.truncate(path, holes)
+    found = Files(str(tmp_path)).entries("index", 8)
+    assert found == (written + bytes(holes))[: len(found)]
+    assert len(found) // 8 == entries
+    assert Files(f"file://{tmp_path}").entries("index", 8) == found
+    assert Files(str(tmp_path)).entries("nowhere", 8) == b""

@@ -1,6 +1,6 @@
 """Findings about the logs."""
 
-from ottla.pipeline.jobs import audit
+from ottla.pipeline.jobs import audit_in_sql
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
@@ -9,6 +9,6 @@ spark = SparkSession.active()
 
 @dp.materialized_view
 def findings() -> DataFrame:
-    checked = spark.read.table("checked")
-    hanging = audit.in_transactions(audit.open_spans(checked), spark.read.table("internal"))
-    return audit.findings(checked).unionAll(hanging)
+    batches, partitions = spark.read.table("batches"), spark.read.table("partitions")
+    index, files = spark.read.table("indexes"), spark.read.table("files")
+    return audit_in_sql.of_views(batches, partitions, index, files, spark.read.table("internal"))

@@ -3,7 +3,6 @@
 import os
 
 from ottla.pipeline import register
-from ottla.pipeline.jobs import audit
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,12 +34,6 @@ def partitions() -> DataFrame:
 @dp.materialized_view
 def files() -> DataFrame:
     return view("files")
-
-
-@dp.materialized_view
-def checked() -> DataFrame:
-    """What the audit finds in the logs, their indexes and the directory."""
-    return audit.checked(view("evidence", verifyRecords="compressed"))
 
 
 @dp.table
