@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,18 @@ class Told(NamedTuple):
     detail: str | None = None
     looked: dict[str, int] | None = None
     open: dict[str, int] | None = None
+
+
+class Key(NamedTuple):
+    """What consecutive rows have in common. `kind`: of rows that are packed; None for findings."""
+
+    topic: str | None
+    partition: int | None
+    segment: str | None
+    kind: str | None
+
+    def of_packed(self) -> Key:
+        return self if self.kind in (MARKS, ABORTED, BATCHES) else self._replace(kind=None)
 
 
 class Last(NamedTuple):
@@ -282,15 +294,16 @@ class Checker:
     segment: str = ""
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Told]:
-        names: list[Any] = [batch.column(name).to_pylist() for name in ("topic", "partition", "segment", "kind")]
-        for (topic, partition, segment, kind), rows in groupby(range(len(batch)), lambda row: _key(names, row)):
+        columns = [batch.column(name).to_pylist() for name in Key._fields]
+        keys = [Key._make(row).of_packed() for row in zip(*columns, strict=True)]
+        for (topic, partition, segment, kind), rows in groupby(range(len(batch)), keys.__getitem__):
             yield from self._move(topic, partition, segment)
             first, *others = rows
             these = batch.slice(first, 1 + len(others))
             if kind is None:
                 told = [Told(*one.values()) for one in these.select(_FINDING.names).to_pylist()]
             else:
-                told = self._unpack(segment, kind, these)
+                told = self._unpack(self.segment, kind, these)
             if segment:
                 self.held += told
             else:
@@ -341,11 +354,6 @@ class Checker:
             return False
         written = self.at.written_until.get(segment)
         return written is not None and written < self.since_ms
-
-
-def _key(names: list[Any], row: int) -> tuple[Any, ...]:
-    topic, partition, segment, kind = (column[row] for column in names)
-    return topic, partition, segment, kind if kind in (MARKS, ABORTED, BATCHES) else None
 
 
 def checked(
