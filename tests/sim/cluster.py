@@ -327,7 +327,7 @@ class Sim:
             return False
         if isinstance(one, Consumer):
             told = self.truth.partitions.get((one.topic_id, one.index))
-            return told is not None and one.rows == told.rows
+            return told is None or one.rows == told.rows  # None: a node that was cut off told it of a topic of before
         return True
 
     def _situation(self) -> str:
