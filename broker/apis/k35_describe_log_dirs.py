@@ -10,7 +10,7 @@ volumes (KIP-113).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -19,7 +19,9 @@ from ...storage.log import Log
 from ..error_places import Place, array, codes
 from ..net.context import Context
 from ..replica.directories import LogDirectory
+from ..replica.partition import Partition
 from ..security.authorization import Check
+from ..steps import paced
 
 AUTHORIZATION = (Check(Operation.DESCRIBE, ResourceType.CLUSTER),)
 ERRORS = (
@@ -33,14 +35,14 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.DescribeLogDirsRequest) -> messages.DescribeLogDirsResponse:
+async def handle(context: Context, request: messages.DescribeLogDirsRequest) -> messages.DescribeLogDirsResponse:
     wanted = (
         None
         if request.topics is None
         else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     )
     return messages.DescribeLogDirsResponse(
-        results=[_directory(context, one, wanted) for one in context.broker.log_directories.all]
+        results=[await _directory(context, one, wanted) for one in list(context.broker.log_directories.all)]
     )
 
 
@@ -50,7 +52,7 @@ def _size(log: Log, end: int) -> int:
     return sum(segment.size for segment in log.segments if segment.base_offset < active.base_offset) + position
 
 
-def _directory(
+async def _directory(
     context: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None
 ) -> messages.DescribeLogDirsResponse.DescribeLogDirsResult:
     """Returns a directory with those of its logs that are wanted; with all of them if `wanted` is None."""
@@ -61,22 +63,35 @@ def _directory(
         out.error_code = int(Errors.KAFKA_STORAGE_ERROR)
         return out
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    for name, found in _logs(context, directory):
-        if wanted is None or (name, found.partition_index) in wanted:
-            topics.setdefault(name, r.DescribeLogDirsTopic(name=name)).partitions.append(found)
+    await paced(context.turn, _add_logs(context, directory, wanted, topics))
     out.topics = list(topics.values())
     out.total_bytes, out.usable_bytes = broker.log_directories.files.space(directory.path)
     return out
 
 
-def _logs(
-    context: Context, directory: LogDirectory
-) -> Iterator[tuple[str, messages.DescribeLogDirsResponse.DescribeLogDirsPartition]]:
-    """Yields the logs of this node's replicas in a directory, with their topics, and those that are copied there."""
-    broker, node, part = context.broker, context.node_id, messages.DescribeLogDirsResponse.DescribeLogDirsPartition
-    homes = broker.replicas.homes
-    for partition in broker.partitions.directory_of:
-        if homes.of(partition, node) is not directory:
+def _add_logs(
+    context: Context,
+    directory: LogDirectory,
+    wanted: set[tuple[str, int]] | None,
+    topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic],
+) -> Generator[None, None, None]:
+    """Adds the logs of this node's replicas in a directory to their topics, one in a step, and those that are copied
+    there.
+    """
+    broker, node, r = context.broker, context.node_id, messages.DescribeLogDirsResponse
+    homes, part = broker.replicas.homes, r.DescribeLogDirsPartition
+
+    def add(partition: Partition, size: int, lag: int, is_future: bool) -> None:
+        if wanted is None or (partition.topic, partition.index) in wanted:
+            found = part(partition_index=partition.index, partition_size=size, offset_lag=lag, is_future_key=is_future)
+            of_topic = topics.get(partition.topic)
+            if of_topic is None:
+                of_topic = topics[partition.topic] = r.DescribeLogDirsTopic(name=partition.topic)
+            of_topic.partitions.append(found)
+
+    for partition in list(broker.partitions.directory_of):
+        yield
+        if partition not in broker.partitions.directory_of or homes.of(partition, node) is not directory:
             continue
         end = broker.partitions.replica_end(partition)
         if end is None:
@@ -85,10 +100,7 @@ def _logs(
             size = _size(partition.open_log(), end)
         except ApiError:  # the log is being deleted, or could not be opened
             continue
-        lag = max(0, partition.high_watermark - end)
-        yield partition.topic, part(partition_index=partition.index, partition_size=size, offset_lag=lag)
+        add(partition, size, max(0, partition.high_watermark - end), is_future=False)
     for move, size, left in broker.replicas.moves.of(node):
         if move.target is directory:
-            found = part(partition_index=move.partition.index, partition_size=size, offset_lag=left)
-            found.is_future_key = True
-            yield move.partition.topic, found
+            add(move.partition, size, left, is_future=True)

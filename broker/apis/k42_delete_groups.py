@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...coordinator.group import deletion
 from ...coordinator.group.share import share_partitions
@@ -19,6 +19,7 @@ from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import delete_states
+from ..steps import slices
 
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
@@ -67,6 +68,20 @@ async def _delete(
     context: Context,
     index: int,
     ids: list[str],
+) -> list[messages.DeleteGroupsResponse.DeletableGroupResult]:
+    """Deletes groups of one shard, some at a time."""
+    results: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
+    for some in slices(ids, deletion.STEP_GROUPS):
+        if results:
+            await context.turn.next()
+        results += await _delete_some(context, index, some)
+    return results
+
+
+async def _delete_some(
+    context: Context,
+    index: int,
+    ids: Sequence[str],
 ) -> list[messages.DeleteGroupsResponse.DeletableGroupResult]:
     """Deletes groups of one shard; deletes first the state of share groups at the share coordinator, and descriptions
     of streams groups' topologies.

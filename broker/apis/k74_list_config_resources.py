@@ -12,6 +12,7 @@ from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import Errors
 from ..error_places import Place, codes
+from ..net.answers import answer_each
 from ..net.context import Context
 from ..security.authorization import Check
 
@@ -24,7 +25,9 @@ SUPPORTED = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 ERRORS = (Place("the whole", codes("CLUSTER_AUTHORIZATION_FAILED UNSUPPORTED_VERSION")),)
 
 
-def handle(context: Context, request: messages.ListConfigResourcesRequest) -> messages.ListConfigResourcesResponse:
+async def handle(
+    context: Context, request: messages.ListConfigResourcesRequest
+) -> messages.ListConfigResourcesResponse:
     r = messages.ListConfigResourcesResponse
     wanted = (request.resource_types or SUPPORTED) if context.version >= TYPES_SINCE else (CLIENT_METRICS,)
     if any(kind not in SUPPORTED for kind in wanted):
@@ -37,10 +40,12 @@ def handle(context: Context, request: messages.ListConfigResourcesRequest) -> me
         CLIENT_METRICS: [name for kind, name in image.configs if kind == CLIENT_METRICS],
         GROUP: [name for kind, name in image.configs if kind == GROUP],
     }
+    listed = ((kind, name) for kind in dict.fromkeys(wanted) for name in names[kind])
     return r(
-        config_resources=[
-            r.ConfigResource(resource_name=name, resource_type=kind)
-            for kind in dict.fromkeys(wanted)
-            for name in names[kind]
-        ]
+        config_resources=await answer_each(
+            context,
+            "config_resources",
+            listed,
+            lambda one: r.ConfigResource(resource_name=one[1], resource_type=one[0]),
+        )
     )

@@ -218,10 +218,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
 
         for host in list(self.hosts.values()):
             if host.shard.offsets.by_group:
-                host.write_later(
-                    "on-partition-deleted",
-                    lambda shard=host.shard: of_deleted_topics(shard, names),  # type: ignore[misc]
-                )
+                self.in_steps(of_deleted_topics(host.shard, names))
             if len(host.shard.initializations):
                 host.write_later(
                     "on-topic-deleted",

@@ -35,6 +35,8 @@ T = TypeVar("T")
 logger = logging.getLogger("ottla.kafka.coordinator.transaction.TransactionCoordinator")
 TOPIC_NAME = "__transaction_state"
 RETRY_MS = 100
+STEP_ENDS = 16  # of transactions that are carried out before other events are handled
+STEP_MARKERS = 64  # of a transaction that are written before other events are handled
 # Kafka retries these errors; any other error stops the attempt until the coordinator is loaded again
 RETRIABLE = frozenset(
     (
@@ -74,12 +76,17 @@ class Completion:
             version=decided.client_version,
         )
         self.given_up: ApiError | None = None
-        self._open = 0  # markers that are being written
+        self._open: set[TopicPartition] = set()  # whose markers are being written
+        self._left: list[TopicPartition] = []  # to which markers are still to be written, the last one first
 
     @property
     def is_current(self) -> bool:
-        """Whether the shard that decided this is still active."""
-        return self.owner.hosts.get(self.host.partition.index) is self.host and self.given_up is None
+        """Whether the shard that decided this is still active, and no marker is given up."""
+        return self._is_hosted and self.given_up is None
+
+    @property
+    def _is_hosted(self) -> bool:
+        return self.owner.hosts.get(self.host.partition.index) is self.host
 
     def write_markers(self) -> None:
         """Writes the missing markers, in the order of their partitions;
@@ -89,26 +96,35 @@ class Completion:
             self.owner.turn.later(RETRY_MS, self.write_markers)
 
     def _write_markers(self) -> None:
-        if not self.is_current:
+        if self.is_current:
+            self._left = sorted(self.remaining - self._open, reverse=True)
+            self._write_some()
+
+    def _write_some(self) -> None:
+        """Writes some of the markers that are left, and the others when other events had their turn."""
+        if not self._is_hosted:
             return
-        if not self.remaining:
-            return self._complete()
-        owner = self.owner
+        owner, left = self.owner, self._left
         partitions, batch = owner.partitions.by_name, self.end.batch(owner.now_ms())
         waiting = []
-        for key in sorted(self.remaining):
+        for _ in range(min(len(left), STEP_MARKERS)):
+            key = left.pop()
             partition = partitions.get(key)
             if partition is None:  # the partition was deleted: there is nothing to end
                 self.remaining.discard(key)
             elif self._reaches(partition):
                 waiting.append((key, owner.markers.write(partition, batch)))
-        self._open = len(waiting)
-        if not self.remaining:
-            return self._complete()
-        if not waiting:
-            owner.turn.later(RETRY_MS, self.write_markers)
+        self._open.update(key for key, _ in waiting)
         for key, later in waiting:
             later.when_done(lambda done, key=key: self._written(key, done.error))  # type: ignore[misc]
+        if left:
+            owner.turn.soon(self._write_rest)
+        elif not waiting:
+            self._ended()
+
+    def _write_rest(self) -> None:
+        if not bugs.guarded(f"writing the markers of {self.transactional_id}", self._write_some):
+            self.owner.turn.later(RETRY_MS, self.write_markers)
 
     def _reaches(self, partition: Partition) -> bool:
         """Whether the node of the coordinator can ask the leader of a partition."""
@@ -116,7 +132,7 @@ class Completion:
         return self.owner.metadata.nodes.reaches(self.host.partition.leader, leader)
 
     def _written(self, key: TopicPartition, error: BaseException | None) -> None:
-        self._open -= 1
+        self._open.discard(key)
         if error is None:
             self.remaining.discard(key)
         elif not isinstance(error, ApiError) or error.code not in RETRIABLE:
@@ -124,11 +140,17 @@ class Completion:
             logger.warning(
                 "the transaction marker of %s cannot be written to %s-%d: %s", self.transactional_id, *key, error
             )
-        if self._open == 0:
-            if self.remaining:
-                self.owner.turn.later(RETRY_MS, self.write_markers)
-            else:
-                self._complete()
+        if not self._left:
+            self._ended()
+
+    def _ended(self) -> None:
+        """All markers were tried: those that are not written are tried again."""
+        if self._open:
+            return
+        if self.remaining:
+            self.owner.turn.later(RETRY_MS, self.write_markers)
+        else:
+            self._complete()
 
     def _complete(self) -> None:
         if not self.is_current:
@@ -230,12 +252,17 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
             self.turn.soon(lambda: self._carry_out(host))
 
     def _carry_out(self, host: TransactionHost) -> None:
+        """Begins to write the markers of some ends, and of the others when other events had their turn."""
+        if self.hosts.get(host.partition.index) is host:
+            for transactional_id, offset, decided in host.shard.committed_ends(
+                host.runtime.committed_offset, STEP_ENDS
+            ):
+                made = self.completions[transactional_id] = Completion(self, host, transactional_id, offset, decided)
+                made.write_markers()
+            prepared = host.shard.newly_prepared
+            if prepared and prepared[0][0] < host.runtime.committed_offset:
+                return self.turn.soon(lambda: self._carry_out(host))
         self._decided.pop(host, None)
-        if self.hosts.get(host.partition.index) is not host:
-            return
-        for transactional_id, offset, decided in host.shard.committed_ends(host.runtime.committed_offset):
-            completion = self.completions[transactional_id] = Completion(self, host, transactional_id, offset, decided)
-            completion.write_markers()
 
     def remaining(self, transactional_id: str, decided: Transaction) -> frozenset[TopicPartition]:
         """Returns the partitions of a transaction whose markers are not written yet."""

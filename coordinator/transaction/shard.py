@@ -36,6 +36,7 @@ from .state import (
 )
 
 R = TypeVar("R")
+STEP_ABORTS, STEP_IDS = 16, 64  # transactions that are aborted, and ids that are removed, in one event
 ABORT_OVERDUE = ("abort overdue",)
 EXPIRE = ("expire",)
 
@@ -293,10 +294,12 @@ class TransactionShard:
             return Result()
         return self._step(transactional_id, self.transactions[transactional_id].completed(self.env.now_ms()), None)
 
-    def committed_ends(self, committed_offset: int) -> list[tuple[str, int, Transaction]]:
-        """Returns the transactions whose ends were committed since the last call: their markers must be written now."""
-        found = []
-        while self.newly_prepared and self.newly_prepared[0][0] < committed_offset:
+    def committed_ends(self, committed_offset: int, most: int) -> list[tuple[str, int, Transaction]]:
+        """Returns the transactions whose ends were committed since the last call, at most so many: their markers must
+        be written now.
+        """
+        found: list[tuple[str, int, Transaction]] = []
+        while len(found) < most and self.newly_prepared and self.newly_prepared[0][0] < committed_offset:
             offset, transactional_id = self.newly_prepared.popleft()
             if self.prepared.get(transactional_id) == offset:
                 found.append((transactional_id, offset, self.transactions[transactional_id]))
@@ -337,11 +340,23 @@ class TransactionShard:
     def abort_overdue(self) -> Result:
         """Aborts the transactions that exceed their timeout, each in its own write."""
         now = self.env.now_ms()
-        for transactional_id, found in list(self.transactions.items()):
-            if found.is_overdue(now) and transactional_id not in self.pending:
-                self.journal.after(partial(self._abort_overdue, transactional_id, found))
-        self.timers.set(self._abort_later())
+        overdue = [
+            (transactional_id, found)
+            for transactional_id, found in self.transactions.items()
+            if found.is_overdue(now) and transactional_id not in self.pending
+        ]
+        return self._abort_some(overdue)
+
+    def _abort_some(self, overdue: list[tuple[str, Transaction]]) -> Result:
+        """Aborts some transactions, and the others when other events had their turn."""
+        for transactional_id, found in overdue[:STEP_ABORTS]:
+            self.journal.after(partial(self._abort_overdue, transactional_id, found))
+        left = overdue[STEP_ABORTS:]
+        self.timers.set(self._soon(ABORT_OVERDUE, lambda: self._abort_some(left)) if left else self._abort_later())
         return Result()
+
+    def _soon(self, key: tuple[str], operation: Callable[[], Result]) -> Timer:
+        return Timer(key, self.env.monotonic_ms(), lambda now: operation())
 
     def _abort_overdue(self, transactional_id: str, found: Transaction) -> None:
         self.write("abort-overdue", lambda: self._abort(transactional_id, found))
@@ -355,14 +370,25 @@ class TransactionShard:
     def expire(self) -> Result:
         """Removes transactional ids that are unused for long."""
         limit = self.env.now_ms() - self.env.config("transactional.id.expiration.ms")
-        records: list[TransactionRecord] = [
-            (transactional_id, None)
-            for transactional_id, found in self.transactions.items()
-            if found.state in AT_REST and found.updated_ms <= limit and transactional_id not in self.pending
-        ]
         for transactional_id in [one for one, found in self.unwritten.items() if found.updated_ms <= limit]:
             del self.unwritten[transactional_id]
-        self.timers.set(self._expire_later())
+        return self._expire_some([one for one in self.transactions if self._is_unused(one, limit)], limit)
+
+    def _is_unused(self, transactional_id: str, limit: int) -> bool:
+        """Whether an id has not been used since `limit`."""
+        found = self.transactions.get(transactional_id)
+        return (
+            found is not None
+            and found.state in AT_REST
+            and found.updated_ms <= limit
+            and transactional_id not in self.pending
+        )
+
+    def _expire_some(self, unused: list[str], limit: int) -> Result:
+        """Removes some ids, and the others when other events had their turn, unless they are used by then."""
+        records: list[TransactionRecord] = [(one, None) for one in unused[:STEP_IDS] if self._is_unused(one, limit)]
+        left = unused[STEP_IDS:]
+        self.timers.set(self._soon(EXPIRE, lambda: self._expire_some(left, limit)) if left else self._expire_later())
         return Result(records, atomic=False)
 
     # replay

@@ -219,6 +219,9 @@ def groups(figures: Figures) -> None:
     figures["10,000 groups are described"] = storm.step_ms(
         lambda: storm.ask(("ConsumerGroupDescribe", 1, m.ConsumerGroupDescribeRequest(group_ids=names)))
     )
+    r = m.CreatePartitionsRequest
+    grown = r(topics=[r.CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=SETTLED_MS)
+    figures["their topic grows"] = storm.step_ms(lambda: storm.ask(("CreatePartitions", 3, grown)))
     _commit(storm)
     storm.world.broker.stop()
     figures["20,000 groups are loaded"] = _loading_ms(files)
@@ -238,6 +241,21 @@ def _loading_ms(files: MemFiles) -> float:
     return storm.step_ms(lambda: storm.ask(("ListGroups", 5, m.ListGroupsRequest())))
 
 
+def deletions(figures: Figures) -> None:
+    """4,000 groups that have only offsets are deleted at once, as many as a request may name; then the topic of the
+    others.
+    """
+    storm = Storm()
+    storm.topic("t", 1)
+    _commit(storm)
+    names = [f"simple-{number}" for number in range(4000)]
+    deletion = m.DeleteGroupsRequest(groups_names=names)
+    figures["4,000 groups are deleted"] = storm.step_ms(lambda: storm.ask(("DeleteGroups", 2, deletion)))
+    r = m.DeleteTopicsRequest
+    gone = r(topics=[r.DeleteTopicState(name="t")], timeout_ms=SETTLED_MS)
+    figures["the topic of 6,000 groups is deleted"] = storm.step_ms(lambda: storm.ask(("DeleteTopics", 6, gone)))
+
+
 def expiry(figures: Figures) -> None:
     """10,000 groups that have only offsets, all of which expire in one round."""
     storm = Storm(offsets_retention_minutes="60", offsets_retention_check_interval_ms=str(DAY_MS))
@@ -247,11 +265,40 @@ def expiry(figures: Figures) -> None:
     assert not storm.ask(("ListGroups", 5, m.ListGroupsRequest())).groups
 
 
+# transactions
+
+
+def transactions(figures: Figures) -> None:
+    """A transaction of 1,000 partitions ends; then 5,000 transactions time out at once."""
+    storm = Storm(transaction_state_log_num_partitions="1")
+    storm.topic("t", 1000)
+    find = m.FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
+    while storm.ask(("FindCoordinator", 4, find)).coordinators[0].error_code:
+        storm.world.pass_ms(1)
+
+    def begin(name: str, partitions: int) -> Any:
+        init = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+        made, a = storm.ask(("InitProducerId", 4, init)), m.AddPartitionsToTxnRequest
+        add = a(v3_and_below_transactional_id=name, v3_and_below_producer_id=made.producer_id)
+        add.v3_and_below_producer_epoch = made.producer_epoch
+        add.v3_and_below_topics = [a.AddPartitionsToTxnTopic(name="t", partitions=list(range(partitions)))]
+        storm.ask(("AddPartitionsToTxn", 3, add))
+        return made
+
+    made = begin("wide", 1000)
+    end = m.EndTxnRequest(transactional_id="wide", producer_id=made.producer_id, producer_epoch=made.producer_epoch)
+    end.committed = True
+    figures["a transaction of 1,000 partitions ends"] = storm.step_ms(lambda: storm.ask(("EndTxn", 4, end)))
+    for number in range(5000):
+        begin(f"x{number}", 1)
+    figures["5,000 transactions time out"] = storm.step_ms(lambda: storm.world.pass_ms(120_000))
+
+
 def storms(side: str) -> Figures:
     """Returns the longest step of each storm, in milliseconds of the processor."""
     figures: Figures = {}
     if side == "ottla":
-        for measure in (assignments, heartbeats, joins, groups, expiry):
+        for measure in (assignments, heartbeats, joins, groups, deletions, expiry, transactions):
             measure(figures)
     return figures
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 import pytest
+from ottla.coordinator.aftermath import Aftermath
 from ottla.coordinator.batch import APPEND_ERRORS
+from ottla.coordinator.journal import Journal
+from ottla.coordinator.parked import Bugs
 from ottla.coordinator.shard import Result
 from ottla.protocol.control import Marker
 from ottla.protocol.errors import ApiError, Errors
@@ -174,3 +180,21 @@ def test_a_timer_is_a_write_and_is_tried_again_when_its_append_fails() -> None:
     world.runtime.tick(510)
     world.runtime.flush()
     assert world.shard.values.get("timer") == 1
+
+
+def test_effects_that_cause_others_are_carried_out_one_after_another() -> None:
+    """However many there are: each may make a write, whose effects come after those that wait."""
+    bugs, seen = Bugs(), list[str]()
+    aftermath = Aftermath(Journal(), bugs)
+
+    def effect(number: int) -> None:
+        seen.append(f"effect {number}")
+        aftermath.effects.append(lambda: seen.append(f"of {number}"))
+        aftermath.carry_out()
+
+    count = 2 * sys.getrecursionlimit()
+    aftermath.effects.extend(partial(effect, number) for number in range(count))
+    aftermath.when_settled(lambda: seen.append("at once"))
+    aftermath.carry_out()
+    assert seen == ["at once", *(f"{what} {n}" for what in ("effect", "of") for n in range(count))]
+    assert bugs.count == 0

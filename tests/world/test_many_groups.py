@@ -220,3 +220,41 @@ def test_groups_are_described_as_they_are_when_their_turn_comes() -> None:
     assert list(found) == names
     assert found["g0"] == found["g1"] == (0, "Empty"), "described before"
     assert found["g599"] == (Errors.GROUP_ID_NOT_FOUND, "Dead")
+
+
+def test_groups_are_deleted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "STEP_GROUPS", 2)
+    w = of_one_partition()
+    simple_groups(w, 5)
+    names = [f"g{number}" for number in range(5)]
+    answer = w.send("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=[*names, "absent"]))
+    while len(shard(w).groups) > 3:
+        w.schedule.take_next()()
+    assert not answer.done
+    assert beat(w, "m", 0, "t", group="g4").reply.error_code == 0
+    w.pass_ms(1)
+    codes = {one.group_id: one.error_code for one in answer.reply.results}
+    assert codes == dict.fromkeys(names[:4], 0) | {"g4": Errors.NON_EMPTY_GROUP, "absent": Errors.GROUP_ID_NOT_FOUND}
+    assert list(shard(w).groups) == ["g4"]
+
+
+def test_offsets_of_a_deleted_topic_are_deleted_for_some_groups_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.coordinator.group.offsets.deletion.STEP_GROUPS", 2)
+    w = of_one_partition()
+    simple_groups(w, 5)
+    held = held_steps(monkeypatch)
+    r = m.DeleteTopicsRequest
+    assert (
+        not w.ask("DeleteTopics", 6, r(topics=[r.DeleteTopicState(name="t")], timeout_ms=1000)).responses[0].error_code
+    )
+    by_group = shard(w).offsets.by_group
+    left = []
+    for _ in held[0]:
+        w.broker.turn.settle()
+        left.append([name for name, of in by_group.items() if len(of)])
+        if len(left) == 1:  # a topic of the same name has other offsets
+            c = m.CreateTopicsRequest
+            again = c.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+            assert not w.ask("CreateTopics", 5, c(topics=[again], timeout_ms=1000)).topics[0].error_code
+            assert not commit(w, 7, group="g4").reply.topics[0].partitions[0].error_code
+    assert left == [["g2", "g3", "g4"], ["g4"], ["g4"]]

@@ -4,6 +4,9 @@ or expired (KIP-211).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from ....protocol import messages
 from ....protocol.errors import Errors
 from ....protocol.schema import NO_UUID
@@ -14,6 +17,8 @@ from ..format import COMMIT_MS, EXPIRE_MS, NO_EXPIRY, TOPIC_ID, Key, Stored
 from ..group import Group
 from ..state import ShardState
 from .store import tombstone
+
+STEP_GROUPS = 64  # whose offsets of deleted topics are looked for in one write
 
 
 def delete(shard: ShardState, request: messages.OffsetDeleteRequest) -> Result[messages.OffsetDeleteResponse]:
@@ -45,24 +50,33 @@ def all_tombstones(shard: ShardState, group_id: str) -> list[CoordinatorRecord]:
     return [tombstone(group_id, key) for key in keys]
 
 
-def of_deleted_topics(shard: ShardState, names: dict[bytes, str]) -> Result:
-    """Deletes the offsets of deleted topics, except for offsets of other topics of the same names.
-    `names`: by topic id.
-    """
+def of_deleted_topics(shard: ShardState, names: dict[bytes, str]) -> Iterator[None]:
+    """Deletes the offsets of deleted topics, those of some groups in a write. `names`: by topic id."""
+    groups = list(shard.offsets.by_group)
+    groups += [one for one in shard.offsets.pending_producers if one not in shard.offsets.by_group]
+    for at in range(0, len(groups), STEP_GROUPS):
+        shard.write("on-partition-deleted", partial(_of_deleted_topics, shard, names, groups[at : at + STEP_GROUPS]))
+        yield
+
+
+def _of_deleted_topics(shard: ShardState, names: dict[bytes, str], groups: list[str]) -> Result:
+    """The offsets of some groups, except for those of other topics of the same names."""
     gone = set(names.values())
 
     def is_of_them(key: Key, committed: Stored) -> bool:
         return key[0] in gone and (committed[TOPIC_ID] == NO_UUID or names.get(committed[TOPIC_ID]) == key[0])
 
     records = []
-    for group_id, found in shard.offsets.by_group.items():
-        records += [tombstone(group_id, key) for key, committed in found.items() if is_of_them(key, committed)]
-    for group_id in shard.offsets.pending_producers:
-        records += [
-            tombstone(group_id, key)
-            for key, committed in shard.offsets.pending_of(group_id)
-            if is_of_them(key, committed)
-        ]
+    for group_id in groups:
+        found = shard.offsets.by_group.get(group_id)
+        if found is not None:
+            records += [tombstone(group_id, key) for key, committed in found.items() if is_of_them(key, committed)]
+        if shard.offsets.has_pending(group_id):
+            records += [
+                tombstone(group_id, key)
+                for key, committed in shard.offsets.pending_of(group_id)
+                if is_of_them(key, committed)
+            ]
     return Result(records, atomic=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....protocol import messages
@@ -158,7 +158,7 @@ def _deleted(name: str, topic_id: bytes | None, code: int, text: str | None) -> 
 
 def begin_delete_groups(
     shard: ShardState,
-    group_ids: list[str],
+    group_ids: Sequence[str],
 ) -> Result[dict[str, ApiError | dict[bytes, frozenset[int]]]]:
     """DeleteGroups, for the share groups among some groups; replies with an error or with the state to delete for each
     of them.
