@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 
@@ -22,6 +22,8 @@ SENT = SIZE.pack(len(BLOCK)) + BLOCK
 class Noting:
     """Notes with which policy and niceness of its thread it takes each block."""
 
+    put_off_bytes_max = 0
+
     def __init__(self) -> None:
         self.taken: list[tuple[int, int]] = []
         self._began = os.getpriority(os.PRIO_PROCESS, 0)
@@ -30,7 +32,32 @@ class Noting:
         assert block == BLOCK
         self.taken.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0) - self._began))
 
+    def is_urgent(self, block: bytes) -> bool:
+        return False
+
     def end(self) -> None: ...
+
+
+class Keeping:
+    """Keeps the blocks that it has worked on, as text. One that ends with `?` is urgent."""
+
+    put_off_bytes_max = 10
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def is_urgent(self, block: bytes) -> bool:
+        return block.endswith(b"?")
+
+    def take(self, block: bytes) -> None:
+        self.taken.append(block.decode())
+
+    def end(self) -> None:
+        self.taken.append("end")
+
+
+def sent(*blocks: str) -> bytes:
+    return b"".join(SIZE.pack(len(one)) + one.encode() for one in blocks)
 
 
 @contextmanager
@@ -92,3 +119,92 @@ def test_a_sandbox_without_policies_of_scheduling_is_no_obstacle(monkeypatch: py
 )
 def test_less_than_a_tenth_of_a_processor_is_too_little(seconds: float, worked: float, is_starved: bool) -> None:
     assert feeding.is_starved(seconds, worked) == is_starved
+
+
+def test_blocks_are_put_off_and_worked_on_in_their_order() -> None:
+    fed = Keeping()
+    feed = Feed(fed)
+    feed.feed(sent("one"))
+    feed.puts_off = True
+    feed.feed(sent("two", "three"))
+    assert (fed.taken, feed.waits) == (["one"], True)
+    feed.puts_off = False
+    feed.feed(sent("four"))
+    assert fed.taken == ["one", "two"], "as much waits as may, after the first of them"
+    while feed.waits:
+        feed.catch_up()
+    feed.feed(sent("five"))
+    assert fed.taken == ["one", "two", "three", "four", "five"]
+
+
+def test_no_more_is_put_off_than_may_be() -> None:
+    fed = Keeping()
+    feed = Feed(fed)
+    feed.puts_off = True
+    feed.feed(sent("12345", "67890"))
+    assert fed.taken == []
+    feed.feed(sent("abc"))
+    assert fed.taken == ["12345"]
+    feed.feed(sent("larger than all"))
+    assert fed.taken == ["12345", "67890", "abc", "larger than all"]
+
+
+def test_what_is_urgent_is_worked_on_after_all_that_was_put_off_before() -> None:
+    fed = Keeping()
+    feed = Feed(fed)
+    feed.puts_off = True
+    feed.feed(sent("one", "two", "well?"))
+    assert (fed.taken, feed.waits) == (["one", "two", "well?"], False)
+
+
+def test_what_was_put_off_is_worked_on_at_the_end() -> None:
+    fed = Keeping()
+    feed = Feed(fed)
+    feed.puts_off = True
+    feed.feed(sent("one", "two"))
+    feed.end()
+    assert fed.taken == ["one", "two", "end"]
+
+
+def test_much_traffic_is_more_than_so_many_bytes_in_a_second() -> None:
+    now = 5.0
+    traffic = feeding.Traffic(lambda: now)
+    traffic.note(feeding.MUCH_BYTES)
+    assert not traffic.is_much, "it is not measured yet"
+    now += 0.5
+    traffic.note(0)
+    assert traffic.is_much
+    now += 0.25
+    traffic.note(feeding.MUCH_BYTES // 4)
+    assert not traffic.is_much
+
+
+def has_come(blocks: int) -> Callable[[], bool]:
+    """Whether so many blocks have, since the first."""
+    return lambda: Told.noted == blocks * len(SENT)
+
+
+class Told:
+    """Traffic of which a test says whether it is much. `noted`: how many bytes have come."""
+
+    is_much = False
+    noted = 0
+
+    def note(self, size: int) -> None:
+        Told.noted += size
+
+
+def test_a_program_puts_off_what_comes_while_much_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("is_much", True), ("noted", 0)):
+        monkeypatch.setattr(Told, name, value)
+    monkeypatch.setattr(feeding, "Traffic", Told)
+    monkeypatch.setattr(feeding, "MEASURED_SECONDS", 0.001)
+    monkeypatch.setattr(Noting, "put_off_bytes_max", 1 << 20)
+    fed = Noting()
+    with working(fed) as target:
+        for count in (1, 2, 3):
+            os.write(target, SENT)
+            until(has_come(count - 1), "it has come", every=0.001)
+        assert len(fed.taken) == 1, "the first, before it had its priority"
+        Told.is_much = False
+        until(lambda: len(fed.taken) == 3, "there is time", every=0.001)

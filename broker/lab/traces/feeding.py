@@ -6,6 +6,9 @@ On Linux a program works while no other process wants the processor (SCHED_IDLE)
 takes turns with the broker or its clients, whose requests then wait. Where others leave it less than a tenth of a
 processor, a thread with a lower priority than theirs (nice) takes over, which gets that tenth, until nothing has come
 for a while. There are two threads because Linux lets only root leave SCHED_IDLE; one of them works at a time.
+
+Even so a program slows the loop where their processors are threads of one core. So while much comes, a program only
+keeps it, and works on it when less does, or when as much waits as it may keep.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import select
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,12 +32,19 @@ NICE: Final = 10  # beside a busy process it gets a tenth of a processor
 STARVED_SHARE: Final = 0.1  # of a processor
 STARVED_SECONDS: Final = 0.05  # that work was delayed; less says nothing
 CALM_SECONDS: Final = 1.0  # without bytes, after which there is no hurry
+MUCH_BYTES: Final = 1 << 20  # in a second: some 3,000 exchanges, which keep the loop busy for an eighth of it
+MEASURED_SECONDS: Final = 0.1
 Answer = Callable[[bytes], object]
 """Sends bytes to the broker."""
 
 
 class Fed(Protocol):
-    """What a program does."""
+    """What a program does. `put_off_bytes_max`: of blocks that it may work on later."""
+
+    put_off_bytes_max: int
+
+    def is_urgent(self, block: bytes) -> bool:
+        """Whether the broker waits for what becomes of a block."""
 
     def take(self, block: bytes) -> None:
         """Works on the next block."""
@@ -46,11 +57,21 @@ Begin = Callable[[Sequence[str], Answer], Fed]
 
 
 class Feed:
-    """Cuts the bytes of a stream into blocks."""
+    """Cuts the bytes of a stream into blocks, and has them worked on in their order: at once, or, while `puts_off`,
+    later.
+    """
 
     def __init__(self, fed: Fed) -> None:
+        self.puts_off = False
         self._fed = fed
         self._stream = bytearray()
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are blocks that were put off."""
+        return bool(self._waiting)
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the stream."""
@@ -63,11 +84,48 @@ class Feed:
             if len(stream) - start < size:
                 break
             done = start + size
-            self._fed.take(bytes(stream[start:done]))
+            self._add(bytes(stream[start:done]))
         del stream[:done]
 
+    def _add(self, block: bytes) -> None:
+        if not self.puts_off and not self._waiting:
+            self._fed.take(block)
+            return
+        self._waiting.append(block)
+        self._waiting_bytes += len(block)
+        kept_max = 0 if self._fed.is_urgent(block) else self._fed.put_off_bytes_max
+        while self._waiting_bytes > kept_max:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Works on the first block that was put off."""
+        block = self._waiting.popleft()
+        self._waiting_bytes -= len(block)
+        self._fed.take(block)
+
     def end(self) -> None:
+        while self._waiting:
+            self.catch_up()
         self._fed.end()
+
+
+class Traffic:
+    """How much comes. `is_much`: more than MUCH_BYTES in a second."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.is_much = False
+        self._now = now
+        self._since = now()
+        self._bytes = 0
+
+    def note(self, size: int) -> None:
+        """So many bytes have come."""
+        self._bytes += size
+        seconds = self._now() - self._since
+        if seconds >= MEASURED_SECONDS:
+            self.is_much = self._bytes > MUCH_BYTES * seconds
+            self._since += seconds
+            self._bytes = 0
 
 
 def run(begin: Begin, arguments: Sequence[str]) -> None:
@@ -86,19 +144,48 @@ def run(begin: Begin, arguments: Sequence[str]) -> None:
 def work(source: int, feed: Feed) -> None:
     """Feeds the bytes of a pipe, to its end."""
     feed.feed(os.read(source, READ_BYTES))  # it is soon ready, and then it yields to the loop
+    traffic = Traffic()
     if sys.platform != "linux":
         os.nice(NICE)
-        while data := os.read(source, READ_BYTES):
-            feed.feed(data)
+        while _step(source, feed, traffic) is not None:
+            pass
         return
     with ThreadPoolExecutor(1) as hasty:
         hasty.submit(_yield, os.SCHED_BATCH).result()  # a thread begins with the priority of the one that starts it
         _yield(os.SCHED_IDLE)
-        while data := os.read(source, READ_BYTES):
-            began, used = time.perf_counter(), time.thread_time()
-            feed.feed(data)
-            if is_starved(time.perf_counter() - began, time.thread_time() - used):
+        while (was_starved := _step(source, feed, traffic)) is not None:
+            if was_starved:
                 hasty.submit(_catch_up, source, feed).result()
+
+
+def _step(source: int, feed: Feed, traffic: Traffic) -> bool | None:
+    """Feeds what comes, or works on what was put off if nothing does; returns whether that was delayed by others, None
+    at the end of the stream.
+    """
+    data = b""
+    if _has_come(source, feed, traffic):
+        data = os.read(source, READ_BYTES)
+        if not data:
+            return None
+        traffic.note(len(data))
+        feed.puts_off = traffic.is_much
+    began, used = time.perf_counter(), time.thread_time()
+    if data:
+        feed.feed(data)
+    else:
+        feed.catch_up()
+    return is_starved(time.perf_counter() - began, time.thread_time() - used)
+
+
+def _has_come(source: int, feed: Feed, traffic: Traffic) -> bool:
+    """Waits for bytes, or until there is time for what was put off; returns whether bytes have come."""
+    while feed.waits:
+        if select.select([source], [], [], MEASURED_SECONDS if traffic.is_much else 0)[0]:
+            return True
+        if not traffic.is_much:
+            return False
+        traffic.note(0)
+    return True
 
 
 def is_starved(seconds: float, worked: float) -> bool:
@@ -114,9 +201,18 @@ def _yield(policy: int) -> None:
 
 
 def _catch_up(source: int, feed: Feed) -> None:
-    """Feeds what comes until nothing does for CALM_SECONDS, or to the end."""
-    while select.select([source], [], [], CALM_SECONDS)[0] and (data := os.read(source, READ_BYTES)):
-        feed.feed(data)
+    """Feeds what comes, and works on what was put off, until nothing has come for CALM_SECONDS, or to the end."""
+    feed.puts_off = False
+    while True:
+        if select.select([source], [], [], 0 if feed.waits else CALM_SECONDS)[0]:
+            data = os.read(source, READ_BYTES)
+            if not data:
+                return
+            feed.feed(data)
+        elif feed.waits:
+            feed.catch_up()
+        else:
+            return
 
 
 def _answer(data: bytes) -> None:

@@ -16,6 +16,7 @@ from .recording import Times, lines, times_of
 
 logger = logging.getLogger("ottla.lab.traces")
 LINES_AT_ONCE: Final = 500
+PUT_OFF_BYTES_MAX: Final = 64 << 20  # some three seconds of work
 
 
 def head(about: Mapping[str, Json], at_ms: int, ns: int, clock_ms: int) -> bytes:
@@ -28,6 +29,8 @@ class Writer:
     ones are kept, and JSON with what the head says.
     """
 
+    put_off_bytes_max = PUT_OFF_BYTES_MAX
+
     def __init__(self, arguments: Sequence[str]) -> None:
         path, descriptor, max_bytes, backups, about = arguments
         self._about: dict[str, Json] = json.loads(about)
@@ -39,6 +42,9 @@ class Writer:
 
     def _head(self) -> bytes:
         return head(self._about, self._times.at_ms, self._times.ns, self._times.clock_ms)
+
+    def is_urgent(self, block: bytes) -> bool:
+        return False
 
     def take(self, block: bytes) -> None:
         times = self._times = times_of(block)

@@ -27,6 +27,7 @@ from ..traces.recording import REQUEST, Exchanged, filled, records, times_of
 from ..traces.stream import SIZE
 
 QUESTION: Final = b"?"  # with which no block of records begins
+PUT_OFF_BYTES_MAX: Final = 32 << 20  # some three seconds of work, which an answer may take longer
 TEXTS_MAX: Final = 10_000  # of connections, that are known
 COLLECTED_AFTER: Final = (50_000, 20, 100)
 """Of the garbage collector: what rules keep has no circles, and looking for them takes time."""
@@ -50,11 +51,16 @@ class _Who(NamedTuple):
 class Examining:
     """Examines the blocks of a stream. `arguments`: the examination, empty for all rules."""
 
+    put_off_bytes_max = PUT_OFF_BYTES_MAX
+
     def __init__(self, arguments: Sequence[str], answer: Answer) -> None:
         (examination,) = arguments
         self._of = TraceExaminer(cast(Examination, examination) if examination else None)
         self._answer = answer
         self._known: dict[str, _Who] = {}
+
+    def is_urgent(self, block: bytes) -> bool:
+        return block.startswith(QUESTION)
 
     def take(self, block: bytes) -> None:
         if block.startswith(QUESTION):
