@@ -325,6 +325,7 @@ def _benches() -> dict[str, Callable[[str], Figures]]:
         nodes,
         partitions,
         programs,
+        recording,
         rules,
         sasl,
         share,
@@ -353,6 +354,7 @@ def _benches() -> dict[str, Callable[[str], Figures]]:
         **lab.SECTIONS,
         **rules.SECTIONS,
         **programs.SECTIONS,
+        **recording.SECTIONS,
     }
 
 

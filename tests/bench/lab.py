@@ -135,7 +135,7 @@ def loads(broker: Broker) -> Iterator[Load]:
     """What clients ask most: single records, a producer's default batch, and large ones."""
     yield Load("Produce of 100 B", produce_request("small", [RECORD_100]), 1500)
     yield Load("Fetch of 100 B", request_frame("Fetch", 11, fetch_request("one", 0)), 1500)
-    yield Load("OffsetCommit", _commit("g"), 1500)
+    yield Load("OffsetCommit", commit("g"), 1500)
     yield Load("Produce of 16 KiB", produce_request("medium", [RECORD_100] * 150), 800)
     yield Load("Fetch of 16 KiB", request_frame("Fetch", 11, fetch_request("batch", 0)), 800)
     yield Load("Produce of 1 MB", produce_request("large", [RECORD_1K] * 900), 60)
@@ -143,7 +143,7 @@ def loads(broker: Broker) -> Iterator[Load]:
 
 
 def _is_committed(wire: Wire) -> bool:
-    wire.send(_commit("g"))
+    wire.send(commit("g"))
     error: int = wire.reply("OffsetCommit", 8).topics[0].partitions[0].error_code
     return error == 0
 
@@ -198,7 +198,7 @@ def lab(side: str) -> Figures:
     return found
 
 
-def _commit(group: str) -> bytes:
+def commit(group: str) -> bytes:
     t = m.OffsetCommitRequest.OffsetCommitRequestTopic
     p = m.OffsetCommitRequest.OffsetCommitRequestPartition
     topics = [t(name="small", partitions=[p(partition_index=0, committed_offset=1)])]
@@ -242,7 +242,7 @@ def groups(side: str) -> Figures:
     with broker(settings) as server:
         with Wire(server.bootstrap_servers) as wire:
             for number in range(MANY):
-                for frame in (_commit(f"group-{number}"), _beat(number)):
+                for frame in (commit(f"group-{number}"), _beat(number)):
                     wire.send(frame)
                     wire.read_frame()
         assert len(server.lab.get("groups")["groups"]) > MANY

@@ -16,6 +16,8 @@ from pathlib import Path
 from unittest import mock
 
 from ottla.broker.lab.traces import recording, writer
+from ottla.broker.lab.traces.feeding import Feed
+from ottla.broker.lab.traces.stream import SIZE
 from ottla.broker.lab.verdict import examining
 from ottla.protocol import messages as m
 
@@ -96,7 +98,14 @@ def programs(side: str) -> Figures:
             for block in blocks:
                 one.take(block)
 
+        def kept() -> None:
+            feed = Feed(examining.begin([""], len))
+            feed.puts_off = True
+            for one in blocks:
+                feed.feed(SIZE.pack(len(one)) + one)
+
         return {
+            "that keeps what comes while much does, us for an exchange": best_us(kept, len(requests)),
             "that writes a trace, us for an exchange": best_us(written, len(requests)),
             "that examines clients, us for an exchange": best_us(examined, len(requests)),
         }

@@ -30,10 +30,8 @@ from . import events
 from .recording import (
     AT,
     BROKER_MS,
-    HEAD,
     NO_BODY,
     RAW_BYTES_MAX,
-    REPLIED,
     REPLY,
     REQUEST,
     TIMES,
@@ -41,6 +39,8 @@ from .recording import (
     line_piece,
     missing,
     named,
+    pack_head,
+    pack_replied,
 )
 from .ring import EVENT_BYTES_MAX
 
@@ -162,10 +162,12 @@ class Recorder(Watcher):
         if size > WHOLE_BYTES and api.has_records and not self._copies(size):
             body, holes = without_records(api.request, context.version, request, frame)
             kept = len(body)
-        head = HEAD.pack(REQUEST, line.number, number, ns, api.key, context.version, context.correlation_id, size, kept)
-        if client.block != self._block or holes or not self._schedule.is_machines:
-            self._precede(client, holes)
+        head = pack_head(REQUEST, line.number, number, ns, api.key, context.version, context.correlation_id, size, kept)
+        if client.block != self._block or not self._schedule.is_machines:
+            self._precede(client)
         out = self._out
+        if holes is not None:
+            out += missing(holes)
         out += head
         out += body
         self._count += 1
@@ -173,19 +175,17 @@ class Recorder(Watcher):
             self._due(kept)
         return partial(self._identified if api.key in IDENTIFYING else self._sent, send, client, head)
 
-    def _precede(self, client: _Client, holes: Holes | None) -> None:
-        """Adds what an event needs before it: who the client is, what is missing, and a time not the machine's."""
+    def _precede(self, client: _Client) -> None:
+        """Adds what an event needs before it: who the client is, and the time if it is not the machine's."""
         if client.block != self._block:
             client.block = self._block
             self._out += named(client.line.number, client.text)
-        if holes:
-            self._out += missing(holes)
         if not self._schedule.is_machines:
             self._out += BROKER_MS.pack(AT, self._schedule.now_ms())
 
     def _identified(self, send: Send, client: _Client, head: bytes, reply: Reply | None, end: bool) -> None:
         """Like `_sent`, for a request that may have said who the client is."""
-        client.look(client.client_id)
+        bugs.guarded("a watcher", client.look, client.client_id)
         self._sent(send, client, head, reply, end)
 
     def _sent(self, send: Send, client: _Client, head: bytes, reply: Reply | None, end: bool) -> None:
@@ -195,20 +195,21 @@ class Recorder(Watcher):
             if reply is not None:
                 body, holes = (reply.head, None) if not reply.parts else self._with_records(reply)
                 kept = len(body)
-                replied = REPLIED.pack(REPLY, ns, reply.size - LENGTH, kept)
-                if client.block != self._block or holes or not self._schedule.is_machines:
-                    self._precede(client, holes)
+                replied = pack_replied(REPLY, ns, reply.size - LENGTH, kept, head)
+                if client.block != self._block or not self._schedule.is_machines:
+                    self._precede(client)
                 out = self._out
+                if holes is not None:
+                    out += missing(holes)
                 out += replied
-                out += head
                 out += body
                 self._count += 1
                 if len(out) > self._due_bytes:
                     self._due(kept)
             elif not end:
-                replied = REPLIED.pack(REPLY, ns, 0, NO_BODY)
-                self._precede(client, None)
-                self._out += replied + head
+                replied = pack_replied(REPLY, ns, 0, NO_BODY, head)
+                self._precede(client)
+                self._out += replied
                 self._added(0)
         except Exception as error:
             bugs.report("a watcher", error)
@@ -216,8 +217,10 @@ class Recorder(Watcher):
 
     def _with_records(self, reply: Reply) -> tuple[bytearray, Holes | None]:
         """What is kept of a reply with records: all of it if the bytes are asked for, else its head."""
-        if self._copies(reply.size - LENGTH):
+        if self._has_raw and self._copies(reply.size - LENGTH):
             return _whole(reply), None
+        if len(reply.parts) == 1:
+            return reply.head, [(reply.parts[0][0], reply.size - len(reply.head))]
         return reply.head, holes_of(reply)
 
     def _copies(self, size: int) -> bool:

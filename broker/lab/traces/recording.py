@@ -3,14 +3,15 @@
 To record an event costs about a microsecond. The text of its line (`events.py`) takes several times as long, so it is
 made elsewhere: by the program that writes the trace (`writer.py`), or when the last events are asked for (`ring.py`).
 
-A block is what `Times` says of when it was made, and then pieces, each with its kind in the first byte. Numbers are
+A block is the `Times` when it was made, and then pieces, each with its kind in the first byte. Numbers are
 big-endian. A block needs no other one: it names each connection of its events itself.
 
     TEXT     names a connection: its number, and the size of the text of its fields, which follows
     LINE     the size of a line that is complete, which follows
-    REQUEST  an event, with what `Head` says, and its body
-    REPLY    an event: its nanoseconds, its size and that of its body (NO_BODY for none); the REQUEST's bytes up to its
-             body; and the body
+    REQUEST  an event: the connection, the exchange, nanoseconds, the key of the API, the version, the correlation id,
+             the size, and that of its body; and the body
+    REPLY    an event: nanoseconds, the size, and that of its body (NO_BODY for none); its REQUEST without the body; and
+             the body
     AT       of the next event, the broker's time, if that is not the machine's
     HOLES    of the next event, what is missing of records: a count, and so many positions and sizes
 """
@@ -31,12 +32,14 @@ TIMES: Final = struct.Struct(">qqqq")
 NAMED: Final = struct.Struct(">BII")
 SIZED: Final = struct.Struct(">BI")
 HEAD: Final = struct.Struct(">BIqqhhiII")
-REPLIED: Final = struct.Struct(">BqII")
+REPLIED: Final = struct.Struct(f">BqII{HEAD.size}s")
 BROKER_MS: Final = struct.Struct(">Bq")
 HOLE: Final = struct.Struct(">II")
-_REPLY_HEAD: Final = struct.Struct(REPLIED.format + HEAD.format[1:])
-_KEPT: Final = struct.Struct(">I")  # the size of a body, which is the last of HEAD and of REPLIED
+_ONE_HOLE: Final = struct.Struct(SIZED.format + HOLE.format[1:])
+_REPLY_HEAD: Final = struct.Struct(">BqII" + HEAD.format[1:])
+_KEPT: Final = struct.Struct(">I")  # the size of a body, the last of HEAD, and before it in REPLIED
 NO_BODY: Final = 0xFFFFFFFF
+pack_head, pack_replied = HEAD.pack, REPLIED.pack
 RAW_BYTES_MAX: Final = 8 << 20  # of a frame whose bytes are written
 
 
@@ -71,7 +74,9 @@ def named(connection: int, text: str) -> bytes:
 
 
 def missing(holes: Holes) -> bytes:
-    """The piece that says what is missing of the next event."""
+    """The piece that says what is missing of the next event, at least one hole."""
+    if len(holes) == 1:  # nearly always
+        return _ONE_HOLE.pack(HOLES, 1, *holes[0])
     return SIZED.pack(HOLES, len(holes)) + b"".join(HOLE.pack(*one) for one in holes)
 
 
@@ -136,9 +141,9 @@ def without_large(block: bytes, bytes_max: int) -> bytes:
             place = _after(block, place)
             out += block[start:place]
             continue
-        at, head = (place + HEAD.size, HEAD) if kind == REQUEST else (place + REPLIED.size, _REPLY_HEAD)
+        body = place + (HEAD if kind == REQUEST else REPLIED).size
+        at = body - (0 if kind == REQUEST else HEAD.size)  # after the size of the body
         (kept,) = _KEPT.unpack_from(block, at - _KEPT.size)
-        body = place + head.size
         place = body + (0 if kept == NO_BODY else kept)
         if place - body <= bytes_max:
             out += block[start:place]
