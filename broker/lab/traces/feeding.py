@@ -155,7 +155,7 @@ def work(source: int, feed: Feed) -> None:
         _yield(os.SCHED_IDLE)
         while (was_starved := _step(source, feed, traffic)) is not None:
             if was_starved:
-                hasty.submit(_catch_up, source, feed).result()
+                hasty.submit(_hurry, source, feed, traffic).result()
 
 
 def _step(source: int, feed: Feed, traffic: Traffic) -> bool | None:
@@ -200,18 +200,10 @@ def _yield(policy: int) -> None:
         os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
-def _catch_up(source: int, feed: Feed) -> None:
-    """Feeds what comes, and works on what was put off, until nothing has come for CALM_SECONDS, or to the end."""
-    feed.puts_off = False
-    while True:
-        if select.select([source], [], [], 0 if feed.waits else CALM_SECONDS)[0]:
-            data = os.read(source, READ_BYTES)
-            if not data:
-                return
-            feed.feed(data)
-        elif feed.waits:
-            feed.catch_up()
-        else:
+def _hurry(source: int, feed: Feed, traffic: Traffic) -> None:
+    """Goes on until nothing has come for CALM_SECONDS and nothing is put off, or to the end."""
+    while feed.waits or select.select([source], [], [], CALM_SECONDS)[0]:
+        if _step(source, feed, traffic) is None:
             return
 
 
