@@ -112,7 +112,7 @@ class Feed:
 class Traffic:
     """How much comes. `is_much`: more than MUCH_BYTES in a second."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         self.is_much = False
         self._now = now
         self._since = now()
