@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..machine import Machine
 
 
+WITHOUT_TRANSACTIONS = ("0.8.2", "0.9", "0.10.0", "0.10.1", "0.10.2")
+
+
 async def connect(broker: Broker, machine: Machine) -> None:
     """Connects to the ZooKeeper that the configuration names. Raises ConfigError or ZooKeeperError."""
     config = broker.config
@@ -28,9 +31,19 @@ async def connect(broker: Broker, machine: Machine) -> None:
     parts = broker.turn, config, broker.nodes, broker.metadata, broker.image
     files, thread = broker.log_directories.files, machine.own_thread("ottla-zookeeper")
     threads = machine.own_thread("ottla-neighbours")
-    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, threads, ask)
+    prepare = partial(make_coordinators_topics, broker)
+    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, threads, ask, prepare)
     broker.zookeeper = ZooKeeper(*parts, files, thread, client_of, partial(check_listeners, broker), neighbours)
     await seed.settled(drive(broker.zookeeper.connect()))
+
+
+async def make_coordinators_topics(broker: Broker) -> None:
+    """Makes the coordinators' topics if they do not exist. A broker of Kafka that is asked for a coordinator first
+    would make them with itself as the leader. Raises ApiError.
+    """
+    await broker.groups.create_topic()
+    if broker.config.emulates not in WITHOUT_TRANSACTIONS:
+        await broker.transactions.create_topic()
 
 
 async def register(broker: Broker) -> None:

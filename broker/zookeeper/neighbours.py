@@ -11,15 +11,15 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count, islice
 from typing import Final
 
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
-from ...protocol.errors import MalformedMessage
+from ...protocol.errors import ApiError, MalformedMessage
 from ...protocol.update_metadata import LEADER_DURING_DELETE, ToldBroker, ToldPartition, error_of, request
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from ..later import Later
@@ -38,6 +38,8 @@ ID_MAX: Final = (1 << 31) - 1
 PORT_MAX: Final = (1 << 16) - 1
 TEXT_MAX: Final = 255  # of a host or a rack
 
+Prepare = Callable[[], Awaitable[None]]
+"""Makes what has to be there before they are told. Raises ApiError."""
 Ask = Callable[[EndPoint, list[bytes]], list[bytes]]
 """Sends frames to a broker, each after the reply to the one before; returns the replies. Raises OSError."""
 
@@ -45,12 +47,21 @@ Ask = Callable[[EndPoint, list[bytes]], list[bytes]]
 class Neighbours:
     """`own`: the ids of this broker; `registered`: the others, as ZooKeeper has them."""
 
-    def __init__(self, turn: Turn, image: MetadataState, own: Mapping[int, object], thread: Thread, ask: Ask) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        image: MetadataState,
+        own: Mapping[int, object],
+        thread: Thread,
+        ask: Ask,
+        prepare: Prepare,
+    ) -> None:
         self._turn = turn
         self._image = image
         self._own = own
         self._thread = thread
         self._ask = ask
+        self._prepare = prepare
         self.registered: dict[int, BrokerRegistration] = {}
         self._behind: set[int] = set()  # who has to be told everything
         self._changed: dict[tuple[str, int], bool] = {}  # partitions, and whether they are gone
@@ -106,6 +117,8 @@ class Neighbours:
         try:
             while self._is_woken and not self._turn.stopped:
                 self._is_woken = False
+                with suppress(ApiError):  # it is tried again before they are told the next time
+                    await self._prepare()
                 behind, self._behind = self._behind, set()
                 changed, self._changed = self._changed, {}
                 for number, registration in list(self.registered.items()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,10 +28,10 @@ LATER = (("2.8", "2.8.2"), ("3.9", "3.9.1")) if os.environ.get("OTTLA_RELEASES")
 
 
 def metadata(bootstrap_servers: str) -> dict[str, Any]:
-    """Returns the ids of brokers, and the leaders of the partitions of each topic."""
+    """Returns the ids of brokers, and the leaders of the partitions of each topic that is not a coordinator's."""
     with Wire(bootstrap_servers) as wire:
         found = wire.ask("Metadata", 0, m.MetadataRequest(topics=[]))
-    topics = {one.name: [part.leader_id for part in one.partitions] for one in found.topics}
+    topics = {one.name: [p.leader_id for p in one.partitions] for one in found.topics if one.name[:2] != "__"}
     return {"brokers": [one.node_id for one in found.brokers], "topics": topics}
 
 
@@ -49,12 +50,26 @@ def say(version: str, kafka: OldKafka, topic: str, text: str) -> None:
     tool(version, "tools.ConsoleProducer", *at_kafka, "--topic", topic, given=text)
 
 
+def read_at(kafka: OldKafka, release: str) -> None:
+    """Reads what was written, alone and in a group, with consumers that begin at Kafka."""
+    known = {"api_version": tuple(map(int, release.split("."))), "auto_offset_reset": "earliest"}
+    groups = (None,) if release == "0.8.2" else (None, "g")  # whose Java consumers have no groups
+    for group in groups:
+        consumer = KafkaConsumer("own", group_id=group, bootstrap_servers=kafka.bootstrap_servers, **known)
+        read = until(partial(consumer.poll, 1000), f"group {group} reads")
+        assert [one.value for some in read.values() for one in some] == [b"by way of Kafka"]
+        if group is not None:
+            consumer.commit()
+        consumer.close()
+
+
 @pytest.mark.parametrize(("release", "version"), [("0.8.2", "0.8.2.2"), ("1.1", "1.1.1"), *LATER])
 def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
     zookeeper: ZooKeeperServer, release: str, version: str
 ) -> None:
     at = f"/beside-{release}"
-    kafka = OldKafka(version, {"zookeeper.session.timeout.ms": LONG_MS}, f"{zookeeper.address}{at}")
+    as_ottla: dict[str, object] = {"zookeeper.session.timeout.ms": LONG_MS, "offsets.topic.num.partitions": 1}
+    kafka = OldKafka(version, as_ottla, f"{zookeeper.address}{at}")
 
     def create(name: str, broker: int) -> None:
         """As tools do that know ZooKeeper, and as a broker does with `auto.create.topics.enable`."""
@@ -80,10 +95,7 @@ def test_a_broker_of_kafka_is_left_alone_and_gets_no_partitions(
         told = {"brokers": [7, 1], "topics": {"own": [7]}}
         until(lambda: told_at(kafka) == told, "Kafka says the same", within=20)
         say(version, kafka, "own", "by way of Kafka\n")
-        known = {"api_version": tuple(map(int, release.split("."))), "auto_offset_reset": "earliest"}
-        consumer = KafkaConsumer("own", bootstrap_servers=kafka.bootstrap_servers, **known)
-        assert next(consumer).value == b"by way of Kafka"
-        consumer.close()
+        read_at(kafka, release)
 
         os.kill(broker.pid, signal.SIGSTOP)
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from ottla.broker.later import Later, drive
+from ottla.broker.net.zookeeper import make_coordinators_topics
 from ottla.broker.zookeeper.neighbours import Ask, Neighbours
 from ottla.broker.zookeeper.zookeeper import ZooKeeper
 from ottla.coordinator.metadata.state import TOPIC
@@ -26,19 +28,32 @@ def unanswered(at: EndPoint, frames: list[bytes]) -> list[bytes]:
 
 def started(client: KazooDouble, files: MemFiles | None = None, release: str = "1.1", **settings: str) -> World:
     """Starts a broker that registers."""
-    return started_beside(unanswered, client, files, release, **settings)
+    return started_beside(unanswered, client, files, release, has_coordinators=False, **settings)
+
+
+async def nothing() -> None:
+    """Prepares nothing."""
 
 
 def started_beside(
-    ask: Ask, client: KazooDouble, files: MemFiles | None = None, release: str = "1.1", **settings: str
+    ask: Ask,
+    client: KazooDouble,
+    files: MemFiles | None = None,
+    release: str = "1.1",
+    *,
+    has_coordinators: bool = False,
+    **settings: str,
 ) -> World:
-    """Starts a broker that registers. `ask`: reaches the brokers of Kafka beside it."""
+    """Starts a broker that registers. `ask`: reaches the brokers of Kafka beside it; `has_coordinators`: whether it
+    makes the topics of the coordinators for them.
+    """
     given = {"delete_topic_enable": "true", **settings}
     w = World(files, ottla_emulate=release, node_id="7", zookeeper_connect="in-memory:1", **given)
     broker = w.broker
     parts = broker.turn, broker.config, broker.nodes, broker.metadata, broker.image
     thread = ScheduledThread(w.schedule)
-    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, thread, ask)
+    topics = partial(make_coordinators_topics, broker) if has_coordinators else nothing
+    neighbours = Neighbours(broker.turn, broker.image, broker.nodes.by_id, thread, ask, topics)
     broker.zookeeper = ZooKeeper(*parts, w.files, thread, lambda _: client, lambda _: None, neighbours)
     for step in (broker.zookeeper.connect, lambda: broker.zookeeper.register(broker.cluster_id)):
         waits: Later[None] = drive(step())

@@ -101,6 +101,21 @@ def test_a_broker_of_kafka_is_told_everything_when_it_comes(client: KazooDouble,
     assert kafka.brokers[1] == (1, "127.0.0.1", 9999)
 
 
+@pytest.mark.parametrize(("release", "has_transactions"), [("0.8.2", False), ("1.1", True)])
+def test_the_coordinators_have_topics_before_a_broker_of_kafka_makes_them(
+    client: KazooDouble, kafka: Kafka, release: str, has_transactions: bool
+) -> None:
+    """It would lead them itself, which is refused."""
+    sizes = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
+    w = started_beside(kafka.ask, client, None, release, has_coordinators=True, **sizes)
+    assert not w.broker.image.topics
+    registers(client, w)
+    made = {("__consumer_offsets", 0): 7, **({("__transaction_state", 0): 7} if has_transactions else {})}
+    assert kafka.told == made
+    for name, _ in made:
+        assert json.loads(client.get(f"/brokers/topics/{name}")[0])["partitions"] == {"0": [7]}
+
+
 def test_it_is_told_what_changes(client: KazooDouble, w: World, kafka: Kafka) -> None:
     create(w, "old")
     registers(client, w)
