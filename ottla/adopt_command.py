@@ -14,12 +14,14 @@ from .adoption.catalog import Catalog, CatalogInvalid, from_described
 from .adoption.plan import Given
 from .adoption.report import Report, report
 from .adoption.work import Adoption, Order, continued, prepared
+from .broker.config.config import ConfigError
 from .broker.zookeeper.broker_configs import OLD_SECRET, SECRET
 from .command_logs import logged_from
 from .handover import EXIT_USAGE, HandoverRefused
 from .handover_commands import keys_of_file, refusals
 from .protocol.text import printable
 from .storage.checkpoints import uuid_to_text
+from .zookeeper_options import SSL, zookeeper_config, zookeeper_keys_option
 
 
 @click.command()
@@ -47,8 +49,10 @@ from .storage.checkpoints import uuid_to_text
     "properties",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="The old broker's server.properties: its password.encoder.secret opens the passwords that ZooKeeper has.",
+    help="The old broker's server.properties: its password.encoder.secret opens the passwords that ZooKeeper has, and "
+    "zookeeper.ssl.* says how ZooKeeper is reached.",
 )
+@zookeeper_keys_option
 @click.option("--let-expire", is_flag=True, help="Leave retention as it was, also where it deletes all that is old.")
 @click.option("--link", "links", is_flag=True, help="With --to: link closed segments instead of copying them.")
 def adopt(
@@ -61,6 +65,7 @@ def adopt(
     file: str | None,
     connect: str | None,
     properties: tuple[str, ...],
+    zookeeper_keys: tuple[str, ...],
     let_expire: bool,
     links: bool,
 ) -> None:
@@ -80,6 +85,7 @@ def adopt(
             (file is not None and connect is not None, "--configs and --zookeeper exclude each other"),
             (links and target is None, "--link needs --to"),
             (bool(properties) and connect is None, "-c needs --zookeeper, which has the passwords that it opens"),
+            (bool(zookeeper_keys) and connect is None, "-o needs --zookeeper"),
             (as_json and writes and not yes, "--json needs --yes or --dry-run"),
         ):
             if is_wrong:
@@ -88,7 +94,8 @@ def adopt(
             click.echo(printable(f"finished what was begun in {', '.join(done)}: it had only to be put in place"))
             return
         secrets = _secrets(properties)
-        given = Given(_catalog(file, connect), let_expire, uuid_to_text(uuid4().bytes), secrets)
+        known = _read_zookeeper(connect, properties, zookeeper_keys) if connect is not None else _described(file)
+        given = Given(known, let_expire, uuid_to_text(uuid4().bytes), secrets)
         with prepared(Order(directories, target, given, links)) as adoption:
             found = report(adoption, _named(file, connect))
             if not as_json:
@@ -134,17 +141,23 @@ def _secrets(properties: tuple[str, ...]) -> tuple[str, ...]:
     """Returns what may have encrypted passwords. Raises HandoverRefused."""
     files = [keys_of_file(one) for one in properties]
     found = [given[key] for given in files for key in (SECRET, OLD_SECRET) if key in given]
-    if properties and not found:
-        raise HandoverRefused(f"{', '.join(properties)}: there is no {SECRET}", EXIT_USAGE)
+    if properties and not found and not any(key.startswith(SSL) for given in files for key in given):
+        raise HandoverRefused(f"{', '.join(properties)}: there is no {SECRET}, and no {SSL}*", EXIT_USAGE)
     return tuple(found)
 
 
-def _catalog(file: str | None, connect: str | None) -> Catalog | None:
+def _read_zookeeper(connect: str, properties: tuple[str, ...], arguments: tuple[str, ...]) -> Catalog:
     """Raises HandoverRefused."""
-    if connect is not None:
-        from .adoption.zookeeper import read_catalog
+    from .adoption.zookeeper import read_catalog
 
-        return read_catalog(connect)
+    try:
+        return read_catalog(zookeeper_config(connect, properties, arguments))
+    except ConfigError as error:
+        raise HandoverRefused(str(error), EXIT_USAGE) from None
+
+
+def _described(file: str | None) -> Catalog | None:
+    """Raises HandoverRefused."""
     if file is None:
         return None
     try:

@@ -12,10 +12,12 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
+from .broker.config.config import Config, ConfigError
 from .classic.balance.assignment import TopicPartition
 from .classic.cluster import Cluster, addresses
 from .classic.connection import Connection
@@ -30,6 +32,7 @@ from .protocol.zookeeper_json import Malformed
 from .protocol.zookeeper_values import (
     offset_of,
 )
+from .zookeeper_options import zookeeper_config, zookeeper_keys_option
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -38,6 +41,7 @@ Offsets = dict[TopicPartition, int]
 Action = Literal["set", "keep", "no partition"]
 F = TypeVar("F", bound=Callable[..., object])
 ANSWER_SECONDS = 5.0
+FILES_HELP = "A server.properties file, whose zookeeper.ssl.* says how ZooKeeper is reached."
 TRIES, BACKOFF_SECONDS = 20, 0.25  # the coordinator may have to be made first
 WITHOUT_MEMBERS = ("Empty", "Dead", "")
 STATES_SINCE = 4  # the version of ListGroups, which also knows groups that are not classic ones
@@ -174,27 +178,28 @@ class BrokerSide:
 
 
 @contextmanager
-def _sides(zookeeper: str, servers: str, group: str) -> Iterator[tuple[ZooKeeperSide, BrokerSide]]:
+def _sides(config: Config, servers: str, group: str) -> Iterator[tuple[ZooKeeperSide, BrokerSide]]:
     """Raises Refused: there is no ZooKeeper, or it fails."""
     try:
-        from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
         from kazoo.handlers.threading import KazooTimeoutError
+
+        from .broker.zookeeper.login import client_of
     except ImportError:
         raise Refused("ZooKeeper needs kazoo: pip install 'ottla[zookeeper]'") from None
     if not paths.is_group(group):
         raise Refused(f"ZooKeeper cannot have a group of the name {group!r}")
     try:
-        client, discovered = KazooClient(zookeeper), addresses(servers)
-    except ValueError as error:
+        client, discovered = client_of(config), addresses(servers)
+    except (ValueError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
     cluster = Cluster(lambda: discovered, "ottla-offsets", ANSWER_SECONDS)
-    with logged_from(logging.CRITICAL, "kazoo", "ottla.classic"):
+    with logged_from(logging.CRITICAL, "ottla.kafka.zookeeper.kazoo", "ottla.classic"):
         try:
             client.start(ANSWER_SECONDS)
             yield ZooKeeperSide(client, group), BrokerSide(cluster, group)
         except (KazooException, KazooTimeoutError) as error:
-            raise Refused(f"ZooKeeper at {zookeeper}: {str(error) or repr(error)}") from None
+            raise Refused(f"ZooKeeper at {config['zookeeper.connect']}: {str(error) or repr(error)}") from None
         finally:
             client.stop()
             client.close()
@@ -202,10 +207,10 @@ def _sides(zookeeper: str, servers: str, group: str) -> Iterator[tuple[ZooKeeper
 
 
 def _carry(
-    zookeeper: str, servers: str, group: str, to_broker: bool, dry_run: bool, overwrite: bool
+    config: Config, servers: str, group: str, to_broker: bool, dry_run: bool, overwrite: bool
 ) -> tuple[list[Row], int]:
     """Returns the plan, which is done unless `dry_run`, and how many offsets it sets. Raises Refused."""
-    with _sides(zookeeper, servers, group) as (there, here):
+    with _sides(config, servers, group) as (there, here):
         there.refuse_active()
         here.refuse_active()
         old, partitions = there.fetch(), here.partitions()
@@ -232,37 +237,47 @@ def offsets() -> None:
 
 def _command(name: str) -> Callable[[F], click.Command]:
     def decorated(function: F) -> click.Command:
+        @wraps(function)
+        def command(zookeeper: str, files: tuple[str, ...], zookeeper_keys: tuple[str, ...], **rest: object) -> object:
+            try:
+                config = zookeeper_config(zookeeper, files, zookeeper_keys)
+            except ConfigError as error:
+                raise click.UsageError(str(error)) from None
+            return function(config, **rest)
+
         for option in (
             click.argument("group"),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
             click.option("--overwrite", is_flag=True, help="Also where the offset that is there is larger."),
             click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing."),
             click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True),
+            zookeeper_keys_option,
+            click.option("-c", "--config", "files", multiple=True, type=click.Path(), help=FILES_HELP),
             click.option("-z", "--zookeeper", default="127.0.0.1:2181", show_default=True, help="HOST:PORT[,…][/PATH]"),
         ):
-            function = option(function)
-        return offsets.command(name)(function)
+            command = option(command)
+        return offsets.command(name)(command)
 
     return decorated
 
 
 @_command("import")
-def import_(zookeeper: str, bootstrap_server: str, dry_run: bool, overwrite: bool, as_json: bool, group: str) -> None:
+def import_(config: Config, bootstrap_server: str, dry_run: bool, overwrite: bool, as_json: bool, group: str) -> None:
     """Commit at the broker what GROUP has in ZooKeeper, where that is larger. The group must have no consumers.
 
     Exit codes: 0 done, 1 refused, with the reason, 2 wrong usage.
     """
-    _show(*_carry(zookeeper, bootstrap_server, group, True, dry_run, overwrite), dry_run, as_json)
+    _show(*_carry(config, bootstrap_server, group, True, dry_run, overwrite), dry_run, as_json)
 
 
 @_command("export")
-def export(zookeeper: str, bootstrap_server: str, dry_run: bool, overwrite: bool, as_json: bool, group: str) -> None:
+def export(config: Config, bootstrap_server: str, dry_run: bool, overwrite: bool, as_json: bool, group: str) -> None:
     """Write to ZooKeeper what GROUP has committed at the broker, where that is larger. The group must have no
     consumers.
 
     Exit codes: 0 done, 1 refused, with the reason, 2 wrong usage.
     """
-    _show(*_carry(zookeeper, bootstrap_server, group, False, dry_run, overwrite), dry_run, as_json)
+    _show(*_carry(config, bootstrap_server, group, False, dry_run, overwrite), dry_run, as_json)
 
 
 def _show(rows: list[Row], count: int, dry_run: bool, as_json: bool) -> None:

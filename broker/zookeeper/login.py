@@ -55,14 +55,17 @@ class SecuredClient(KazooClient):  # type: ignore[misc]
         return super().create_async(path, value, acl=acls_of(path, self._release), **options)
 
 
-def client_of(config: Config) -> KazooClient:
-    """Returns a client for the hosts of `zookeeper.connect`, which connects later. Raises ConfigError."""
+def client_of(config: Config, *, reads_only: bool = False) -> KazooClient:
+    """Returns a client for the hosts of `zookeeper.connect`, which connects later. `reads_only`: a server that has lost
+    the others will do, too. Raises ConfigError.
+    """
     hosts: str = config["zookeeper.connect"]
     own = logging.getLogger("ottla.kafka.zookeeper.kazoo")
     if not own.isEnabledFor(logging.DEBUG):
         own.setLevel(logging.ERROR)  # it would warn of each attempt to connect
     login = _login(config)
-    options = {"hosts": hosts, "timeout": config["zookeeper.session.timeout.ms"] / 1000, "logger": own}
+    timeout_s = config["zookeeper.session.timeout.ms"] / 1000
+    options = {"hosts": hosts, "timeout": timeout_s, "logger": own, "read_only": reads_only}
     if has_tls(config):
         options["handler"] = TlsHandler(context_of(config))
     if login is not None:

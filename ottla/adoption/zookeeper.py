@@ -13,23 +13,29 @@ from .catalog import Catalog, CatalogInvalid, from_zookeeper
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
+    from ..broker.config.config import Config
+
 CONNECT_S = 10.0
 
 
-def read_catalog(connect: str) -> Catalog:
-    """Returns what a ZooKeeper knows of a cluster. `connect`: as in `zookeeper.connect`, with a chroot if there is one.
-    Raises HandoverRefused.
+def read_catalog(config: Config) -> Catalog:
+    """Returns what a ZooKeeper knows of a cluster, whose chroot is in `zookeeper.connect` if there is one. Raises
+    HandoverRefused, and ConfigError.
     """
     try:
-        from kazoo.exceptions import KazooException
+        from kazoo.exceptions import KazooException, NoAuthError
         from kazoo.handlers.threading import KazooTimeoutError
     except ModuleNotFoundError:
         raise HandoverRefused("--zookeeper needs kazoo: pip install 'ottla[zookeeper]'", EXIT_USAGE) from None
+    connect = config["zookeeper.connect"]
     try:
-        with _session(connect) as client:
+        with _session(config) as client:
             found = from_zookeeper(_Nodes(client))
+    except NoAuthError:
+        words = "what the brokers keep for themselves needs their login (-c, -o java.security.auth.login.config=FILE)"
+        raise HandoverRefused(f"ZooKeeper at {connect}: {words}", EXIT_UNUSABLE) from None
     except (KazooException, KazooTimeoutError, OSError) as error:
-        raise HandoverRefused(f"ZooKeeper at {connect}: {error or type(error).__name__}", EXIT_UNUSABLE) from None
+        raise HandoverRefused(f"ZooKeeper at {connect}: {str(error) or type(error).__name__}", EXIT_UNUSABLE) from None
     except (CatalogInvalid, ValueError) as error:
         raise HandoverRefused(f"ZooKeeper at {connect}: {error}", EXIT_UNUSABLE) from None
     if not found.topics:
@@ -38,10 +44,10 @@ def read_catalog(connect: str) -> Catalog:
 
 
 @contextmanager
-def _session(connect: str) -> Iterator[KazooClient]:
-    from kazoo.client import KazooClient
+def _session(config: Config) -> Iterator[KazooClient]:
+    from ..broker.zookeeper.login import client_of
 
-    client = KazooClient(hosts=connect, timeout=CONNECT_S, read_only=True)
+    client = client_of(config, reads_only=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a chroot that is not there shows in what is read

@@ -1,18 +1,23 @@
 """A broker that logs in to a real ZooKeeper, or connects with TLS, and keeps what it makes there from others
-(`zookeeper.set.acl`).
+(`zookeeper.set.acl`); and the commands that read such a ZooKeeper.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from kazoo.exceptions import NoAuthError
+from kazoo.security import ACL, Id, Permissions
 from ottla.protocol import messages as m
 
-from ottla.testing import BrokerFailed
+from ottla.adopt_command import adopt
+from ottla.offset_commands import offsets
+from ottla.testing import Broker, BrokerFailed
 
 from ..oracle.zookeeper import ZooKeeperServer
 from ..support.poll import until
@@ -137,3 +142,66 @@ def test_what_is_wrong_with_tls_ends_the_start(with_tls: ZooKeeperServer) -> Non
     unnamed.settings["zookeeper.ssl.endpoint.identification.algorithm"] = ""
     with unnamed:
         assert with_tls.client.exists("/none/brokers/ids/7"), "its name is not looked at"
+
+
+# the commands
+
+
+def keep_from_others(server: ZooKeeperServer, at: str, user: Id) -> None:
+    """Makes a topic of one partition, and an offset of a group in it, which one user alone may read."""
+    nodes = {
+        f"{at}/brokers/topics/t": {"version": 1, "partitions": {"0": [1]}},
+        f"{at}/brokers/topics/t/partitions/0/state": {
+            "controller_epoch": 1,
+            "leader": 1,
+            "version": 1,
+            "leader_epoch": 0,
+            "isr": [1],
+        },
+        f"{at}/consumers/g/offsets/t/0": 3,
+    }
+    for path, value in nodes.items():
+        server.client.create(path, json.dumps(value).encode(), makepath=True)
+    for path in nodes:
+        server.client.set_acls(path, [ACL(Permissions.ALL, user)])
+
+
+def commands_read(place: str, at: str, directory: Path, *more: object) -> list[tuple[int, str]]:
+    """Returns the exit codes and last words of an adoption and of an import."""
+    (directory / "t-0").mkdir(exist_ok=True)
+    (directory / "t-0" / f"{0:020}.log").touch()
+    (directory / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    given = ["--zookeeper", f"{place}{at}", *map(str, more)]
+    with Broker({"offsets.topic.num.partitions": 1}, lab=False) as broker, Wire(broker.bootstrap_servers) as wire:
+        r = m.CreateTopicsRequest
+        wire.ask("CreateTopics", 2, r(topics=[r.CreatableTopic(name="t", num_partitions=1, replication_factor=1)]))
+        found = [
+            CliRunner().invoke(adopt, [str(directory), *given]),
+            CliRunner().invoke(offsets, ["import", "-b", broker.bootstrap_servers, *given, "g"]),
+        ]
+    return [(one.exit_code, one.output) for one in found]
+
+
+def assert_read(found: list[tuple[int, str]]) -> None:
+    (adopted, plan), (carried, words) = found
+    assert (adopted, "  write 1 committed offsets that ZooKeeper has" in plan.splitlines()) == (0, True), plan
+    assert (carried, words.splitlines()[-1]) == (0, "1 of 1 offsets set"), words
+
+
+def test_commands_log_in(secured: ZooKeeperServer, tmp_path: Path) -> None:
+    keep_from_others(secured, "/tools", Id("sasl", "kafka"))
+    (adopted, why), (carried, words) = commands_read(secured.address, "/tools", tmp_path)
+    assert (adopted, "what the brokers keep for themselves needs their login" in why) == (5, True), why
+    assert (carried, "NoAuthError" in words) == (1, True), words
+    login = f"java.security.auth.login.config={secured.jaas}"
+    assert_read(commands_read(secured.address, "/tools", tmp_path, "-o", login))
+
+
+def test_commands_connect_with_tls(with_tls: ZooKeeperServer, tmp_path: Path) -> None:
+    """As the brokers do, by their file."""
+    keep_from_others(with_tls, "/tools", Id("x509", "CN=client"))
+    file = tmp_path / "server.properties"
+    others = {"broker.id": 1, "log.segment.bytes": 14, "zookeeper.connect": "elsewhere:1", "zookeeper.set.acl": True}
+    file.write_text("".join(f"{key}={value}\n" for key, value in {**others, **tls(with_tls, "p12")}.items()))
+    assert [code for code, _ in commands_read(with_tls.address, "/tools", tmp_path)] == [5, 1]
+    assert_read(commands_read(with_tls.secure_address, "/tools", tmp_path, "-c", file))

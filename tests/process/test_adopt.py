@@ -260,7 +260,14 @@ def test_refusals_name_what_is_wrong_and_the_command_that_is_meant(
     )
     assert refused(data, "-c", full / "file", "--zookeeper", "127.0.0.1:1") == (
         2,
-        f"ottla: {full / 'file'}: there is no password.encoder.secret\n",
+        f"ottla: {full / 'file'}: there is no password.encoder.secret, and no zookeeper.ssl.*\n",
+    )
+    key = "zookeeper.ssl.client.enable"
+    assert refused(data, "-o", f"{key}=true") == (2, "ottla: -o needs --zookeeper\n")
+    assert refused(data, "--zookeeper", "127.0.0.1:1", "-o", f"{key}=perhaps") == (
+        2,
+        f"ottla: command line: Invalid value perhaps for configuration {key}: "
+        "Expected value to be either true or false\n",
     )
     assert refused(empty) == (5, f"ottla: {empty} has no partition\n")
     code, words = refused(data, "--configs", full / "file")
