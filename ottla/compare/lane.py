@@ -42,6 +42,7 @@ class Lane:
         self._address_of_a = address_of_a
         self._upstreams: dict[Address, Upstream] = {}  # to nodes of B
         self._reader_of_a: Upstream | None = None  # to read again; clients do not use it
+        self._versions: Exchange | None = None  # the client's ApiVersions, with which other connections begin too
         self._sasl: list[Exchange] = []  # what has authenticated the client, for another connection
         self._silent = Silent(proxy)
         self._shares = proxy.shares(address_of_a)
@@ -139,6 +140,8 @@ class Lane:
         if lost:
             self._differ(exchange, ANSWERS, lost)
             return
+        if exchange.api == "ApiVersions":
+            self._versions = exchange
         if exchange.api_key in SASL_KEYS:
             self._sasl.append(exchange)
         await self._compare(exchange, mine, theirs)
@@ -208,12 +211,15 @@ class Lane:
         found = self._proxy.nodes.place_for(exchange.api, exchange.request, self._node_id, self._address_of_a)
         address = found or options.b
         if address not in self._upstreams:
-            upstream = await Upstream.connect(address, options.tls_b)
             if options.credentials is not None:
+                upstream = await self._proxy.begin_b(address)
                 await upstream.log_in(options.credentials)
+            else:
+                upstream = await Upstream.connect(address, options.tls_b)
+                if self._versions is not None and exchange.api != "ApiVersions":
+                    await upstream.asked(self._versions.frame, options.timeout_s)
             for one in self._sasl:
-                await upstream.send(one.for_b(self._proxy.identities))
-                await asyncio.wait_for(upstream.read(), options.timeout_s)
+                await upstream.asked(one.frame, options.timeout_s)
             self._upstreams[address] = upstream
         return self._upstreams[address]
 
@@ -323,7 +329,7 @@ class Lane:
         """A connection of the proxy's own to A."""
         options = self._proxy.options
         if self._reader_of_a is None:
-            self._reader_of_a = await Upstream.connect(self._address_of_a, options.tls_a)
+            self._reader_of_a = await self._proxy.begin_a(self._address_of_a)
             for one in self._sasl:
                 await self._reader_of_a.asked(one.frame, options.timeout_s)
         return self._reader_of_a

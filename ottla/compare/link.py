@@ -143,6 +143,8 @@ class Link:
         if reply is None:
             return frame
         if isinstance(reply, m.ApiVersionsResponse):
+            if self._proxy.versions_of_b is None:
+                return frame
             addresses.intersect(reply, self._proxy.versions_of_b)
             return exchange.replaced(frame, reply)
         moved = list(addresses.nodes(reply))

@@ -62,7 +62,8 @@ class Proxy:
         self.identities = identities
         self._shares: dict[Address, Shares] = {}
         self.assignments = Assignments(identities)
-        self.versions_of_b = m.ApiVersionsResponse()
+        self.versions_of_a: m.ApiVersionsResponse | None = None  # None: it does not tell them
+        self.versions_of_b: m.ApiVersionsResponse | None = None
         self.nodes = Nodes(identities)
         self._due: dict[Exchange, None] = {}  # what A has answered and B has not
         self._moment = 0  # counts requests and replies
@@ -89,11 +90,15 @@ class Proxy:
             await versions_of(self.options.a, self.options.tls_a),
             await versions_of(self.options.b, self.options.tls_b),
         )
-        self.versions_of_b = b
-        mine, theirs = addresses.ranges(a), addresses.ranges(b)
-        for name, found in (("A", addresses.lacking(mine, theirs)), ("B", addresses.lacking(theirs, mine))):
-            if found:
-                self.report.note(f"only {name} has {', '.join(found)}")
+        self.versions_of_a, self.versions_of_b = a, b
+        for name, found in (("A", a), ("B", b)):
+            if found is None:
+                self.report.note(f"{name} does not answer ApiVersions, as brokers before Kafka 0.10")
+        if a is not None and b is not None:
+            mine, theirs = addresses.ranges(a), addresses.ranges(b)
+            for name, lacks in (("A", addresses.lacking(mine, theirs)), ("B", addresses.lacking(theirs, mine))):
+                if lacks:
+                    self.report.note(f"only {name} has {', '.join(lacks)}")
         await self._look_for_nodes()
         return await self._listen(self.options.a, None, self.options.listen.port)
 
@@ -103,13 +108,27 @@ class Proxy:
         """
         with suppress(*GONE):
             found = []
-            for address, tls in ((self.options.a, self.options.tls_a), (self.options.b, self.options.tls_b)):
-                upstream = await Upstream.connect(address, tls)
+            for begin, address, versions in (
+                (self.begin_a, self.options.a, self.versions_of_a),
+                (self.begin_b, self.options.b, self.versions_of_b),
+            ):
+                upstream = await begin(address)
+                version = 0 if versions is None else METADATA_VERSION
                 try:
-                    found.append(await upstream.ask("Metadata", METADATA_VERSION, m.MetadataRequest(topics=[])))
+                    found.append(await upstream.ask("Metadata", version, m.MetadataRequest(topics=[])))
                 finally:
                     upstream.close()
             self.nodes.take(*found)
+
+    async def begin_a(self, address: Address) -> Upstream:
+        """A connection of the proxy's own to a node of A. Raises the exceptions of `GONE`."""
+        begin = Upstream.connect if self.versions_of_a is None else Upstream.begin
+        return await begin(address, self.options.tls_a)
+
+    async def begin_b(self, address: Address) -> Upstream:
+        """The same for a node of B."""
+        begin = Upstream.connect if self.versions_of_b is None else Upstream.begin
+        return await begin(address, self.options.tls_b)
 
     async def listen_for(self, node_id: int, address: Address) -> Address:
         """The proxy's address for an address of A."""

@@ -18,6 +18,7 @@ from .addresses import Address
 
 FRAME_BYTES_MAX: Final = 104_857_600  # Kafka's socket.request.max.bytes
 CONNECT_S: Final = 10.0
+OLD_S: Final = 4.0  # of silence, after which a broker is one that does not know ApiVersions
 FEATURES_SINCE: Final = 3  # version of ApiVersions
 CLIENT_ID: Final = "ottla-compare"
 NONCE_BYTES: Final = 16
@@ -39,6 +40,17 @@ class Upstream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+
+    @classmethod
+    async def begin(cls, address: Address, tls: ssl.SSLContext | None) -> Upstream:
+        """A connection for requests of the proxy's own: like that of a good client, it begins with ApiVersions."""
+        found = await cls.connect(address, tls)
+        try:
+            await found.ask("ApiVersions", 0, m.ApiVersionsRequest())
+        except BaseException:
+            found.close()
+            raise
+        return found
 
     @classmethod
     async def connect(cls, address: Address, tls: ssl.SSLContext | None) -> Upstream:
@@ -94,9 +106,10 @@ def _check(reply: Struct) -> None:
         raise MalformedMessage("SaslAuthenticate", f"B refused the credentials with error {code}")
 
 
-async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:
-    """The versions and features of a broker. Each is asked on a connection of its own: before a log-in, a broker
-    answers one ApiVersions only. Raises ConnectionError, which names the broker.
+async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse | None:
+    """The versions and features of a broker; None if it does not tell them, as before Kafka 0.10: 0.8 closes the
+    connection, 0.9 is silent. Each is asked on a connection of its own: before a log-in, a broker answers one
+    ApiVersions only. Raises ConnectionError, which names the broker.
     """
     try:
         return await _asked_versions(address, tls)
@@ -105,21 +118,30 @@ async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVers
         raise ConnectionError(f"cannot reach {address}: {words}") from None
 
 
-async def _asked_versions(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse:
-    first = await _versions(address, tls, 0, m.ApiVersionsRequest())
+async def _asked_versions(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse | None:
+    first = await _versions(address, tls, 0, m.ApiVersionsRequest(), OLD_S)
+    if first is None:
+        upstream = await Upstream.connect(address, tls)
+        try:
+            await upstream.ask("Metadata", 0, m.MetadataRequest(topics=[]))
+        finally:
+            upstream.close()
+        return None
     highest = max((one.max_version for one in first.api_keys if one.api_key == headers.API_VERSIONS), default=0)
     if highest < FEATURES_SINCE:
         return first
     request = m.ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
-    return await _versions(address, tls, FEATURES_SINCE, request)
+    return await _versions(address, tls, FEATURES_SINCE, request, CONNECT_S)
 
 
 async def _versions(
-    address: Address, tls: ssl.SSLContext | None, version: int, request: m.ApiVersionsRequest
-) -> m.ApiVersionsResponse:
+    address: Address, tls: ssl.SSLContext | None, version: int, request: m.ApiVersionsRequest, timeout_s: float
+) -> m.ApiVersionsResponse | None:
     upstream = await Upstream.connect(address, tls)
     try:
-        found = await upstream.ask("ApiVersions", version, request)
+        found = await upstream.ask("ApiVersions", version, request, timeout_s)
+    except (EOFError, ConnectionError, TimeoutError):
+        return None
     finally:
         upstream.close()
     assert isinstance(found, m.ApiVersionsResponse)

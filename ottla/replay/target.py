@@ -19,6 +19,7 @@ from ..protocol.structs import Struct
 
 CLIENT_ID: Final = "ottla-replay"
 NONCE_BYTES: Final = 16
+OLD_S: Final = 4.0  # of silence, after which a broker is one that does not know ApiVersions
 
 
 @dataclass(frozen=True)
@@ -35,23 +36,48 @@ class Target:
 
     def nodes(self, timeout_s: float) -> int:
         """How many nodes the broker's cluster has; 0 if it does not say. Raises OSError if there is no connection."""
-        with self.connect(timeout_s) as connected:
+        with self.begin(timeout_s) as connected:
             try:
                 reply = _ask(connected, "Metadata", 1, messages.MetadataRequest(topics=[]))
-            except ConnectionError:  # a release that does not know this version
+            except (ConnectionError, TimeoutError):  # a release that does not know this version
                 return 0
         assert isinstance(reply, messages.MetadataResponse)
         return len(reply.brokers)
 
+    def begin(self, timeout_s: float) -> socket.socket:
+        """A connection for requests of the replay's own: like that of a good client, it begins with ApiVersions.
+        Brokers before Kafka 0.10 close a connection on that, or are silent; it then begins without. Raises OSError.
+        """
+        found = self._open(timeout_s)
+        try:
+            try:
+                found.settimeout(min(timeout_s, OLD_S))
+                _ask(found, "ApiVersions", 0, messages.ApiVersionsRequest())
+                found.settimeout(timeout_s)
+            except ConnectionRefusedError:
+                raise
+            except (ConnectionError, TimeoutError):
+                found.close()
+                found = self._open(timeout_s)
+            if self.credentials is not None:
+                _log_in(found, self.credentials)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
     def connect(self, timeout_s: float) -> socket.socket:
-        """A connection that requests can be sent on. Raises OSError."""
+        """A connection that requests of a client can be sent on; the client begins it. With a log-in, which comes
+        before them, it begins as those of the replay's own. Raises OSError.
+        """
+        return self._open(timeout_s) if self.credentials is None else self.begin(timeout_s)
+
+    def _open(self, timeout_s: float) -> socket.socket:
         found = socket.create_connection((self.host, self.port), timeout_s)
         try:
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.tls is not None:
                 found = self.tls.wrap_socket(found, server_hostname=self.host)
-            if self.credentials is not None:
-                _log_in(found, self.credentials)
         except BaseException:
             found.close()
             raise
