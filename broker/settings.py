@@ -6,6 +6,7 @@ Values are parsed on first use, and dropped when a metadata commit changes them.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,21 @@ from typing import Any
 from ..coordinator.metadata.configs import group_bounds
 from ..coordinator.metadata.delta import MetadataDelta
 from ..coordinator.metadata.state import BROKER, GROUP, TOPIC, MetadataState
-from ..protocol.config_def import ConfigInvalid, keys, keys_in_force, message_format, release_number, topic_synonyms
+from ..protocol.config_def import (
+    ConfigInvalid,
+    ConfigKey,
+    keys,
+    keys_in_force,
+    message_format,
+    release_number,
+    topic_synonyms,
+)
 from ..storage.settings import LogSettings
 from .config.config import Config
 from .config.listener_values import ListenerValues
 from .internal_topics import is_internal
 
+logger = logging.getLogger("ottla.config")
 LONG_MAX = 2**63 - 1
 
 
@@ -38,8 +48,8 @@ class Settings:
     def value(self, name: str) -> Any:
         """Returns the value of a broker key in force: the dynamic one, if there is one."""
         if name not in self._values:
-            text = self._dynamic_configs().get(name)
-            self._values[name] = self.config[name] if text is None else keys("broker")[name].parse(text)
+            found = parsed_values(self.config.broker_keys, {name: self._dynamic_configs().get(name)})
+            self._values[name] = found.get(name, self.config[name])
         return self._values[name]
 
     def of_node(self, config: Config) -> Settings:
@@ -94,9 +104,9 @@ class Settings:
             return made
         values = {}
         dynamic = self.dynamic_topic_defaults()
-        for key in (keys("topic") if release is None else keys_in_force("topic", release)).values():
-            text = own.get(key.name, dynamic.get(key.name, self._topic_defaults.get(key.name, key.default)))
-            values[key.name] = key.parse(text)
+        for key in keys_in_force("topic", release).values():
+            default = self._topic_defaults.get(key.name, key.default)
+            values[key.name] = key.parse(_first_valid(key, own.get(key.name), dynamic.get(key.name), default))
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
         if release is not None:
@@ -139,7 +149,7 @@ class Settings:
 
     def _group_value(self, group_id: str, name: str) -> Any:
         release, broker_key = self.config.emulates, f"group.{name}"
-        own = (keys("group") if release is None else keys_in_force("group", release))[name]
+        own = keys_in_force("group", release)[name]
         general = self.value(broker_key) if broker_key in keys("broker") else own.parse(own.default)
         text = self.image.config_of(GROUP, group_id).get(name)
         if text is None:
@@ -170,6 +180,25 @@ class Settings:
                 self._of_topics.pop(name, None)
         for topic in delta.removed:
             self._of_topics.pop(topic.name, None)
+
+
+def parsed_values(known: Mapping[str, ConfigKey], texts: Mapping[str, str | None]) -> dict[str, object]:
+    """Returns the values of metadata that keys take. The release in force may refuse what an earlier one, which was
+    emulated, has taken: that has no effect.
+    """
+    found = {}
+    for name, text in texts.items():
+        if text is not None and name in known:
+            try:
+                found[name] = known[name].parse(text)
+            except ConfigInvalid as error:
+                logger.warning("%s; it has no effect", error)
+    return found
+
+
+def _first_valid(key: ConfigKey, *texts: str | None) -> str | None:
+    """Returns the first text that the key takes, else its default."""
+    return next((text for text in texts if parsed_values({key.name: key}, {key.name: text})), key.default)
 
 
 def _settle_timestamps(values: MutableMapping[str, object]) -> None:

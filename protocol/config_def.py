@@ -232,11 +232,13 @@ def keys(kind: str, release: str | None = None) -> dict[str, ConfigKey]:
 
 
 @cache
-def keys_in_force(kind: str, release: str) -> dict[str, ConfigKey]:
+def keys_in_force(kind: str, release: str | None) -> dict[str, ConfigKey]:
     """Returns the keys that have an effect while an earlier release is emulated: those that it had, and later ones with
     the defaults that they had at first. The types are those of today, and so are defaults that were no value then, or a
-    class of Java.
+    class of Java. `release`: None for today's.
     """
+    if release is None:
+        return keys(kind)
     today, found = _facts()[kind], dict(keys(kind))
     for name, ranges in _facts(EARLIER_FACTS)[kind].items():
         now = today.get(name)

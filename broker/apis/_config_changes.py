@@ -11,7 +11,7 @@ from ...coordinator.metadata.configs import CORDONED
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys
+from ...protocol.config_def import ConfigInvalid, dynamic_broker_keys
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
 from ..config.listener_values import PREFIX as LISTENER_PREFIX
@@ -21,6 +21,7 @@ from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..net.listener_changes import check_listeners, check_threads, not_taken
 from ..security.authorization import Check, Refusal
+from ..settings import parsed_values
 
 if TYPE_CHECKING:
     Resource = (
@@ -141,16 +142,16 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     """Raises ApiError for keys of a broker, or of all where `name` is empty, that cannot be altered, or not to these
     values.
     """
-    dynamic = dynamic_broker_keys(context.broker.config.emulates)
-    fixed = sorted(n for n in names if n in keys("broker") and n not in dynamic)
+    dynamic, known = dynamic_broker_keys(context.broker.config.emulates), context.broker.config.broker_keys
+    fixed = sorted(n for n in names if n in known and n not in dynamic)
     if fixed:
         raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    only_by_listener = sorted(n for n in names if n in keys("broker") and n.startswith("ssl."))
+    only_by_listener = sorted(n for n in names if n in known and n.startswith("ssl."))
     if only_by_listener:
         text = "These security configs can be dynamically updated only per-listener using the listener prefix"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
     unknown = dict(values).get(PRINCIPAL_BUILDER)
-    if unknown is not None and unknown != keys("broker")[PRINCIPAL_BUILDER].default:
+    if unknown is not None and unknown != known[PRINCIPAL_BUILDER].default:
         text = f"Invalid value {unknown} for configuration {PRINCIPAL_BUILDER}: Class {unknown} could not be found."
         raise ApiError(Errors.INVALID_REQUEST, text)
     of_one = sorted(n for n in names if n.startswith(LISTENER_PREFIX) or n == CORDONED or is_of_one_broker(n))
@@ -161,7 +162,7 @@ def check_broker(context: Context, name: str, names: list[str], values: list[tup
     if len(set(cordoned)) < len(cordoned):
         raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{CORDONED}' values must not be duplicated.")
     for key_name, value in values:
-        key = RATES.get(key_name) or keys("broker").get(key_name)
+        key = RATES.get(key_name) or known.get(key_name)
         try:
             if key is not None:
                 key.parse(value)
@@ -180,7 +181,7 @@ def _check_encoder(context: Context, name: str, values: list[tuple[str, str | No
         return
     for key_name, _ in values:
         of_listener = key_of_listener(key_name)
-        key = keys("broker").get(key_name) if of_listener is None else of_listener[1]
+        key = config.broker_keys.get(key_name) if of_listener is None else of_listener[1]
         if key is not None and key.type == "PASSWORD":
             resource = f"ConfigResource(type=BROKER, name='{name}')"
             text = f"Invalid config value for resource {resource}: Password encoder secret not configured"
@@ -198,11 +199,7 @@ def _check_together(context: Context, name: str, changes: dict[str, str | None])
             **broker.image.config_of(BROKER, resource),
             **(changes if resource == name else {}),
         }
-        found |= {
-            k: keys("broker")[k].parse(value)
-            for k, value in dynamic.items()
-            if value is not None and k in keys("broker")
-        }
+        found |= parsed_values(broker.config.broker_keys, dynamic)
     wrong = config_relations.refused(found)
     if wrong is not None:
         relation, words = wrong

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...protocol.config_def import ConfigKey, keys, topic_synonyms
+from ...protocol.config_def import ConfigKey, keys, keys_in_force, topic_synonyms
 from ..peer import SecurityProtocol
 from .lab_clock import SEEDED_START_MS, ClockStart, parse_clock
 from .listener_values import Listener, ListenerValues, parse_listener, security_protocols
@@ -172,6 +172,11 @@ class Config:
         """The release of Kafka that is emulated; None for the one that this broker is."""
         release: str = self["ottla.emulate"]
         return None if release == RELEASES[-1] else release
+
+    @property
+    def broker_keys(self) -> dict[str, ConfigKey]:
+        """The keys that are in force, with the bounds of the emulated release."""
+        return keys_in_force("broker", self.emulates)
 
     @property
     def uses_zookeeper(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...protocol.config_def import ConfigInvalid, keys, topic_synonyms
+from ...protocol.config_def import ConfigInvalid, topic_synonyms
 from . import relations
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def of_node(config: Config, node_id: int) -> dict[str, str]:
     return {name.removeprefix(prefix): text for name, text in config.given.items() if name.startswith(prefix)}
 
 
-def parsed(given: Mapping[str, str]) -> dict[str, object]:
+def parsed(config: Config, given: Mapping[str, str]) -> dict[str, object]:
     """Raises ConfigInvalid."""
-    return {name: keys("broker")[name].parse(text) for name, text in given.items()}
+    return {name: config.broker_keys[name].parse(text) for name, text in given.items()}
 
 
 def faults(config: Config) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ def faults(config: Config) -> Iterator[tuple[str, str]]:
 def _faults_of(config: Config, name: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yields what is wrong with the values of a node. `name`: one of its keys."""
     try:
-        values = parsed(given)
+        values = parsed(config, given)
     except ConfigInvalid as error:
         yield name, str(error)
         return

@@ -176,7 +176,7 @@ def _copy(config: Config) -> Config:
 def _given_own(config: Config) -> Config:
     """Gives the configuration of a node what is this node's alone, and returns it."""
     own = node_values.of_node(config, config.node_id)
-    values = node_values.parsed(own)
+    values = node_values.parsed(config, own)
     controller = str(config.controller_listener)
     config.values |= values
     if "listeners" in values:

@@ -103,7 +103,7 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     release = config.given.get("ottla.emulate")
     earlier = release if release in RELEASES[:-1] else None
     _read_oldest_listeners(config, earlier)
-    of_kafka = keys("broker") if earlier is None else keys_in_force("broker", earlier)
+    of_kafka = keys_in_force("broker", earlier)
     known = {**of_kafka, **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **zookeeper_keys(earlier)}
     for name, key in known.items():
         text = config.given.get(name, LOCAL_DEFAULTS.get(name, key.default))

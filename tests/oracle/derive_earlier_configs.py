@@ -20,7 +20,7 @@ from ottla.protocol.config_def import EARLIER_SYNONYMS, ConfigInvalid, ConfigKey
 from .derive_schemas import ROOT
 from .jars import HERE, classpath
 
-OLDEST = "0.8.2"  # its defaults are in code, not in definitions
+OLDEST, FIRST_DEFINED = "0.8.2", "0.9"  # the defaults and bounds of 0.8.2 are in code, not in definitions
 VERSIONS_OF_KAFKA = (
     "inter.broker.protocol.version",
     "log.message.format.version",
@@ -37,6 +37,7 @@ def derive(versions: Mapping[str, str]) -> dict[str, Any]:
     present_keys: Keys = {kind: present[kind] for kind in ("broker", "topic", "group")}
     with tempfile.TemporaryDirectory() as compiled:
         found = {name: asked(name, version, Path(compiled)) for name, version in versions.items()}
+    _take_bounds(found[OLDEST], found[FIRST_DEFINED])
     for name, keys in found.items():
         _settle(name, keys, {**present["synonyms"], **EARLIER_SYNONYMS})
     table: dict[str, Any] = {}
@@ -70,6 +71,17 @@ def asked(release: str, version: str, compiled: Path) -> Keys:
     command = ["java", "-cp", f"{compiled}:{path}", program]
     found: Keys = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout)
     return found
+
+
+def _take_bounds(oldest: Keys, following: Keys) -> None:
+    """Gives keys the bounds that they had in the release after: those of 0.8.2's brokers are the same in its code, and
+    it took any number for its topics.
+    """
+    for kind in ("broker", "topic"):
+        for name, facts in oldest[kind].items():
+            valid = following[kind].get(name, {}).get("valid")
+            if valid is not None:
+                facts.setdefault("valid", valid)
 
 
 def _settle(release: str, keys: Keys, synonyms: Mapping[str, list[str]]) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from ottla.broker.config import sources
-from ottla.broker.config.config import RELEASES, Config
+from ottla.broker.config.config import RELEASES, Config, ConfigError
 from ottla.broker.config.effects import EARLIER_WITHOUT_EFFECT, without_effect
+from ottla.coordinator.metadata.state import BROKER, TOPIC
 from ottla.protocol import messages as m
-from ottla.protocol.config_def import dynamic_broker_keys, keys, keys_in_force
+from ottla.protocol.config_def import ConfigInvalid, dynamic_broker_keys, keys, keys_in_force
 from ottla.protocol.errors import Errors
 from ottla.protocol.legacy import Message, encode
 
@@ -165,3 +166,67 @@ def test_a_client_may_replace_the_configuration_of_all_brokers() -> None:
         assert not w.ask("AlterConfigs", 0, asked).responses[0].error_code
         found = w.broker.image.config_of(4, "")
         assert found == {"min.insync.replicas": "1", **values}
+
+
+# bounds: those of today are higher (KIP-1030)
+
+
+@pytest.mark.parametrize(
+    ("key", "lowest"),
+    [
+        ("log.segment.bytes", {"0.8.2": 14, "3.9": 14, "4.0": 1 << 20, "4.4": 1 << 20}),
+        ("ottla.node.1.log.segment.bytes", {"0.8.2": 14, "3.9": 14, "4.0": 1 << 20, "4.4": 1 << 20}),
+        ("metadata.log.segment.bytes", {"3.0": 12, "4.0": 12, "4.1": 8 << 20, "4.4": 8 << 20}),
+        ("max.connections.per.ip", {"0.8.2": 1, "1.1": 1}),
+        ("remote.log.manager.expiration.thread.pool.size", {"4.0": 1, "4.4": 1}),
+    ],
+)
+def test_a_value_of_the_configuration_has_the_bounds_of_the_release(key: str, lowest: dict[str, int]) -> None:
+    for release, value in lowest.items():
+        assert build(release, f"{key}={value}").given[key] == str(value)
+        with pytest.raises(ConfigError, match=rf"Value must be at least {value}$"):
+            build(release, f"{key}={value - 1}")
+
+
+def test_a_value_of_a_topic_has_the_bounds_of_the_release() -> None:
+    for key, lowest in (
+        ("segment.bytes", {"0.8.2": 14, "3.9": 14, "4.0": 14, "4.1": 1 << 20}),
+        ("segment.ms", {"0.8.2": 0, "1.1": 0, "2.0": 1}),
+        ("segment.index.bytes", {"0.8.2": 0, "3.2": 0, "3.3": 4}),
+        ("flush.messages", {"0.8.2": 0, "3.2": 0, "3.3": 1}),
+    ):
+        for release, value in lowest.items():
+            assert keys("topic", release)[key].parse(str(value)) == value
+            with pytest.raises(ConfigInvalid, match=rf"Value must be at least {value}$"):
+                keys("topic", release)[key].parse(str(value - 1))
+
+
+def alter(world: World, kind: int, name: str, key: str, value: str) -> int:
+    r = m.IncrementalAlterConfigsRequest
+    change = r.AlterableConfig(name=key, config_operation=0, value=value)
+    asked = r(resources=[r.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])])
+    code: int = world.ask("IncrementalAlterConfigs", 1, asked).responses[0].error_code
+    return code
+
+
+def test_a_dynamic_value_has_the_bounds_of_the_release() -> None:
+    assert alter(with_topic("4.0"), BROKER, "", "log.segment.bytes", "200") == Errors.INVALID_REQUEST
+    world = with_topic("3.9")
+    assert alter(world, BROKER, "", "log.segment.bytes", "13") == Errors.INVALID_REQUEST
+    assert alter(world, BROKER, "", "log.segment.bytes", "200") == 0
+    assert world.broker.settings.value("log.segment.bytes") == 200
+    for value in (b"a", b"b"):
+        assert put(world, encode([Message(0, None, value * 90, 1)]), version=2).error_code == 0
+    assert len([one for one in world.files.names("/data/t-0") if one.endswith(".log")]) == 2
+
+
+def test_a_value_that_the_release_in_force_refuses_has_no_effect() -> None:
+    """It was given while an earlier one was emulated."""
+    before = with_topic("3.9", log_roll_ms="5000")
+    for kind, name, key in ((BROKER, "", "log.segment.bytes"), (TOPIC, "t", "segment.bytes")):
+        assert alter(before, kind, name, key, "200") == 0
+    world = World(before.files, log_roll_ms="5000")
+    assert world.broker.settings.value("log.segment.bytes") == 1 << 30
+    values = world.broker.settings.of_topic("t")
+    assert (values["segment.bytes"], values["segment.ms"]) == (1 << 30, 5000)
+    assert alter(world, BROKER, "", "log.retention.ms", "6000") == 0
