@@ -188,7 +188,7 @@ class Route:
     def answer(self, lab: Lab, in_path: Mapping[str, str], request: Request) -> Response | Later[Response]:
         if self.takes_request:
             return cast("Response | Later[Response]", self.call(lab, request))
-        asked = self._asked(in_path, request)
+        asked = self.read(in_path, request)
         page = self._page(asked, request)
         reply = self.call(lab, asked)
         respond = as_json if page is None else page.response
@@ -208,8 +208,8 @@ class Route:
         by_type = {one.content_type.partition(";")[0]: one for one in self.pages.values()}
         return by_type.get(preferred((JSON, *by_type), request.headers.get("accept", "")))
 
-    def _asked(self, in_path: Mapping[str, str], request: Request) -> object:
-        """Raises Invalid, also for a body that is no JSON."""
+    def read(self, in_path: Mapping[str, str], request: Request) -> object:
+        """Returns what a request asks for. Raises Invalid, also for a body that is no JSON."""
         types_of = hints(self.asked)
         values: dict[str, object] = _query(types_of, request.query) if self.method in IN_QUERY else _body(request.body)
         for name in in_path:

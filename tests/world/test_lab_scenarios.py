@@ -48,6 +48,9 @@ steps:
 """
 
 
+STEP = "steps:\n  - {retention: , as: it}\n  - add_fault:\n"
+
+
 def run(text: str, world: World | None = None, within_ms: int = 120_000) -> Report:
     site = LabWorld(world or World())
     running = AtStart(site.server, scenario_of("s.yaml", text))
@@ -92,7 +95,7 @@ def test_a_scenario_takes_its_steps_in_order() -> None:
             "s.yaml:4: steps[1].hold.topic: must be a string, found True",
             0,
         ),
-        ("- expect: {get: nothing, equals: 1}", "s.yaml:2: GET /v1/nothing was refused: no such resource", 0),
+        ("- expect: {get: topics/absent, equals: 1}", "s.yaml:2: GET /v1/topics/absent was refused: topic absent", 0),
     ],
 )
 def test_a_step_that_fails_ends_the_scenario_and_says_where(steps: str, problem: str, not_run: int) -> None:
@@ -155,12 +158,49 @@ def test_what_comes_before_the_first_wait_is_done_at_once() -> None:
             "s.yaml: the file has more than 100000 values",
         ),
         ("steps: " + "[" * 1000, "s.yaml"),
+        (
+            f"{STEP}      api: Prodce\n      action: {{kind: close}}\n",
+            "s.yaml:4: steps[1].add_fault.api: no API 'Prodce' (did you mean Produce?)",
+        ),
+        (
+            f"{STEP}      action: {{kind: close}}\n      group: '${{it.x}}'\n      api: Nothing\n",
+            "s.yaml:6: steps[1].add_fault.api: no API 'Nothing'",
+        ),
+        (
+            f"{STEP}      action: {{kind: error, error: NOT_LEADR}}\n      group: '${{it.x}}'\n",
+            "s.yaml:4: steps[1].add_fault.action.error: unknown error NOT_LEADR",
+        ),
+        (
+            f"{STEP}      api: Heartbeat\n      action: {{kind: close}}\n      topic: a\n",
+            "s.yaml:6: steps[1].add_fault.topic: Heartbeat names no topic",
+        ),
+        (
+            f"{STEP}      api: Fetch\n      action: {{kind: loading, coordinator: group, ms: 5}}\n",
+            "s.yaml:4: steps[1].add_fault.api: loading is not for requests",
+        ),
+        (
+            "steps:\n  - hold_requests:\n      api: Heartbeat\n      partition: 1\n",
+            "s.yaml:4: steps[0].hold_requests.partition: Heartbeat names no partition",
+        ),
+        ("steps:\n  - start_trace:\n      api: X\n", "s.yaml:3: steps[0].start_trace.api: no API 'X'"),
+        (
+            "steps:\n  - expect:\n      equals: 1\n      get: topicz/a\n",
+            "s.yaml:4: steps[0].expect.get: no such resource: GET /v1/topicz/a",
+        ),
+        (
+            "steps:\n  - expect:\n      equals: 1\n      get: traces/x/events\n",
+            "s.yaml:4: steps[0].expect.get: number: must be a number, found 'x'",
+        ),
     ],
 )
 def test_an_invalid_file_is_refused_with_file_line_and_key(text: str, words: str) -> None:
     with pytest.raises(ScenarioError) as raised:
         scenario_of("s.yaml", text)
     assert str(raised.value)[: len(words)] == words
+
+
+def test_a_step_that_must_be_refused_may_name_what_does_not_exist() -> None:
+    assert run(f"{STEP}      api: Prodce\n      action: {{kind: close}}\n    refused: 400\n")["passed"]
 
 
 def test_dates_are_texts_and_a_file_that_is_not_there_is_named() -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache, partial
 from random import Random
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from ....protocol import schema
 from ....protocol.structs import Struct
 from ...broker import Broker
-from ..seam import Asked, AskedApi, Exchange
-from ..served import Served
+from ..seam import Asked, Exchange
 from ..shapes import Invalid, Range, Size
 from .fields import (
     GROUP,
@@ -106,7 +105,37 @@ def topic_names(broker: Broker) -> TopicNames:
     return lambda topic_id: broker.image.topic_names.get(topic_id) or ""
 
 
-def apis_of(match: Match, server: Served) -> tuple[int, ...] | None:
+class MatchedApi(Protocol):
+    """What a match looks at in an API."""
+
+    @property
+    def key(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def request(self) -> str: ...
+
+    @property
+    def response(self) -> str: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+
+class Apis(Protocol):
+    """The APIs that there are: those of a server, or all that Kafka has."""
+
+    def api_keys(self) -> Collection[int]: ...
+
+    def api(self, key: int) -> MatchedApi: ...
+
+
+def apis_of(match: Match, server: Apis) -> tuple[int, ...] | None:
     """Returns the keys of the APIs of a match, None for all. Raises Invalid."""
     if match.api is None:
         return None
@@ -146,7 +175,7 @@ class Matcher:
         takes = self._prepared[api.key]
         return takes is not None and takes(context, request)
 
-    def prepared(self, api: AskedApi, by_reply: bool = False) -> Takes | None:
+    def prepared(self, api: MatchedApi, by_reply: bool = False) -> Takes | None:
         """Returns the test of requests of an API; None if there can be none. `by_reply`: topic and partition are looked
         for in the reply instead.
         """

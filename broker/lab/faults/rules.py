@@ -26,7 +26,7 @@ from .error_action import Fail
 from .fields import PARTITION, TOPIC
 from .index import Index, Indexed
 from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync, check_inner
-from .matching import Match, Matcher, Selection, Takes, apis_of, topic_names
+from .matching import Apis, Match, Matcher, Selection, Takes, apis_of, topic_names
 from .possible import check_possible
 from .request_actions import Close, Delay, NoReply, Throttle
 
@@ -117,6 +117,21 @@ Prepared = tuple[Rule, Takes, bool]
 """A rule, its test, and whether it looks for topic and partition in the reply."""
 
 
+def keys_of(fault: Fault, apis: Apis) -> tuple[int, ...] | None:
+    """Returns the keys of the APIs that a rule is for. Raises Invalid if it can be for none."""
+    if isinstance(fault.action, InnerAction):
+        check_inner(fault, fault.action)
+        return None
+    keys, served = apis_of(fault, apis), apis.api_keys()
+    only = tuple(key for key in fault.action.apis if key in served)  # an emulated release may lack some
+    if only and any(key not in only for key in keys or ()):
+        names = ", ".join(apis.api(key).name for key in only)
+        raise Invalid("api", f"{fault.action.kind} is for {names} only")
+    keys = keys or only or None
+    check_possible(fault, keys, apis, fault.action.by_reply)
+    return keys
+
+
 class Faults(Interceptor):
     """All rules of a server."""
 
@@ -139,7 +154,7 @@ class Faults(Interceptor):
         """Adds a rule. Raises Invalid, or OverflowError if there are too many."""
         if len(self._rules) >= RULES_MAX:
             raise OverflowError(f"there are {RULES_MAX} rules already")
-        keys = self._keys(fault)
+        keys = keys_of(fault, self._server)
         self._last += 1
         rule = Rule(self._last, fault, Matcher(fault, topic_names(self._broker)), keys)
         if fault.duration is not None:
@@ -156,20 +171,6 @@ class Faults(Interceptor):
         if chance is not None:
             count = self._doors.load(rule.number, action, rule.fault, action.chosen_ms(chance))
             rule.note(self._broker.schedule.now_ms(), f"{count} {action.coordinator} coordinators")
-
-    def _keys(self, fault: Fault) -> tuple[int, ...] | None:
-        """Returns the keys of the APIs that a rule is for."""
-        if isinstance(fault.action, InnerAction):
-            check_inner(fault, fault.action)
-            return None
-        keys, served = apis_of(fault, self._server), self._server.api_keys()
-        only = tuple(key for key in fault.action.apis if key in served)  # an emulated release may lack some
-        if only and any(key not in only for key in keys or ()):
-            names = ", ".join(self._server.api(key).name for key in only)
-            raise Invalid("api", f"{fault.action.kind} is for {names} only")
-        keys = keys or only or None
-        check_possible(fault, keys, self._server, fault.action.by_reply)
-        return keys
 
     def remove(self, number: int) -> Rule:
         """Removes a rule. Raises LookupError."""

@@ -32,6 +32,11 @@ class Check:
         if all(getattr(self, name) is None for name in COMPARISONS):
             raise Invalid("", f"needs a comparison, one of {', '.join(COMPARISONS)}")
 
+    @property
+    def target(self) -> str:
+        """The path of what is asked for."""
+        return self.get if self.get.startswith("/") else f"/v1/{self.get}"
+
     def problem(self, reply: object) -> str | None:
         """What does not hold; None if all does."""
         value = value_at(reply, self.path)

@@ -18,10 +18,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import cast
 
 from ...config.config import ScenarioError
-from ..routes import Route, every_route
-from ..shapes import Invalid, inside, parse, shown
+from ..faults import known
+from ..faults.matching import Match
+from ..http import Request
+from ..routes import Refused, Route, every_route, find
+from ..shapes import Invalid, hints, inside, parse, required, shown
 from .checks import Check, Until
 from .places import Lines, NotYaml, load
 
@@ -128,9 +132,14 @@ def _step(found: object, place: str, routes: Mapping[str, Route], known: set[str
     if lacking := [one for one in used if one not in known]:
         raise Invalid(inside(place, name), f"no step before has 'as: {lacking[0]}'")
     if used:
-        _check_keys(kind, values, inside(place, name))  # its values are known when it runs
+        _check_keys(kind, values, inside(place, name))  # the other values are known when it runs
+        values_now = {key: value for key, value in values.items() if not references(value)}
+        is_enough = required(kind) <= values_now.keys()
+        asked = parse(kind, values_now) if is_enough and issubclass(kind, Match) else None
     else:
-        parse(kind, values, inside(place, name))
+        asked = parse(kind, values, inside(place, name))
+    if refused is None:
+        _check(asked, inside(place, name))
     return Step(name, values, place, lines.of(place), known_as, refused)
 
 
@@ -147,10 +156,37 @@ def _values(kind: type, found: object, place: str) -> dict[str, object]:
 
 
 def _check_keys(kind: type, values: Mapping[str, object], place: str) -> None:
-    names = [one.name for one in fields(kind)]
-    for key in values:
+    names, types_of = [one.name for one in fields(kind)], hints(kind)
+    for key, value in values.items():
         if key not in names:
             raise Invalid(inside(place, key), f"unknown key (known: {', '.join(names)})")
+        if not references(value):
+            parse(cast(type, types_of[key]), value, inside(place, key))
+
+
+def _check(asked: object, place: str) -> None:
+    """What every broker would refuse is refused before the first step. Raises Invalid."""
+    try:
+        if isinstance(asked, Match):
+            known.check(asked)
+        elif isinstance(asked, Check):
+            _check_target(asked)
+    except Invalid as error:
+        raise Invalid(inside(place, error.place), error.problem) from None
+
+
+def _check_target(check: Check) -> None:
+    """Whether there is such a resource. Raises Invalid."""
+    path, _, query = check.target.partition("?")
+    try:
+        route, in_path = find("GET", path)
+    except Refused as error:
+        raise Invalid("get", error.problem) from None
+    if not route.takes_request:
+        try:
+            route.read(in_path, Request("GET", path, b"", "", {}, query))
+        except Invalid as error:
+            raise Invalid("get", str(error)) from None
 
 
 def _meant(given: str, names: list[str]) -> str:

@@ -119,7 +119,7 @@ def _step(running: _Running, step: Step) -> Generator[Ask | Pause, Answer | None
 
 def _check(running: _Running, check: Check) -> Generator[Ask | Pause, Answer | None, None]:
     until_ms = running.now_ms() + (check.within if isinstance(check, Until) else 0)
-    target = check.get if check.get.startswith("/") else f"/v1/{check.get}"
+    target = check.target
     while True:
         answer = yield Ask("GET", target, None)
         assert answer is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..faults.matching import Matcher, apis_of, topic_names
-from ..faults.possible import check_possible
+from ..faults.possible import check_possible, never_by_reply
 from ..lab import Lab
 from ..shapes import Invalid
 from .sink import Sink
@@ -71,7 +71,7 @@ class Traces:
     def _begin(self, asked: TraceAsked, path: str) -> Trace:
         server, config = self._server, self._server.config
         keys = apis_of(asked, server)
-        check_possible(asked, keys, server, lambda key: False)
+        check_possible(asked, keys, server, never_by_reply)
         matcher = Matcher(asked, topic_names(self._broker))
         tracer = Tracer(asked, keys, matcher, self._broker, server.machine)
         if path:
