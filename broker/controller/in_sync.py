@@ -121,11 +121,13 @@ class InSync:
 
     def _decided(self, asked: list[Asked]) -> None:
         """The controller has taken replicas into those in sync, or will not: the high watermark needs not wait for them
-        as `asked`.
+        as `asked`, unless the leader was cut off meanwhile, and does not hear that they are.
         """
         for partition, replicas, nodes, partition_epoch in asked:
             for node in nodes:
                 replicas.asked.remove(node)
+            if partition.unheard is not None:
+                replicas.unanswered.update(nodes)
             state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
             if state is not None and not set(nodes) <= set(state.isr):
                 self._refused[partition] = partition_epoch, nodes

@@ -99,13 +99,14 @@ class Replica:
 class Replicas:
     """The replicas of a partition with several. `leads`: whether the leader has heard of its election."""
 
-    __slots__ = ("_by_node", "_network", "asked", "isr", "leader", "leads")
+    __slots__ = ("_by_node", "_network", "asked", "isr", "leader", "leads", "unanswered")
 
     def __init__(self, network: Network) -> None:
         self._by_node: dict[int, Replica] = {}
         self._network = network
         self.leads = True
         self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
+        self.unanswered: set[int] = set()  # those that it has taken, and the leader, which is cut off, does not know it
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
@@ -132,6 +133,7 @@ class Replicas:
         }
         before = self.leader
         self._by_node, self.isr, self.leader = kept, state.isr, state.leader
+        self.unanswered.clear()
         if has_moved:
             self.leads = self._network.hears(state.leader)
         for at, one in kept.items():
@@ -263,7 +265,7 @@ class Replicas:
     def in_sync_end(self, end: int, replicated: int) -> int:
         """Returns the offset up to which all replicas have the log that are in sync, or may be at any moment."""
         found = end
-        for node in (*self.isr, *self.asked) if self.asked else self.isr:
+        for node in (*self.isr, *self.asked, *self.unanswered) if self.asked or self.unanswered else self.isr:
             if node in self._by_node:
                 found = min(found, self.end_of(node, end, replicated))
         return found

@@ -147,6 +147,8 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
         nodes = self.cluster.world.broker.nodes.by_id
         self._alone = {name: node for name, node in self._alone.items() if self._leads_on(node)}
         for told, partition in self.cluster.truth.open():
+            if told.state.leader != NO_LEADER and self._reaches_controller(told.state.leader):
+                self._alone.pop(told.name, None)
             is_new, leader = told.name not in self._known, nodes.get(self._alone.get(told.name, told.state.leader))
             self._known.add(told.name)
             if partition.replica_set is not None and leader is not None and not leader.is_serving:

@@ -265,6 +265,28 @@ def test_a_leader_that_is_cut_off_does_not_hear_who_is_in_sync() -> None:
     assert records(w, 4, topic="far") == [b"v"]
 
 
+def test_a_leader_that_is_cut_off_waits_for_those_that_it_wanted_in_sync() -> None:
+    """The controller has taken one in, which may be elected, and the leader does not hear of it."""
+    w = five()
+    create(w, "far", [4, 5, 1])
+    happens(w, "hold", 1)
+    assert produce(w, 4, acks=1, topic="far").error_code == 0
+    w.pass_ms(2 * LAG_MS)
+    assert state(w, 0, "far")[2] == [4, 5]
+    lives = w.broker.node_lives
+    drive(lives.release(lives.find(1)))
+    part(w, [1, 2, 3], [4, 5])
+    w.pass_ms(10)
+    assert (state(w, 0, "far", at=2)[2], state(w, 0, "far", at=4)[2]) == ([4, 5, 1], [4, 5])
+    late = sent(w, 4, topic="far")
+    w.pass_ms(1_000)
+    assert (late.done, records(w, 4, topic="far")) == (False, [b"v"])
+    w.pass_ms(SESSION_MS)
+    assert state(w, 0, "far", at=1)[0] == 1
+    join(w)
+    assert (code(late), records(w, 1, topic="far")) == ("NOT_LEADER_OR_FOLLOWER", [b"v"])
+
+
 def test_followers_leave_the_isr_of_a_leader_that_reaches_the_controller() -> None:
     """They fall behind, and are fenced before that; when the sides join they catch up."""
     w = five(broker_session_timeout_ms="90000")
