@@ -127,7 +127,7 @@ class InSync:
             for node in nodes:
                 replicas.asked.remove(node)
             if partition.unheard is not None:
-                replicas.unanswered.update(nodes)
+                replicas.unanswered += nodes
             state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
             if state is not None and not set(nodes) <= set(state.isr):
                 self._refused[partition] = partition_epoch, nodes

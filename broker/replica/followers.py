@@ -106,7 +106,7 @@ class Replicas:
         self._network = network
         self.leads = True
         self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
-        self.unanswered: set[int] = set()  # those that it has taken, and the leader, which is cut off, does not know it
+        self.unanswered: list[int] = []  # those that it has taken, and the leader, which is cut off, does not know it
         self.isr: tuple[int, ...] = ()
         self.leader = NO_LEADER
 
