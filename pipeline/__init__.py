@@ -7,9 +7,12 @@ Needs `pip install ottla[spark]`, and Java 17 or newer.
 from __future__ import annotations
 
 import os
+import uuid
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 
@@ -65,12 +68,25 @@ def session(**settings: str) -> SparkSession:
     return spark
 
 
+def shared(remote: str, settings: Mapping[str, str]) -> str:
+    """Returns the address of the session of a server of Spark Connect that all have who want the same settings, unless
+    the address names a session. To be used by who changes nothing in it, and does not stop it: each session has Python
+    processes of its own, which take longer to start than a small job.
+    """
+    if "session_id=" in remote:
+        return remote
+    chosen = sorted((name, value) for name, value in settings.items() if name.startswith(SQL))
+    number = uuid.uuid5(uuid.NAMESPACE_OID, f"ottla {chosen}")
+    return f"{remote.rstrip(';')}{'' if '/' in remote.removeprefix('sc://') else '/'};session_id={number}"
+
+
 def _check_listens(remote: str) -> None:
     """Raises RuntimeError if nobody listens where a server should be: Spark would try again for ten minutes."""
     import socket
     from urllib.parse import urlsplit
 
     url = urlsplit(remote)
+    remote = remote.partition(";")[0].rstrip("/")  # without parameters, of which one may be a token
     if url.scheme != "sc":
         raise RuntimeError(f"{remote} is no address of Spark Connect, such as sc://127.0.0.1:{CONNECT_PORT}")
     try:
@@ -88,6 +104,7 @@ def parallelism(spark: SparkSession) -> int:
 
 CONNECT_PORT, CONNECT_SECONDS = 15002, 10.0
 REMOTE = "spark.remote"
+CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
 SQL = "spark.sql."  # settings of a session; all others are of the server
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"

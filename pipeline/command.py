@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,11 +76,30 @@ def started(settings: tuple[str, ...], small: bool = False) -> SparkSession:
     """
     from . import JAVA_OPTIONS, REMOTE, SMALL, session
 
-    chosen = of_conf(settings)
-    own = {**progress(), **(SMALL if small else {})}
-    if not chosen.get(REMOTE, os.environ.get("SPARK_REMOTE")):
-        own[JAVA_OPTIONS] = f"{own.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
-    return session(**{**own, **chosen})
+    chosen = {**progress(), **(SMALL if small else {}), **of_conf(settings)}
+    remote = chosen.get(REMOTE, os.environ.get("SPARK_REMOTE", ""))
+    if remote:
+        return _in_server(remote, chosen)
+    if JAVA_OPTIONS not in of_conf(settings):
+        chosen[JAVA_OPTIONS] = f"{chosen.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
+    return session(**chosen)
+
+
+def _in_server(remote: str, settings: Mapping[str, str]) -> SparkSession:
+    """Returns the session of a server that jobs share; one of its own if a server has closed that for good."""
+    from . import CLOSED, REMOTE, session, shared
+
+    try:
+        return session(**{**settings, REMOTE: shared(remote, settings)})
+    except Exception as error:
+        if CLOSED not in str(error):
+            raise
+    from pyspark.sql.connect.session import SparkSession
+
+    closed = SparkSession.active()
+    closed.release_session_on_close = False
+    closed.stop()
+    return session(**{**settings, REMOTE: remote})
 
 
 def of_conf(settings: tuple[str, ...]) -> dict[str, str]:
@@ -129,15 +148,14 @@ def tell(report: Report, title: str, kind: str, out: str | None) -> int:
     """Writes a report; returns the exit code."""
     from .output import write
 
+    written = write(report, title, kind, out)
+    for frame in report.kept:
+        frame.unpersist()
+    if written.where is not None:
+        click.echo(f"written to {os.path.abspath(written.where)}", err=True)
     if report.findings is not None:
-        report.tables[report.findings].cache()  # the exit code reads them again
-    where = write(report, title, kind, out)
-    found = report.tables[report.findings].count() if report.findings is not None else 0
-    if where is not None:
-        click.echo(f"written to {os.path.abspath(where)}", err=True)
-    if report.findings is not None:
-        click.echo(f"{found:,} findings" if found else "clean", err=True)
-    return FOUND if found else 0
+        click.echo(f"{written.findings:,} findings" if written.findings else "clean", err=True)
+    return FOUND if written.findings else 0
 
 
 def _job(name: str, help_: str, title: str) -> None:
@@ -158,7 +176,9 @@ def _job(name: str, help_: str, title: str) -> None:
             source.settings = broker_settings(properties)
             from .jobs import report_of
 
-            return tell(report_of(name)(source), f"{title} of {directory}", kind, out)
+            code = tell(report_of(name)(source), f"{title} of {directory}", kind, out)
+            source.close()  # a Spark that stays would keep it
+            return code
 
         done(work)
 

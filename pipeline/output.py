@@ -1,5 +1,5 @@
 """Writes a report as text, CSV, JSON, Parquet or an HTML page. Rows are streamed; a page and a screen show the first
-rows and the total.
+rows and the total. Each table is computed once, and counted while it is written.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -27,51 +27,67 @@ CELL_WIDTH = 60
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write(report: Report, title: str, kind: str, out: str | None) -> str | None:
-    """Writes a report as one of FORMATS to `out`, a file for html and a directory otherwise; to stdout if it is None.
+class Written(NamedTuple):
+    """Where a report was written, None for stdout, and how many findings it has."""
 
-    Returns where it was written. Raises OSError; ValueError for a format that needs a file.
+    where: str | None
+    findings: int
+
+
+def write(report: Report, title: str, kind: str, out: str | None) -> Written:
+    """Writes a report as one of FORMATS to `out`, a file for html and a directory otherwise; to stdout if it is None.
+    Raises OSError; ValueError for a format that needs a file.
     """
+    where = out or f"ottla-{title.split(maxsplit=1)[0]}.html" if kind == "html" else out
+    rows = _written(report, title, kind, where)
+    return Written(where, rows[report.findings] if report.findings is not None else 0)
+
+
+def _written(report: Report, title: str, kind: str, out: str | None) -> dict[str, int]:
+    """Returns how many rows the tables have; of those in Parquet only the findings are counted."""
     if kind == "html":
         from .page import write_page
 
-        path = out or f"ottla-{title.split(maxsplit=1)[0]}.html"
-        write_page(report, title, path)
-        return path
+        assert out is not None
+        return write_page(report, title, out)
     if kind == "parquet":
         if out is None:
             raise ValueError("--format parquet needs --out")
         for name, frame in report.tables.items():
             frame.write.mode("overwrite").parquet(os.path.join(out, name))
-        return out
+        return {name: _in_parquet(report.tables[name], os.path.join(out, name)) for name in (report.findings,) if name}
     if out is None:
-        for name, frame in report.tables.items():
-            _PRINTERS[kind](name, frame, sys.stdout)
-        return None
+        return {name: _PRINTERS[kind](name, frame, sys.stdout) for name, frame in report.tables.items()}
     os.makedirs(out, exist_ok=True)
+    rows = {}
     for name, frame in report.tables.items():
         suffix, writer = _FILES[kind]
         with open(os.path.join(out, f"{name}.{suffix}"), "w", encoding="utf-8", newline="") as file:
-            writer(name, frame, file)
-    return out
+            rows[name] = writer(name, frame, file)
+    return rows
+
+
+def _in_parquet(frame: DataFrame, path: str) -> int:
+    return frame.sparkSession.read.schema(frame.schema).parquet(path).count()  # reads the ends of the files alone
 
 
 def _rows(frame: DataFrame) -> Iterator[dict[str, object]]:
     return ({name: plain(value) for name, value in row.asDict().items()} for row in frame.toLocalIterator())
 
 
-def _print_table(name: str, frame: DataFrame, file: IO[str]) -> None:
+def _print_table(name: str, frame: DataFrame, file: IO[str]) -> int:
     rows = [[plain(value) for value in row] for row in frame.limit(SHOWN_ROWS + 1).collect()]
     click.echo(f"\n{name}", file=file)
     if not rows:
         click.echo("  none", file=file)
-        return
+        return 0
     for line in aligned(frame.columns, rows[:SHOWN_ROWS]):
         click.echo(f"  {line}", file=file)
-    if len(rows) > SHOWN_ROWS:
-        click.echo(
-            f"  … {frame.count() - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes all of them", file=file
-        )
+    if len(rows) <= SHOWN_ROWS:
+        return len(rows)
+    total = frame.count()
+    click.echo(f"  … {total - SHOWN_ROWS:,} more rows; --format csv, json or parquet writes all of them", file=file)
+    return total
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
@@ -87,11 +103,14 @@ def _cell(value: object) -> str:
     return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
 
 
-def _write_csv(name: str, frame: DataFrame, file: IO[str]) -> None:
+def _write_csv(name: str, frame: DataFrame, file: IO[str]) -> int:
     writer = csv.writer(file)
     writer.writerow(frame.columns)
+    count = 0
     for row in _rows(frame):
+        count += 1
         writer.writerow([json.dumps(one) if isinstance(one, list | dict) else _harmless(one) for one in row.values()])
+    return count
 
 
 def _harmless(value: object) -> object:
@@ -99,19 +118,26 @@ def _harmless(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
 
 
-def _write_lines(name: str, frame: DataFrame, file: IO[str]) -> None:
-    for row in _rows(frame):
-        file.write(json.dumps(row) + "\n")
+def _write_lines(name: str, frame: DataFrame, file: IO[str]) -> int:
+    return _put((json.dumps(row) for row in _rows(frame)), file)
 
 
-def _print_csv(name: str, frame: DataFrame, file: IO[str]) -> None:
+def _print_csv(name: str, frame: DataFrame, file: IO[str]) -> int:
     click.echo(f"# {name}", file=file)
-    _write_csv(name, frame, file)
+    return _write_csv(name, frame, file)
 
 
-def _print_json(name: str, frame: DataFrame, file: IO[str]) -> None:
-    for row in _rows(frame):
-        click.echo(json.dumps({"table": name, **row}), file=file)
+def _print_json(name: str, frame: DataFrame, file: IO[str]) -> int:
+    return _put((json.dumps({"table": name, **row}) for row in _rows(frame)), file)
+
+
+def _put(lines: Iterable[str], file: IO[str]) -> int:
+    """Writes lines; returns how many."""
+    count = 0
+    for line in lines:
+        count += 1
+        click.echo(line, file=file)
+    return count
 
 
 _FILES = {"table": ("txt", _print_table), "csv": ("csv", _write_csv), "json": ("jsonl", _write_lines)}

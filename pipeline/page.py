@@ -30,16 +30,19 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--soft); white-spac
 """
 
 
-def write_page(report: Report, title: str, path: str) -> None:
-    """Writes the page. Raises OSError."""
+def write_page(report: Report, title: str, path: str) -> dict[str, int]:
+    """Writes the page; returns how many rows each table has. Raises OSError."""
     tables = {name: _rows(frame) for name, frame in report.tables.items()}
+    totals = {
+        name: len(rows) if len(rows) < POINTS_MAX else report.tables[name].count() for name, rows in tables.items()
+    }
     parts = [
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title>",
         f"<meta name='viewport' content='width=device-width'><style>{_STYLE}</style><script>{get_plotlyjs()}</script>",
         f"<h1>{html.escape(title)}</h1><p class='note'>made {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC</p>",
     ]
     if report.findings is not None:
-        count = report.tables[report.findings].count()
+        count = totals[report.findings]
         said = (
             f"<span class='found'>{count:,} findings</span>"
             if count
@@ -52,11 +55,12 @@ def write_page(report: Report, title: str, path: str) -> None:
             figure = _figure(plot, rows).to_html(full_html=False, include_plotlyjs=False)
             parts.append(f"<h2>{html.escape(plot.title)}</h2>{figure}")
     for name, rows in tables.items():
-        total = report.tables[name].count() if len(rows) >= ROWS_MAX else len(rows)
-        note = f" <span class='note'>the first {ROWS_MAX:,} of {total:,}</span>" if total > ROWS_MAX else ""
+        shown = f" <span class='note'>the first {ROWS_MAX:,} of {totals[name]:,}</span>"
+        note = shown if totals[name] > ROWS_MAX else ""
         parts.append(f"<h2>{html.escape(name)}{note}</h2>{_table(report.tables[name].columns, rows[:ROWS_MAX])}")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(parts))
+    return totals
 
 
 def _rows(frame: DataFrame) -> list[Row]:

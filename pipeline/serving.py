@@ -15,6 +15,7 @@ from typing import Final
 from . import SESSION_SETTINGS, spark_home
 
 CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+TIMEOUT: Final = "spark.connect.session.manager.defaultSessionTimeout"
 ADDRESS: Final = "127.0.0.1"
 READY_SECONDS: Final = 120.0
 LOOK_SECONDS: Final = 0.1
@@ -25,6 +26,7 @@ def command(port: int, settings: Mapping[str, str], java_options: str) -> list[s
     """Returns the command of a server on a port of this machine."""
     chosen = {
         **SESSION_SETTINGS,
+        TIMEOUT: "-1",  # none: jobs go on in sessions of jobs before
         "spark.app.name": "ottla",
         "spark.connect.grpc.binding.address": ADDRESS,
         "spark.connect.grpc.binding.port": str(port),

@@ -74,7 +74,9 @@ def verdict(
 
         report = job.report(rows, groups or job.EACH, strict, every)
         code = tell(report, f"verdict of {', '.join(traces)}", "json" if as_json else kind, out)
-        return max(code, _complete(job.traces(rows)))
+        code = max(code, _complete(job.traces(rows)))
+        rows.unpersist()
+        return code
 
     done(work)
 

@@ -30,11 +30,12 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Tables by name, the name of the table whose rows are findings, and the plots."""
+    """Tables by name, the name of the table whose rows are findings, the plots, and cached frames of its own."""
 
     tables: dict[str, DataFrame]
     findings: str | None = None
     plots: tuple[Plot, ...] = ()
+    kept: tuple[DataFrame, ...] = ()
 
 
 @dataclass

@@ -42,15 +42,19 @@ def report(
 ) -> Report:
     """Returns the differences between two paths, which are both directories or both files."""
     if not os.path.isdir(left) and "://" not in left:
-        return Report(
-            {"differences": of_logs(messages(spark, left), messages(spark, right), ignored)}, findings="differences"
-        )
+        return _report(of_logs(messages(spark, left), messages(spark, right), ignored))
     options = {} if topics is None else {"topic": topics}
     one, other = (
         spark.read.format("kafka-log").options(path=path, mode="dropmalformed", **options).load()
         for path in (left, right)
     )
-    return Report({"differences": of_records(one, other, ignored)}, findings="differences")
+    return _report(of_records(one, other, ignored))
+
+
+def _report(differences: DataFrame) -> Report:
+    """Very many are shown in part, and counted."""
+    cached = differences.cache()
+    return Report({"differences": cached}, findings="differences", kept=(cached,))
 
 
 def of_records(left: DataFrame, right: DataFrame, ignored: Iterable[str] = ()) -> DataFrame:

@@ -117,7 +117,7 @@ def report(
         order = ("started", "trace", "client", "examination", "rule")
         tables |= {"verdicts": found.orderBy(*order), "traces": read}
     plots = (Plot("Failed rules of all clients", "by day", "bar", "day", "failed"),) if "by day" in tables else ()
-    return Report(tables, "failures", plots)
+    return Report(tables, "failures", plots, (each,))
 
 
 def _time(ms: Column) -> Column:

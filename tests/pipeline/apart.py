@@ -57,9 +57,21 @@ class Served(NamedTuple):
     """What jobs said in a Spark that stays, and how it ended."""
 
     lag: str
+    python_after: list[set[int]]  # what processes Java had started after a job, and after the same job again
     exports: list[str]
     exit_code: int
     listens_after: bool
+
+
+def children_of(process: int) -> set[int]:
+    """The processes that a process has started."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], check=False, capture_output=True, text=True)
+    return {int(number) for number in listed.stdout.split()}
+
+
+def python_of(server: int) -> set[int]:
+    """The processes that the Java of `ottla pipeline serve` has started: daemons, whose children do the work."""
+    return {python for java in children_of(server) for python in children_of(java)}
 
 
 def served(directory: str, out: Path) -> Served:
@@ -79,12 +91,15 @@ def served(directory: str, out: Path) -> Served:
             return ran.stdout, ran.stderr
 
         lag, _ = said("lag", directory, "--format", "json")
+        python_after = [python_of(server.pid)]
+        said("lag", directory, "--format", "json")
+        python_after.append(python_of(server.pid))
         exports = [said("export", directory, "--topic", "exact,jobs", "--out", str(out))[1] for _ in range(2)]
     finally:
         server.terminate()
         server.communicate(timeout=60)
     with socket.socket() as probe:
-        return Served(lag, exports, server.returncode, probe.connect_ex(("127.0.0.1", port)) == 0)
+        return Served(lag, python_after, exports, server.returncode, probe.connect_ex(("127.0.0.1", port)) == 0)
 
 
 class Ran(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from ottla.pipeline import shared
 
 from ottla.cli import main
 
@@ -22,6 +23,23 @@ def run(*arguments: str, remote: str) -> Result:
 def test_jobs_report_what_they_report_in_a_spark_of_their_own(in_a_server: Served, spark: Any, archive: Path) -> None:
     here = CliRunner().invoke(main, ["pipeline", "lag", str(archive / "story"), "--format", "json"])
     assert sorted(in_a_server.lag.splitlines()) == sorted(here.stdout.splitlines())
+
+
+@pytest.mark.slow
+def test_a_job_works_in_the_python_processes_of_the_job_before(in_a_server: Served) -> None:
+    first, second = in_a_server.python_after
+    assert first
+    assert second == first
+
+
+def test_jobs_with_equal_settings_share_a_session() -> None:
+    server, settings = "sc://127.0.0.1:15002", {"spark.sql.shuffle.partitions": "1", "spark.app.name": "one"}
+    one = shared(server, settings)
+    assert one.startswith(f"{server}/;session_id=")
+    assert shared(f"{server}/", {**settings, "spark.app.name": "other"}) == one
+    assert shared(server, {"spark.sql.shuffle.partitions": "2"}) != one
+    assert shared(f"{server}/;token=t", settings) == one.replace("/;", "/;token=t;")
+    assert shared(f"{server}/;session_id=mine", settings) == f"{server}/;session_id=mine"
 
 
 @pytest.mark.slow
