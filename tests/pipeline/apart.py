@@ -86,8 +86,9 @@ def served(directory: str, out: Path) -> Served:
 
         def said(*arguments: str) -> tuple[str, str]:
             ran = subprocess.run(
-                ottla(*arguments), env=environment, check=True, capture_output=True, text=True, timeout=300
+                ottla(*arguments), env=environment, check=False, capture_output=True, text=True, timeout=300
             )
+            assert ran.returncode == 0, ran.stderr
             return ran.stdout, ran.stderr
 
         lag, _ = said("lag", directory, "--format", "json")

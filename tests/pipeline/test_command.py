@@ -92,11 +92,10 @@ def test_lines_of_json(story: str) -> None:
 @pytest.mark.slow
 def test_files_of_each_format(spark: Any, tmp_path: Path) -> None:
     rows = [(n, datetime(2026, 1, 2, 3, 4, n, tzinfo=UTC), b"\xff" if n else b"text", None) for n in range(3)]
-    report = Report(
-        {"things": spark.createDataFrame(rows, "n int, at timestamp, raw binary, nothing string").orderBy("n")}
-    )
+    things = spark.createDataFrame(rows, "n int, at timestamp, raw binary, nothing string").orderBy("n")
+    report = Report({"things": things}, findings="things")
     for kind in ("csv", "json", "parquet", "table"):
-        assert write(report, "things of a test", kind, str(tmp_path / kind)) == str(tmp_path / kind)
+        assert write(report, "things of a test", kind, str(tmp_path / kind)) == (str(tmp_path / kind), 3)
     with (tmp_path / "csv" / "things.csv").open() as file:
         assert [(row["n"], row["raw"], row["nothing"]) for row in csv.DictReader(file)] == [
             ("0", "text", ""),
