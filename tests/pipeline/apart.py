@@ -65,7 +65,8 @@ class Served(NamedTuple):
 
 def children_of(process: int) -> set[int]:
     """The processes that a process has started."""
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], check=False, capture_output=True, text=True)
+    command = ["ps", "-o", "pid=", "--ppid", str(process)]
+    listed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     return {int(number) for number in listed.stdout.split()}
 
 
