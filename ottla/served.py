@@ -17,4 +17,4 @@ def served_by(config: Config) -> tuple[dict[int, Api], type[Dispatcher]]:
     from .broker.emulation.dispatching import EmulatingDispatcher
     from .broker.emulation.releases import releases
 
-    return emulated(releases()[config.emulates], present), EmulatingDispatcher
+    return emulated(releases()[config.emulates], present, config.uses_zookeeper), EmulatingDispatcher

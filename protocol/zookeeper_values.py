@@ -51,12 +51,13 @@ _BROKER_VERSIONS: tuple[tuple[Number, int, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """`/brokers/ids/[id]`, ephemeral."""
+    """`/brokers/ids/[id]`, ephemeral. `epoch`: the transaction that made the node, which its value does not have."""
 
     endpoints: tuple[EndPoint, ...]
     timestamp_ms: int
     rack: str | None = None
     jmx_port: int = -1
+    epoch: int = -1
 
     @property
     def plaintext(self) -> EndPoint | None:

@@ -23,6 +23,18 @@ ADAPTED = {
     32: "describe_configs",
 }
 """The modules of the APIs that behave otherwise than today, by key."""
+PRODUCER_IDS = Api(
+    67,
+    __package__,
+    "allocate_producer_ids",
+    "AllocateProducerIdsRequest",
+    "AllocateProducerIdsResponse",
+    low=0,
+    high=0,
+    has_records=False,
+    elements_max=0,
+)
+"""The API that brokers of Kafka 3.0 to 3.9 ask their controller with, beside this one in ZooKeeper."""
 Adapt = Callable[[Handler, Release, Mapping[int, Api]], Handler]
 
 
@@ -60,10 +72,14 @@ class EmulatedApi(Api):
         return handle
 
 
-def emulated(release: Release, present: Mapping[int, Api]) -> dict[int, Api]:
-    """Returns the APIs of a release. `present`: those of this broker."""
+def emulated(release: Release, present: Mapping[int, Api], has_zookeeper: bool = False) -> dict[int, Api]:
+    """Returns the APIs of a release. `present`: those of this broker; `has_zookeeper`: whether it is registered in one,
+    where brokers of Kafka may be beside it.
+    """
     served: dict[int, Api] = {}
     for key, api in present.items():
         if key in release.apis and release.apis[key][0] <= api.high:
             served[key] = EmulatedApi(api, release, served)
+    if has_zookeeper and not release.is_before(3, 0):
+        served[PRODUCER_IDS.key] = PRODUCER_IDS
     return served

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
@@ -140,10 +140,10 @@ class Tree:
         """Returns the brokers that are registered, this one among them."""
         found: dict[int, BrokerRegistration] = {}
         names = [one for one in self._children(client, paths.BROKER_IDS) if one.isdecimal() and one.isascii()]
-        for path, data, _ in self._values(client, map(paths.broker_path, map(int, names)), str, watch=self._watch):
+        for path, data, stat in self._values(client, map(paths.broker_path, map(int, names)), str, watch=self._watch):
             parsed = _parsed(path, data, BrokerRegistration.decode)
             if parsed is not None:
-                found[int(path.rpartition("/")[2])] = parsed
+                found[int(path.rpartition("/")[2])] = replace(parsed, epoch=stat.czxid)
         return found
 
     def _watch(self, event: WatchedEvent) -> None:

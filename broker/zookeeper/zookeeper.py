@@ -332,6 +332,27 @@ class ZooKeeper:
             node, epoch = self._nodes.first.id, self._metadata.broker_epoch
             await self._metadata.submit(partial(self._metadata.controller.advance_producer_ids, node, epoch, next_id))
 
+    async def allocate_producer_ids(self, node_id: int, epoch: int) -> tuple[int, int]:
+        """Gives a block of producer ids to a broker of Kafka; returns the first one and the size. ZooKeeper has been
+        told then. Raises ApiError, as the controller of Kafka 3.0 to 3.9.
+        """
+        if paths.CONTROLLER not in self._held:
+            raise ApiError(Errors.NOT_CONTROLLER)
+        found = self.neighbours.registered.get(node_id)
+        if found is None:
+            raise ApiError(Errors.BROKER_ID_NOT_REGISTERED)
+        if found.epoch != epoch:
+            raise ApiError(Errors.STALE_BROKER_EPOCH)
+        own, controller = self._nodes.first.id, self._metadata.controller
+        allocate = partial(controller.allocate_producer_ids, own, self._metadata.broker_epoch)
+        first, count = await self._metadata.submit(allocate)
+        try:
+            await self._session.run(partial(reserve_producer_ids, broker_id=own, next_id=first + count))
+        except FAILURES as error:
+            logger.warning("ZooKeeper is not told of producer ids from %d on: %r", first, error)
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR) from None
+        return first, count
+
     async def _reserve(self, is_new: bool) -> None:
         """Shows the producer ids that are given away, with which brokers of Kafka begin. Before 3.0 each broker
         has some from its start on.

@@ -44,9 +44,8 @@ def told_at(kafka: OldKafka) -> dict[str, Any]:
 def say(version: str, kafka: OldKafka, topic: str, text: str) -> None:
     """Writes with the console producer of the release, which begins at Kafka."""
     at_kafka: tuple[str, ...] = ("--broker-list", kafka.bootstrap_servers)
-    if version == "3.9.1":  # it asks the controller for producer ids, which ottla does not give to it
-        plain = ("--producer-property", "enable.idempotence=false")
-        at_kafka = ("--bootstrap-server", kafka.bootstrap_servers, *plain)
+    if version == "3.9.1":  # its producer is idempotent: Kafka asks the controller, which is ottla, for producer ids
+        at_kafka = ("--bootstrap-server", kafka.bootstrap_servers)
     tool(version, "tools.ConsoleProducer", *at_kafka, "--topic", topic, given=text)
 
 

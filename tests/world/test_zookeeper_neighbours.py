@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 from ottla.protocol.update_metadata import ToldBroker, ToldPartition, error_of, request
 from ottla.protocol.zookeeper_values import EndPoint
 
@@ -218,3 +219,51 @@ def test_a_request_is_version_0_of_update_metadata() -> None:
     assert frame[4:].hex() == body.replace(" ", "")
     assert struct.unpack(">i", frame[:4]) == (len(frame) - 4,)
     assert error_of(bytes.fromhex("00000004000b"), 4) == 11
+
+
+# producer ids, which brokers of Kafka 3.0 to 3.9 ask their controller for
+
+
+def asks_for_ids(w: World, broker_id: int, epoch: int) -> tuple[int, int, int]:
+    found = w.ask("AllocateProducerIds", 0, m.AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=epoch))
+    return found.error_code, found.producer_id_start, found.producer_id_len
+
+
+def epoch_of(client: KazooDouble) -> int:
+    epoch: int = client.get(KAFKA)[1].czxid
+    return epoch
+
+
+def test_it_gets_blocks_of_producer_ids_which_zookeeper_hears_of(client: KazooDouble, kafka: Kafka) -> None:
+    w = started_beside(kafka.ask, client, None, "3.9")
+    registers(client, w)
+    assert asks_for_ids(w, 1, epoch_of(client)) == (0, 0, 1000)
+    block = {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}
+    assert json.loads(client.get("/latest_producer_id_block")[0]) == block
+    assert asks_for_ids(w, 1, epoch_of(client)) == (0, 1000, 1000)
+    w.pass_ms(ROUNDS_MS)
+    own = w.ask("InitProducerId", 4, m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+    assert own.producer_id == 2000
+
+
+def test_who_is_not_registered_like_that_gets_no_producer_ids(client: KazooDouble, kafka: Kafka) -> None:
+    w = started_beside(kafka.ask, client, None, "3.9")
+    unknown, stale = (int(code) for code in (Errors.BROKER_ID_NOT_REGISTERED, Errors.STALE_BROKER_EPOCH))
+    assert asks_for_ids(w, 1, -1)[0] == unknown
+    registers(client, w)
+    first = epoch_of(client)
+    assert [asks_for_ids(w, *one)[0] for one in ((7, -1), (2, first), (1, first + 1))] == [unknown, unknown, stale]
+    client.delete(KAFKA)
+    registers(client, w)
+    assert asks_for_ids(w, 1, first)[0] == stale
+    assert asks_for_ids(w, 1, epoch_of(client)) == (0, 0, 1000)
+
+
+def listed(w: World) -> bool:
+    return 67 in {one.api_key for one in w.ask("ApiVersions", 0, m.ApiVersionsRequest()).api_keys}
+
+
+def test_they_are_offered_where_such_a_broker_may_be_beside_it(client: KazooDouble, kafka: Kafka) -> None:
+    assert not listed(World(ottla_emulate="3.9"))
+    assert not listed(started_beside(kafka.ask, client, None, "2.8"))
+    assert listed(started_beside(kafka.ask, KazooDouble(), None, "3.0"))
