@@ -68,7 +68,7 @@ def replay(
     player = Player(target, found_rules, 1.0 if with_time else 0.0, timeout)
     try:
         events = _noting_filters(reading.read(Path(trace)), trace)
-        found = player.play(steps(_noting_nodes(events, target, timeout)))
+        found = player.play(steps(_noting_nodes(events, target, player, timeout)))
     except TraceError as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
@@ -82,16 +82,21 @@ def replay(
     sys.exit(0 if found.is_same else EXIT_DIFFERENT)
 
 
-def _noting_nodes(events: Iterator[Event], target: Target, timeout_s: float) -> Iterator[Event]:
-    """Warns if there are nodes that get nothing: a trace does not say to which node a connection went. Raises OSError
-    if the broker cannot be reached.
+def _noting_nodes(events: Iterator[Event], target: Target, player: Player, timeout_s: float) -> Iterator[Event]:
+    """Tells the player of the nodes, and warns of connections whose node is not among them: they go to the broker.
+    Raises OSError if the broker cannot be reached.
     """
     yield from islice(events, 1)
-    count = target.nodes(timeout_s)
-    if count > 1:
-        words = "it alone gets the requests, and refuses those for what the others lead or coordinate"
-        click.echo(printable(f"ottla: {target} is one of {count} nodes: {words}"), err=True)
-    yield from events
+    nodes = target.nodes(timeout_s)
+    is_noted = len(nodes) < 2
+    player.nodes = {} if is_noted else nodes
+    for event in events:
+        if not is_noted and "connection" in event and event.get("node") not in nodes:
+            is_noted = True
+            whose = f"for node {event['node']}" if "node" in event else "of a trace of one node"
+            words = f"it gets the requests {whose}, and refuses those for what the others lead or coordinate"
+            click.echo(printable(f"ottla: {target} is one of {len(nodes)} nodes: {words}"), err=True)
+        yield event
 
 
 def _noting_filters(events: Iterable[Event], trace: str) -> Iterator[Event]:

@@ -53,6 +53,7 @@ def apis_of(ctx: click.Context, param: click.Parameter, given: str | None) -> fr
 @click.option("-a", "--api", "apis", callback=apis_of, help="Only these APIs: `Produce,Fetch`.")
 @click.option("-c", "--client", "client_id", help="Only client ids like this: `shop-*`.")
 @click.option("-n", "--connection", type=int, help="Only the connection with this number.")
+@click.option("--node", type=int, help="Only connections to the node with this id.")
 @click.option("-t", "--topic", help="Only requests that name such a topic, and their replies.")
 @click.option("-g", "--group", help="Only requests that name such a group, and their replies.")
 @click.option("-i", "--correlation", "correlation_id", type=int, help="Only this correlation id.")

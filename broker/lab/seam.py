@@ -105,13 +105,14 @@ class Wired(Protocol):
 
 class Line:
     """A connection as interceptors see it. `number`: counts the connections of a server, from 1. `connection`: None in
-    a broker without sockets.
+    a broker without sockets. `node_id`: of the node to which the client has connected.
     """
 
-    __slots__ = ("connection", "number", "peer")
+    __slots__ = ("connection", "node_id", "number", "peer")
 
-    def __init__(self, number: int, peer: Peer, connection: Wired | None) -> None:
+    def __init__(self, number: int, peer: Peer, connection: Wired | None, node_id: int) -> None:
         self.number = number
+        self.node_id = node_id
         self.peer = peer
         self.connection = connection
 

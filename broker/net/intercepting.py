@@ -94,7 +94,9 @@ class Seam:
         line = self._lines.get(peer)
         if line is None:
             self._opened += 1
-            line = self._lines[peer] = Line(self._opened, peer, connection)
+            dispatcher = self._server.dispatcher if connection is None else connection.own_dispatcher
+            node_id = dispatcher.broker.config.node_id
+            line = self._lines[peer] = Line(self._opened, peer, connection, node_id)
         return line
 
     def opened(self, connection: Connection) -> None:

@@ -48,6 +48,12 @@ class Exchange:
         return number(self.event, "connection")
 
     @property
+    def node(self) -> int | None:
+        """The node to which the client had connected; None in a trace of one node."""
+        node = self.event.get("node")
+        return node if isinstance(node, int) else None
+
+    @property
     def correlation_id(self) -> int:
         return number(self.event, "correlation_id")
 

@@ -51,9 +51,12 @@ class Found:
 
 
 class Player:
-    """Replays onto a broker. `speed`: 0 sends as soon as it may, 1 at the times of the trace."""
+    """Replays onto a broker. `speed`: 0 sends as soon as it may, 1 at the times of the trace. `nodes`: those of the
+    broker's cluster by their ids; a connection goes to the one that has the id of its node, else to the broker.
+    """
 
     def __init__(self, target: Target, rules: Rules, speed: float = 0.0, timeout_s: float = 30.0) -> None:
+        self.nodes: dict[int, Target] = {}
         self._target = target
         self._rules = rules
         self._speed = speed
@@ -92,10 +95,11 @@ class Player:
         else:
             self._flying.get(step.connection, set()).discard(exchange.correlation_id)
 
-    def _socket(self, connection: int) -> socket.socket:
-        found = self._sockets.get(connection)
+    def _socket(self, exchange: Exchange) -> socket.socket:
+        found = self._sockets.get(exchange.connection)
         if found is None:
-            found = self._sockets[connection] = self._target.connect(self._timeout_s)
+            target = self._target if exchange.node is None else self.nodes.get(exchange.node, self._target)
+            found = self._sockets[exchange.connection] = target.connect(self._timeout_s)
         return found
 
     def _begin(self, exchange: Exchange) -> None:
@@ -115,7 +119,7 @@ class Player:
 
     def _send(self, exchange: Exchange, frame: bytes) -> bool:
         """Returns whether the connection took it. Raises OSError if there is no connection."""
-        connected = self._socket(exchange.connection)
+        connected = self._socket(exchange)
         try:
             connected.sendall(frame)
         except ConnectionError as error:
@@ -137,7 +141,7 @@ class Player:
         until = time.monotonic() + self._timeout_s
         while True:
             try:
-                frame = read_frame(self._socket(exchange.connection))
+                frame = read_frame(self._socket(exchange))
                 now = exchange.answer(frame)
             except TimeoutError:
                 return self._lost(exchange, f"no reply within {self._timeout_s:g} s")

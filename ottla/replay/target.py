@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..comparing.login import Credentials
@@ -34,15 +34,17 @@ class Target:
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    def nodes(self, timeout_s: float) -> int:
-        """How many nodes the broker's cluster has; 0 if it does not say. Raises OSError if there is no connection."""
+    def nodes(self, timeout_s: float) -> dict[int, Target]:
+        """The nodes of the broker's cluster by their ids; none if it does not say. Raises OSError if there is no
+        connection.
+        """
         with self.begin(timeout_s) as connected:
             try:
                 reply = _ask(connected, "Metadata", 1, messages.MetadataRequest(topics=[]))
             except (ConnectionError, TimeoutError):  # a release that does not know this version
-                return 0
+                return {}
         assert isinstance(reply, messages.MetadataResponse)
-        return len(reply.brokers)
+        return {one.node_id: replace(self, host=one.host, port=one.port) for one in reply.brokers}
 
     def begin(self, timeout_s: float) -> socket.socket:
         """A connection for requests of the replay's own: like that of a good client, it begins with ApiVersions.

@@ -17,6 +17,7 @@ class Chosen:
     apis: frozenset[str] = field(default_factory=frozenset)
     client_id: str | None = None
     connection: int | None = None
+    node: int | None = None
     topic: str | None = None
     group: str | None = None
     correlation_id: int | None = None
@@ -33,6 +34,7 @@ class Filter:
     def __init__(self, chosen: Chosen, topics: Topics) -> None:
         self._chosen = chosen
         self._topics = topics
+        self._first_node: object = None  # that of connections without one: the trace is of one node
         self._asked: set[tuple[int, int]] = set()  # requests that were shown and not answered yet
 
     def takes(self, event: Event) -> bool:
@@ -40,11 +42,15 @@ class Filter:
         kind, chosen = event["event"], self._chosen
         if kind == "reply" and names_ids(number(event, "key")):  # also of replies that are not shown
             self._topics.learn(list(leaves(event)))
+        if kind == "trace":
+            self._first_node = event.get("node_id")
         if kind in ("trace", "dropped", "damaged"):
             return not chosen.errors_only or kind != "trace"
         if not self._takes_time(event):
             return False
         if chosen.connection is not None and chosen.connection != number(event, "connection"):
+            return False
+        if chosen.node is not None and chosen.node != event.get("node", self._first_node):
             return False
         if kind in ("request", "reply"):
             return self._takes_exchange(event)

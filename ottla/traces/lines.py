@@ -42,14 +42,15 @@ def line(event: Event, topics: Topics) -> str:
     """One event, in one line."""
     kind = event["event"]
     if kind == "trace":
-        broker, cluster, node = (event.get(name) for name in ("broker", "cluster_id", "node_id"))
+        broker, cluster, first = (event.get(name) for name in ("broker", "cluster_id", "node_id"))
         only = filters(event)
-        return printable(f"trace of {broker}, cluster {cluster}, node {node}{f', only {only}' if only else ''}")
+        return printable(f"trace of {broker}, cluster {cluster}, node {first}{f', only {only}' if only else ''}")
     if kind == "damaged":
         return printable(f"{event.get('where')}: a damaged line is left out")
     if kind == "dropped":
         return f"... {event.get('count')} events are missing"
-    start = f"{at(event)} #{event.get('connection')} {event.get('peer')}"
+    node = f" node {event['node']}" if "node" in event else ""
+    start = f"{at(event)} #{event.get('connection')} {event.get('peer')}{node}"
     if kind in ("opened", "closed"):
         listener = f" on {event['listener']}" if "listener" in event else ""
         return printable(f"{start} {kind}{listener}")

@@ -65,7 +65,7 @@ def recorder(program: Nowhere) -> Tracer:
 def taken_us(key: int, version: int, sent: bytes, head: bytes, has_records: bool) -> float:
     """Microseconds that recording an exchange takes, with its part of a block."""
     program = Nowhere()
-    tracer, line = recorder(program), Line(1, Peer("PLAINTEXT", "127.0.0.1:50000"), None)
+    tracer, line = recorder(program), Line(1, Peer("PLAINTEXT", "127.0.0.1:50000"), None, 1)
     api = cast(Any, SimpleNamespace(key=key, has_records=has_records))
     frame = memoryview(sent)[LENGTH:]
     parts = cast(Any, [(len(head) - 1, Records())] if key == 1 else [])

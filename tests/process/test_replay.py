@@ -89,6 +89,9 @@ def test_what_cannot_be_replayed_is_said(trace: Path, tmp_path: Path) -> None:
         warned = replay(filtered, broker.bootstrap_servers)
     with Broker({"ottla.nodes": 2}) as nodes:
         address = nodes.bootstrap_servers.split(",")[0]
-        assert f"ottla: {address} is one of 2 nodes: it alone " in replay(filtered, address).stderr
+        opened = tmp_path / "opened.jsonl"
+        opened.write_text("".join(json.dumps(one) + "\n" for one in lines[:2]))
+        words = "it gets the requests of a trace of one node"
+        assert f"ottla: {address} is one of 2 nodes: {words}" in replay(opened, address).stderr
     assert (warned.exit_code, warned.stderr.count("the trace was filtered (api=Produce): ")) == (0, 1)
     assert {(one["api"], one["why"]) for one in found["left_out"]} == {("Produce", "the trace has no records")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import json
+from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Final, Literal, cast
 
@@ -80,13 +81,16 @@ def shape(key: int, version: int) -> Shape:
     return Shape(key, version)
 
 
-def connection_text(number: int, peer: Peer, client_id: str | None) -> str:
-    """The fields of a connection, and of who is at its other end."""
+def connection_text(number: int, peer: Peer, client_id: str | None, node: Mapping[str, Json]) -> str:
+    """The fields of a connection, and of who is at its other end. `node`: the field of its node, if there are several
+    nodes.
+    """
     software, software_version = peer.software
     known: dict[str, Json] = {
         "connection": number,
         "peer": peer.address,
         "listener": peer.listener,
+        **node,
         "principal": peer.principal,
         "client_id": client_id,
         "software": software,

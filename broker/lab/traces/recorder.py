@@ -57,17 +57,17 @@ class _Client:
     block that names it.
     """
 
-    __slots__ = ("block", "client_id", "line", "principal", "software", "text")
+    __slots__ = ("block", "client_id", "line", "node", "principal", "software", "text")
 
-    def __init__(self, line: Line, client_id: str | None) -> None:
-        self.line = line
+    def __init__(self, line: Line, client_id: str | None, node: dict[str, int]) -> None:
+        self.line, self.node = line, node
         self.look(client_id)
 
     def look(self, client_id: str | None) -> None:
         """Makes the text of the fields as they are."""
         peer = self.line.peer
         self.client_id, self.principal, self.software = client_id, peer.principal, peer.software
-        self.text = events.connection_text(self.line.number, peer, client_id)
+        self.text = events.connection_text(self.line.number, peer, client_id, self.node)
         self.block = 0
 
 
@@ -109,24 +109,27 @@ class Recorder(Watcher):
         """Returns what is known of a connection; its opening is an event when it is first seen."""
         found = self._clients.get(line.number)
         if found is None:
-            found = self._clients[line.number] = _Client(line, None)
+            node = {"node": line.node_id} if len(self._broker.nodes) > 1 else {}
+            found = self._clients[line.number] = _Client(line, None, node)
             peer = line.peer
-            protocol = peer.security_protocol.name
-            self._rare("opened", connection=line.number, peer=peer.address, listener=peer.listener, protocol=protocol)
+            name, protocol = peer.listener, peer.security_protocol.name
+            self._rare("opened", connection=line.number, peer=peer.address, listener=name, **node, protocol=protocol)
         return found
 
     def closed(self, line: Line) -> None:
-        if self._clients.pop(line.number, None) is not None:
-            self._rare("closed", connection=line.number, peer=line.peer.address)
+        found = self._clients.pop(line.number, None)
+        if found is not None:
+            self._rare("closed", connection=line.number, peer=line.peer.address, **found.node)
 
     def refused(self, line: Line, frame: memoryview, reason: str) -> None:
         if line.number in self._clients or self._shows_all:
-            self._client(line)
+            client = self._client(line)
             key, version, correlation_id = events.start_of(frame)
             self._rare(
                 "refused",
                 connection=line.number,
                 peer=line.peer.address,
+                **client.node,
                 key=key,
                 version=version,
                 correlation_id=correlation_id,
