@@ -5,6 +5,7 @@ and delete the controller measures, for all nodes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from typing import Final
 
@@ -42,9 +43,10 @@ class QuotaLimits:
         for quota in self.image.quotas:
             self._follow(quota)
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:
         for quota in delta.quotas:
             self._follow(quota)
+            yield
 
     def _follow(self, quota: Quota) -> None:
         limits = self.of_kind.get(quota.key)

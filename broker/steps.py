@@ -66,6 +66,18 @@ async def paced(turn: Turn, work: Generator[None, None, T], step: int = STEP_ELE
             await pace.rest()
 
 
+async def each_in_steps(turn: Turn, elements: Iterable[A], make: Callable[[A], T]) -> list[T]:
+    """Returns what `make` makes of each element; of many elements, `STEP_ELEMENTS` per turn, from the next turn on."""
+    given = elements if isinstance(elements, Sequence) else list(elements)
+    if len(given) <= STEP_ELEMENTS:
+        return list(map(make, given))
+    made: list[T] = []
+    for some in slices(given):
+        await turn.next()
+        made += map(make, some)
+    return made
+
+
 def slices(elements: Sequence[T], step: int = STEP_ELEMENTS) -> Iterator[Sequence[T]]:
     """Yields the elements in slices of `step`."""
     return (elements[at : at + step] for at in range(0, len(elements), step))

@@ -21,6 +21,7 @@ from ...protocol.schema import NO_UUID
 from ..error_places import CONTROLLER, ITSELF, Place, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..steps import each_in_steps
 
 EVERY_TOPIC = Check(Operation.DELETE, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
 DESCRIBED = Check(Operation.DESCRIBE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
@@ -46,7 +47,9 @@ async def handle(context: Context, request: messages.DeleteTopicsRequest) -> mes
     if not context.broker.config["delete.topic.enable"]:
         raise ApiError(Errors.TOPIC_DELETION_DISABLED if context.version >= 3 else Errors.INVALID_REQUEST)
     r = messages.DeleteTopicsResponse
-    wanted = _wanted(context, request)
+    turn, pairs = context.broker.turn, Counter(_pairs(context, request))
+    named = await each_in_steps(turn, pairs.items(), partial(_wanted, context))
+    wanted = [one for some in named for one in some]
     good = [(name, topic_id) for name, topic_id, error in wanted if error is None]
     metadata = context.broker.metadata
     mutate = context.mutations(STRICT_QUOTA_SINCE)
@@ -58,12 +61,14 @@ async def handle(context: Context, request: messages.DeleteTopicsRequest) -> mes
         for name, topic_id, error in wanted
         if error is not None
     ]
-    for name, topic_id, error in outcome:
-        out = r.DeletableTopicResult(name=name, topic_id=topic_id)
-        if error is not None:
-            error.put_into(out)
-        responses.append(out)
+    responses += await each_in_steps(turn, outcome, _result)
     return r(responses=responses)
+
+
+def _result(deleted: topics.Deleted) -> messages.DeleteTopicsResponse.DeletableTopicResult:
+    name, topic_id, error = deleted
+    result = messages.DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id)
+    return result if error is None else error.put_into(result)
 
 
 def _pairs(context: Context, request: messages.DeleteTopicsRequest) -> list[tuple[str | None, bytes]]:
@@ -73,32 +78,25 @@ def _pairs(context: Context, request: messages.DeleteTopicsRequest) -> list[tupl
     return [(t.name, t.topic_id) for t in request.topics]
 
 
-def _wanted(context: Context, request: messages.DeleteTopicsRequest) -> list[tuple[str | None, bytes, ApiError | None]]:
-    """Returns the requested names and ids with the error of those that are invalid; repeated topics are listed once."""
-    pairs = Counter(_pairs(context, request))
-    found: list[tuple[str | None, bytes, ApiError | None]] = []
-    for (name, topic_id), count in pairs.items():
-        if (name is None) is (topic_id == NO_UUID):
-            text = (
-                "Neither topic name nor id were specified."
-                if name is None
-                else "You may not specify both topic name and topic id."
-            )
-            found += [(name, topic_id, ApiError(Errors.INVALID_REQUEST, text))] * count
-        elif count > 1:
-            found.append(
-                (
-                    name,
-                    topic_id,
-                    ApiError(Errors.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}."),
-                )
-            )
-        else:
-            found.append(_authorized(context, name, topic_id))
-    return found
+def _wanted(context: Context, counted: tuple[tuple[str | None, bytes], int]) -> list[topics.Deleted]:
+    """Returns a requested name and id, with the error if they are invalid, as often as the reply has them; repeated
+    topics are listed once. `counted`: with how often the request has them.
+    """
+    (name, topic_id), count = counted
+    if (name is None) is (topic_id == NO_UUID):
+        text = (
+            "Neither topic name nor id were specified."
+            if name is None
+            else "You may not specify both topic name and topic id."
+        )
+        return [(name, topic_id, ApiError(Errors.INVALID_REQUEST, text))] * count
+    if count > 1:
+        text = f"Duplicate topic {'id' if name is None else 'name'}."
+        return [(name, topic_id, ApiError(Errors.INVALID_REQUEST, text))]
+    return [_authorized(context, name, topic_id)]
 
 
-def _authorized(context: Context, name: str | None, topic_id: bytes) -> tuple[str | None, bytes, ApiError | None]:
+def _authorized(context: Context, name: str | None, topic_id: bytes) -> topics.Deleted:
     """Returns a name and an id, with the error of a topic that the principal may not delete. The reply does not name a
     topic whose name the principal may not know.
     """

@@ -17,12 +17,14 @@ from ..later import Later
 from ..later import failed as failed_later
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..steps import Pace
 from ..transaction.markers import TransactionEnd
 
 ALTERS = Check(Operation.ALTER, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
 BROKERS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.IN_HANDLER)
 AUTHORIZATION = (ALTERS, BROKERS)
 VERSION_SINCE = 2
+STEP_MARKERS = 32  # an append each, and the first opens a log
 ERRORS = (
     Place(
         "each partition",
@@ -50,6 +52,7 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
         # a marker without a producer id cannot be written; in Kafka an exception fails the whole request
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     waiting: list[tuple[int, str, int, Later[None]]] = []
+    pace = Pace(broker.turn, STEP_MARKERS)
     for marker in request.markers:
         version = marker.transaction_version if context.version >= VERSION_SINCE else 0
         end = TransactionEnd(
@@ -72,6 +75,8 @@ async def handle(context: Context, request: messages.WriteTxnMarkersRequest) -> 
                         broker.config["request.timeout.ms"], broker.transactions.markers.write(partition, batch)
                     )
                 waiting.append((marker.producer_id, topic.name, index, later))
+                if pace.is_over():
+                    await pace.rest()
     found: dict[int, dict[tuple[str, int], int]] = {}
     written = Later.all(later for *_, later in waiting)
     for (producer_id, name, index, _), outcome in zip(waiting, await written, strict=True):

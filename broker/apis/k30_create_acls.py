@@ -31,6 +31,7 @@ from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..later import Steps
 from ..net.context import Context
 from ..security.authorization import Check
+from ..steps import each_in_steps
 from ._acls import NO_AUTHORIZER, check_known
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
@@ -45,35 +46,40 @@ ERRORS = (
 
 
 def handle(context: Context, request: messages.CreateAclsRequest) -> Steps[messages.CreateAclsResponse]:
-    wanted = [
-        Acl(
-            one.resource_type,
-            one.resource_name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
-        )
-        for one in request.creations
-    ]
-    for acl in wanted:
-        check_known(acl.resource_type, acl.pattern_type, acl.operation, acl.permission)
-    return _create(context, wanted)
+    for one in request.creations:
+        check_known(one.resource_type, one.resource_pattern_type, one.operation, one.permission_type)
+    return _create(context, request)
 
 
-async def _create(context: Context, wanted: list[Acl]) -> messages.CreateAclsResponse:
+async def _create(context: Context, request: messages.CreateAclsRequest) -> messages.CreateAclsResponse:
+    turn = context.broker.turn
+    wanted = await each_in_steps(turn, request.creations, _wanted)
     await context.broker.metadata.reached()
     if context.broker.authorizer is None:
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
-    if any(_stands_for_all(acl) for acl in wanted):  # an entry must name one thing; Kafka fails with a Java exception
+    # an entry must name one thing; Kafka fails with a Java exception
+    if any(await each_in_steps(turn, wanted, _stands_for_all)):
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
-    refused = [_refused(acl, context.broker.config.uses_zookeeper) for acl in wanted]
+    in_zookeeper = context.broker.config.uses_zookeeper
+    refused = await each_in_steps(turn, wanted, lambda acl: _refused(acl, in_zookeeper))
     valid = [acl for acl, error in zip(wanted, refused, strict=True) if error is None]
     metadata = context.broker.metadata
     outcome = await metadata.forward(partial(acls.create, metadata.controller, valid))
     created = iter(outcome)
-    return _answer([next(created) if error is None else error for error in refused])
+    results = await each_in_steps(turn, refused, lambda error: _result(next(created) if error is None else error))
+    return messages.CreateAclsResponse(results=results)
+
+
+def _wanted(one: messages.CreateAclsRequest.AclCreation) -> Acl:
+    return Acl(
+        one.resource_type,
+        one.resource_name,
+        one.resource_pattern_type,
+        one.principal,
+        one.host,
+        one.operation,
+        one.permission_type,
+    )
 
 
 def _stands_for_all(acl: Acl) -> bool:
@@ -94,10 +100,6 @@ def _refused(acl: Acl, in_zookeeper: bool) -> ApiError | None:
     return None if acl.name else ApiError(Errors.INVALID_REQUEST, "Invalid empty resource name")
 
 
-def _answer(outcome: list[ApiError | None]) -> messages.CreateAclsResponse:
-    r = messages.CreateAclsResponse
-    results = []
-    for error in outcome:
-        result = r.AclCreationResult()
-        results.append(result if error is None else error.put_into(result, with_default=False))
-    return r(results=results)
+def _result(error: ApiError | None) -> messages.CreateAclsResponse.AclCreationResult:
+    result = messages.CreateAclsResponse.AclCreationResult()
+    return result if error is None else error.put_into(result, with_default=False)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from ...coordinator.metadata import topics
@@ -18,6 +18,7 @@ from ...protocol.errors import ApiError
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
+from ..steps import each_in_steps
 
 TOPICS = Check(Operation.ALTER, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 STRICT_QUOTA_SINCE = 3
@@ -46,7 +47,7 @@ async def narrowed(
     request.topics = [topic for topic in request.topics if topic.name not in left_out]
 
     def complete(response: messages.CreatePartitionsResponse) -> messages.CreatePartitionsResponse:
-        response.results += _told([(name, ApiError(TOPICS.code)) for name in refused]).results
+        response.results += [_result((name, ApiError(TOPICS.code))) for name in refused]
         return response
 
     return complete if refused else None
@@ -59,15 +60,13 @@ async def handle(context: Context, request: messages.CreatePartitionsRequest) ->
         request.timeout_ms,
         validate_only=request.validate_only,
     )
-    return _told(outcome)
+    results = await each_in_steps(context.broker.turn, outcome, _result)
+    return messages.CreatePartitionsResponse(results=results)
 
 
-def _told(outcome: Sequence[tuple[str, ApiError | None]]) -> messages.CreatePartitionsResponse:
-    r = messages.CreatePartitionsResponse
-    response = r()
-    for name, error in outcome:
-        out = r.CreatePartitionsTopicResult(name=name)
-        if error is not None:
-            error.put_into(out, with_default=False)
-        response.results.append(out)
-    return response
+def _result(
+    answered: tuple[str, ApiError | None],
+) -> messages.CreatePartitionsResponse.CreatePartitionsTopicResult:
+    name, error = answered
+    result = messages.CreatePartitionsResponse.CreatePartitionsTopicResult(name=name)
+    return result if error is None else error.put_into(result, with_default=False)

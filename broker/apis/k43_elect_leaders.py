@@ -10,23 +10,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 from ...coordinator.metadata import brokers
+from ...coordinator.metadata.brokers import Elected
 from ...coordinator.metadata.elections import Kind
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..controller.controller import check_time
 from ..error_places import CONTROLLER, ITSELF, Place, Text, array, codes
+from ..net.answers import answer_each
 from ..net.context import Context
 from ..security.authorization import Check
+from ..steps import STEP_ELEMENTS
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 
 
 KINDS = {0: Kind.PREFERRED, 1: Kind.UNCLEAN}
 ERROR_SINCE = 1  # top-level error
+RESULTS = "replica_election_results"
 ERRORS = (
     Place(
         "each partition",
@@ -55,24 +60,27 @@ async def handle(context: Context, request: messages.ElectLeadersRequest) -> mes
     wanted = None
     if request.topic_partitions is not None:
         wanted = [(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions]
-    metadata, kind = context.broker.metadata, KINDS[request.election_type]
+    metadata, turn, kind = context.broker.metadata, context.broker.turn, KINDS[request.election_type]
     found = await metadata.forward(lambda: brokers.elect(metadata.controller, kind, wanted), request.timeout_ms)
+    if len(found) > STEP_ELEMENTS:
+        await turn.next()
     if request.topic_partitions is None:
-        topics = {name: r.ReplicaElectionResult(topic=name) for name in context.broker.image.topics}
-        for name, index, error in found:
-            if name not in topics:  # it was created meanwhile, or is not there any more
-                topics[name] = r.ReplicaElectionResult(topic=name)
-            topics[name].partition_result.append(_result(index, error))
-        return r(replica_election_results=list(topics.values()))
+        topics: dict[str, list[Elected]] = {name: [] for name in context.broker.image.topics}
+        for one in found:  # a topic may be created meanwhile, or be gone
+            topics.setdefault(one[0], []).append(one)
+        elected = topics.items()
+        return r(replica_election_results=await answer_each(context, RESULTS, elected, _of_topic))
     rest = iter(found)  # one for each that is named; a topic that is named twice has two results
-    results = [
-        r.ReplicaElectionResult(
-            topic=topic.topic,
-            partition_result=[_result(index, error) for _, index, error in islice(rest, len(topic.partitions))],
-        )
-        for topic in request.topic_partitions
-    ]
-    return r(replica_election_results=results)
+    named = ((topic.topic, islice(rest, len(topic.partitions))) for topic in request.topic_partitions)
+    return r(replica_election_results=await answer_each(context, RESULTS, named, _of_topic))
+
+
+def _of_topic(
+    elected: tuple[str, Iterable[Elected]],
+) -> messages.ElectLeadersResponse.ReplicaElectionResult:
+    name, found = elected
+    results = [_result(index, error) for _, index, error in found]
+    return messages.ElectLeadersResponse.ReplicaElectionResult(topic=name, partition_result=results)
 
 
 def _result(index: int, error: ApiError | None) -> messages.ElectLeadersResponse.PartitionResult:

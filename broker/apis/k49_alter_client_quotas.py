@@ -11,20 +11,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 from ...coordinator.metadata import quotas
 from ...coordinator.metadata.quotas import Alteration, Entity
 from ...coordinator.security.acls import Operation, ResourceType
-from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..addresses import address, addresses_of
 from ..error_places import CONTROLLER, Place, Text, array, codes
-from ..later import Later, Steps
+from ..later import Later
 from ..net.context import Context
 from ..security.authorization import Check
+from ..steps import each_in_steps
 from ..turn import Turn
 
 AUTHORIZATION = (Check(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),)
@@ -38,17 +37,19 @@ ERRORS = (
 )
 
 
-def handle(context: Context, request: messages.AlterClientQuotasRequest) -> Steps[messages.AlterClientQuotasResponse]:
-    wanted = [quotas.alteration({e.entity_type: e.entity_name for e in one.entity}, one.ops) for one in request.entries]
-    return _alter(context, wanted, request.validate_only)
+async def handle(context: Context, request: messages.AlterClientQuotasRequest) -> messages.AlterClientQuotasResponse:
+    metadata, turn = context.broker.metadata, context.broker.turn
+    wanted = await each_in_steps(turn, request.entries, _wanted)
+    unknown = await _unknown_hosts(turn, wanted)
+    outcome = await metadata.forward(
+        partial(quotas.alter, metadata.controller, wanted, unknown), validate_only=request.validate_only
+    )
+    entries = await each_in_steps(turn, outcome.items(), _entry)
+    return messages.AlterClientQuotasResponse(entries=entries)
 
 
-async def _alter(context: Context, wanted: list[Alteration], validate_only: bool) -> messages.AlterClientQuotasResponse:
-    metadata = context.broker.metadata
-    unknown = await _unknown_hosts(context.broker.turn, wanted)
-    decide = partial(quotas.alter, metadata.controller, wanted, unknown)
-    outcome = await metadata.forward(lambda: Result([], decide().reply) if validate_only else decide())
-    return _answer(outcome.items())
+def _wanted(one: messages.AlterClientQuotasRequest.EntryData) -> Alteration:
+    return quotas.alteration({e.entity_type: e.entity_name for e in one.entity}, one.ops)
 
 
 async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]:
@@ -66,11 +67,9 @@ async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]
     return await later
 
 
-def _answer(outcome: Iterable[tuple[Entity, ApiError | None]]) -> messages.AlterClientQuotasResponse:
+def _entry(answered: tuple[Entity, ApiError | None]) -> messages.AlterClientQuotasResponse.EntryData:
     r = messages.AlterClientQuotasResponse
-    entries = []
-    for entity, error in outcome:
-        parts = [r.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
-        entry = r.EntryData(entity=parts, error_message=None)
-        entries.append(entry if error is None else error.put_into(entry))
-    return r(entries=entries)
+    entity, error = answered
+    parts = [r.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    entry = r.EntryData(entity=parts, error_message=None)
+    return entry if error is None else error.put_into(entry)

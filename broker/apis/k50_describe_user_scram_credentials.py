@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ...coordinator.metadata import credentials
+from ...coordinator.metadata.credentials import Described
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ...protocol.structs import Struct
 from ..error_places import Place, Text, array, codes
 from ..error_replies import reply_with_error
+from ..net.answers import answer_each
 from ..net.context import Context
 from ..security.authorization import Check
 
@@ -31,19 +33,21 @@ ERRORS = (
 )
 
 
-def handle(
+async def handle(
     context: Context,
     request: messages.DescribeUserScramCredentialsRequest,
 ) -> messages.DescribeUserScramCredentialsResponse:
+    found = credentials.described(context.broker.image, [one.name for one in request.users or ()])
+    results = await answer_each(context, "results", found, _result)
+    return messages.DescribeUserScramCredentialsResponse(results=results)
+
+
+def _result(described: Described) -> messages.DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
     r = messages.DescribeUserScramCredentialsResponse
-    response = r()
-    for user, records, error in credentials.described(context.broker.image, [one.name for one in request.users or ()]):
-        infos = [r.CredentialInfo(mechanism=record.mechanism, iterations=record.iterations) for record in records]
-        result = r.DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
-        if error is not None:
-            error.put_into(result, with_default=False)
-        response.results.append(result)
-    return response
+    user, records, error = described
+    infos = [r.CredentialInfo(mechanism=record.mechanism, iterations=record.iterations) for record in records]
+    result = r.DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
+    return result if error is None else error.put_into(result, with_default=False)
 
 
 def failed(context: Context, request: messages.DescribeUserScramCredentialsRequest, error: ApiError) -> Struct:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from ...coordinator.metadata import credentials
 from ...coordinator.security.acls import Operation, ResourceType
@@ -11,6 +11,7 @@ from ...protocol.errors import ApiError
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..security.authorization import Check
+from ..steps import each_in_steps
 
 AUTHORIZATION = (Check(Operation.ALTER, ResourceType.CLUSTER),)
 ERRORS = (
@@ -32,16 +33,14 @@ async def handle(
     request: messages.AlterUserScramCredentialsRequest,
 ) -> messages.AlterUserScramCredentialsResponse:
     metadata = context.broker.metadata
-    outcome = await metadata.forward(lambda: credentials.alter(metadata.controller, request))
-    return _told(outcome)
+    outcome = await metadata.forward(partial(credentials.alter, metadata.controller, request))
+    results = await each_in_steps(context.broker.turn, outcome, _result)
+    return messages.AlterUserScramCredentialsResponse(results=results)
 
 
-def _told(outcome: Sequence[tuple[str, ApiError | None]]) -> messages.AlterUserScramCredentialsResponse:
-    r = messages.AlterUserScramCredentialsResponse
-    results = []
-    for user, error in outcome:
-        result = r.AlterUserScramCredentialsResult(user=user, error_message=None)
-        if error is not None:
-            error.put_into(result, with_default=False)
-        results.append(result)
-    return r(results=results)
+def _result(
+    answered: tuple[str, ApiError | None],
+) -> messages.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult:
+    user, error = answered
+    result = messages.AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(user=user, error_message=None)
+    return result if error is None else error.put_into(result, with_default=False)

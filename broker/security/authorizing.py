@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...coordinator.security.acls import acl_of
@@ -29,8 +31,10 @@ class AclFollower:
         for acl_id, record in self.image.acls.items():
             self.authorizer.put(acl_id, acl_of(record))
 
-    def metadata_changed(self, delta: MetadataDelta) -> None:
+    def metadata_changed(self, delta: MetadataDelta) -> Iterator[None]:
+        """Follows one entry after another, as in Kafka."""
         for acl_id in delta.acls:
+            yield
             record = self.image.acls.get(acl_id)
             if record is None:
                 self.authorizer.drop(acl_id)

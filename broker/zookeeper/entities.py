@@ -19,7 +19,7 @@ from ...coordinator.security.scram import (
     credential_text,
     parse_credential,
 )
-from ...coordinator.shard import Result
+from ...coordinator.shard import Decision
 from ...protocol import zookeeper_paths as paths
 from ...protocol.config_def import ConfigInvalid, keys
 from ...protocol.errors import ApiError, Errors
@@ -231,7 +231,7 @@ class Entities:
         return None
 
     async def _limit(self, entity: quotas.Entity, limits: dict[str, float | None]) -> ApiError | None:
-        def alter() -> Result[dict[quotas.Entity, ApiError | None]]:
+        def alter() -> Decision[dict[quotas.Entity, ApiError | None]]:
             return quotas.alter(self._metadata.controller, [Alteration(entity, limits, False)], ())
 
         return next(iter((await self._metadata.submit(alter)).values()))

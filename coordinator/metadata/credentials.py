@@ -19,9 +19,12 @@ from ..security.scram import (
     ScramMechanism,
     credential_of,
 )
-from ..shard import Result
+from ..shard import Decision, Result
 from .controller import Controller
 from .state import MetadataState
+
+Described = tuple[str, list[messages.UserScramCredentialRecord], ApiError | None]
+"""A user, its credentials, and its error."""
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 def alter(
     controller: Controller,
     request: messages.AlterUserScramCredentialsRequest,
-) -> Result[list[tuple[str, ApiError | None]]]:
+) -> Decision[list[tuple[str, ApiError | None]]]:
     """Deletes and upserts credentials; the reply has each user once, with the error.
     Raises ApiError(UNSUPPORTED_VERSION).
     """
@@ -41,6 +44,7 @@ def alter(
     errors: dict[str, ApiError] = {}
     wanted: dict[str, Deletion | Upsertion] = {}
     for one in _changes(request):
+        yield
         if one.name in errors:
             continue
         if wanted.pop(one.name, None) is not None:
@@ -63,7 +67,11 @@ def alter(
         *((user, None) for user in done),
         *((user, errors[user]) for user in java_order(errors)),
     ]
-    return Result([_record(wanted[user]) for user in done], outcome)
+    records = []
+    for user in done:
+        yield
+        records.append(_record(wanted[user]))
+    return Result(records, outcome)
 
 
 def _check_version(state: MetadataState) -> None:
@@ -136,8 +144,8 @@ def put(controller: Controller, user: str, found: Mapping[str, ScramCredential |
 def described(
     state: MetadataState,
     users: list[str],
-) -> Iterator[tuple[str, list[messages.UserScramCredentialRecord], ApiError | None]]:
-    """Returns the credentials of the requested users, or of all users if none is named, or the errors."""
+) -> Iterator[Described]:
+    """Yields the credentials of the requested users, or of all users if none is named, or the errors."""
     credentials: dict[str, list[messages.UserScramCredentialRecord]] = {}
     for record in state.credentials.values():
         credentials.setdefault(record.name, []).append(record)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..hashing import java_order
-from ..shard import Result
+from ..shard import Decision, Result
 from .controller import Controller, bounded
 from .state import Quota
 
@@ -67,7 +67,7 @@ def alteration(entity: Mapping[str, str | None], operations: Iterable[Operation]
 
 def alter(
     controller: Controller, wanted: Sequence[Alteration], unknown_hosts: Container[str]
-) -> Result[dict[Entity, ApiError | None]]:
+) -> Decision[dict[Entity, ApiError | None]]:
     """Changes the limits of entities; the reply has each entity once, with its error or None.
 
     `unknown_hosts`: names of `ip` entities that cannot be resolved.
@@ -75,6 +75,7 @@ def alter(
     records: list[messages.ClientQuotaRecord] = []
     outcome: dict[Entity, ApiError | None] = {}
     for one in wanted:
+        yield
         if one.duplicate_key or one.entity in outcome:
             text = f"Ignoring duplicate entity {_in_java(one.entity)}"
             outcome[one.entity] = ApiError(Errors.INVALID_REQUEST, text)

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     More = messages.CreatePartitionsRequest.CreatePartitionsTopic
     # a topic, its error, its id, its number of partitions, its replication factor
     Created = tuple[New, ApiError | None, bytes, int, int]
-    Deleted = tuple[str | None, bytes, ApiError | None]  # a topic's name and id, and its error
     Named = TypeVar("Named", New, More)
 
+Deleted = tuple[str | None, bytes, ApiError | None]
+"""A topic's name and id, and its error."""
 Mutate = Callable[[int], None]
 """Counts partitions that are created or deleted for a client's quota. Raises ApiError(THROTTLING_QUOTA_EXCEEDED)."""
 

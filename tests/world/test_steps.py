@@ -17,24 +17,10 @@ from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.ask import batch
 from ..support.generate import Generator, all_schemas
+from ..support.turns import Turns
 from ..support.world import World
 
 SEED = 20261121
-
-
-class Turns(World):
-    """A world that counts the turns that requests wait for."""
-
-    def __init__(self, **settings: str) -> None:
-        super().__init__(**settings)
-        self.turns = 0
-        next_turn = self.broker.turn.next
-
-        def counted() -> Any:
-            self.turns += 1
-            return next_turn()
-
-        self.broker.turn.next = counted  # type: ignore[method-assign]
 
 
 def create(world: World, name: str, partitions: int = 1) -> None:
