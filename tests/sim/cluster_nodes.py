@@ -31,8 +31,8 @@ class NodesThatAreDrainedLeadNothing(Invariant):
 
 
 class NodesThatAreCutOffAreFenced(Invariant):
-    """When their session with the controller has expired. Without a controller no session expires, and a new controller
-    begins all of them again.
+    """When their session with the controller has expired. Without a controller that reaches the majority no session
+    expires, and a new controller begins all of them again.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -43,7 +43,7 @@ class NodesThatAreCutOffAreFenced(Invariant):
         broker, now_ms = self.cluster.world.broker, self.cluster.world.schedule.monotonic_ms()
         session_ms, quorum = broker.config["broker.session.timeout.ms"], broker.metadata.quorum
         seen: dict[tuple[int, int, int], int] = {}
-        for node in broker.nodes if quorum.leader >= 0 else ():
+        for node in broker.nodes if quorum.missing is None else ():
             if node.is_cut and not broker.node_lives.is_fenced(node):
                 key = node.id, node.session, quorum.terms
                 since = seen[key] = self._since.get(key, now_ms)
