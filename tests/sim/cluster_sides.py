@@ -125,7 +125,8 @@ class ReplicasFollowTheLeaderOnTheirSide(Invariant):
             if not (self._reaches_controller(node) and self._reaches_controller(after.leader)):
                 self._added.add((told.name, node))
         if after.leader != before.leader:
-            led = self._alone.pop(told.name, NO_LEADER if told.name in self._unheard else before.leader)
+            has_led = told.name in self._known and told.name not in self._unheard
+            led = self._alone.pop(told.name, before.leader if has_led else NO_LEADER)
             self._unheard.discard(told.name)
             if not self._reaches_controller(after.leader):
                 self._unheard.add(told.name)

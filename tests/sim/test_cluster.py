@@ -16,7 +16,7 @@ from .cluster_bugs import BUGS
 FOUND = (950, 1142, 2023, 3114, 10033, 10187, 10583, 10912, 13448)
 # A leader that was cut off did not wait for a replica that it had wanted in sync. The others were wrong invariants:
 # a topic of the same name, a cancelled reassignment, a replica added behind a cut, a leader that hears of its election.
-FOUND_WITH_SIDES = (10974, 3014, 5574, 8046, 8784, 10588, 12991, 19018)
+FOUND_WITH_SIDES = (10974, 3014, 5574, 8046, 8784, 10588, 12991, 14843, 19018)
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
