@@ -51,18 +51,32 @@ Outcome = Struct | Silence | ApiError
 """A reply, the mark that there is none or that the connection ends, or the error of the whole request."""
 
 
-class AskedApi(Protocol):
-    """What interceptors see of an API."""
+class MatchedApi(Protocol):
+    """What a match looks at in an API."""
 
-    key: int
-    request: str
-    response: str
-    low: int
-    high: int
-    has_records: bool
+    @property
+    def key(self) -> int: ...
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def request(self) -> str: ...
+
+    @property
+    def response(self) -> str: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+
+class AskedApi(MatchedApi, Protocol):
+    """What interceptors see of an API."""
+
+    has_records: bool
 
     @property
     def errors(self) -> Places: ...

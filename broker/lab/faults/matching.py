@@ -13,7 +13,7 @@ from typing import Annotated, Protocol
 from ....protocol import schema
 from ....protocol.structs import Struct
 from ...broker import Broker
-from ..seam import Asked, Exchange
+from ..seam import Asked, Exchange, MatchedApi
 from ..shapes import Invalid, Range, Size
 from .fields import (
     GROUP,
@@ -60,13 +60,17 @@ class Match:
     seed: Annotated[int, "Decides everything that is left to chance."] = 0
 
     def __post_init__(self) -> None:
-        if self.versions is not None:
-            try:
-                found = schema.Versions.parse(str(self.versions))
-            except ValueError:
-                found = schema.NONE
-            if found.low > found.high:
-                raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}")
+        try:
+            found = self.version_range
+        except ValueError:
+            found = schema.NONE
+        if found is not None and found.low > found.high:
+            raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}")
+
+    @property
+    def version_range(self) -> schema.Versions | None:
+        """The versions; None for all."""
+        return None if self.versions is None else schema.Versions.parse(str(self.versions))
 
     @property
     def has_elements(self) -> bool:
@@ -103,28 +107,6 @@ Takes = Callable[[Asked, Struct], bool]
 
 def topic_names(broker: Broker) -> TopicNames:
     return lambda topic_id: broker.image.topic_names.get(topic_id) or ""
-
-
-class MatchedApi(Protocol):
-    """What a match looks at in an API."""
-
-    @property
-    def key(self) -> int: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def request(self) -> str: ...
-
-    @property
-    def response(self) -> str: ...
-
-    @property
-    def low(self) -> int: ...
-
-    @property
-    def high(self) -> int: ...
 
 
 class Apis(Protocol):
@@ -247,8 +229,7 @@ class Matcher:
 
 def _tests(match: Match) -> list[Test]:
     tests: list[Test] = []
-    if match.versions is not None:
-        versions = schema.Versions.parse(str(match.versions))
+    if (versions := match.version_range) is not None:
         tests.append(lambda context: context.version in versions)
     if match.client_id is not None:
         client_id = _text(match.client_id)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from ....protocol import schema
+from ....protocol.schema import Versions
+from ..seam import MatchedApi
 from ..shapes import Invalid
 from .fields import GROUP, MEMBER, PARTITION, TOPIC, TRANSACTIONAL_ID
-from .matching import Apis, Match, MatchedApi, Matcher
+from .matching import Apis, Match, Matcher, apis_of
 
 ROLES = {GROUP: "group", MEMBER: "member", TRANSACTIONAL_ID: "transactional id", TOPIC: "topic", PARTITION: "partition"}
 ByReply = Callable[[int], bool]
 """Whether topic and partition are looked for in the replies of an API."""
 
 
-def never_by_reply(key: int) -> bool:
-    """They are not, of requests that are held or traced."""
-    return False
+def keys_of_requests(match: Match, server: Apis) -> tuple[int, ...] | None:
+    """Returns the keys of the APIs of a match that looks at requests alone, None for all. Raises Invalid."""
+    keys = apis_of(match, server)
+    check_possible(match, keys, server, lambda key: False)
+    return keys
 
 
 def check_possible(match: Match, keys: Collection[int] | None, server: Apis, by_reply: ByReply) -> None:
@@ -24,8 +27,8 @@ def check_possible(match: Match, keys: Collection[int] | None, server: Apis, by_
     if match.nth is not None and match.every is not None and match.nth % match.every:
         raise Invalid("every", f"never chooses request {match.nth}, which is the only one that nth chooses")
     apis = [server.api(key) for key in (server.api_keys() if keys is None else keys)]
-    if match.versions is not None:
-        apis = _with_versions(match.versions, apis)
+    if (versions := match.version_range) is not None:
+        apis = _with_versions(versions, match.versions, apis)
     asked = [role for role in ROLES if getattr(match, role) is not None]
     for count in range(1, len(asked) + 1):
         some = Match(**{role: getattr(match, role) for role in asked[:count]})
@@ -35,14 +38,13 @@ def check_possible(match: Match, keys: Collection[int] | None, server: Apis, by_
             raise Invalid(asked[count - 1], f"{_names(apis)} names no {ROLES[asked[count - 1]]}{others}")
 
 
-def _with_versions(versions: str | int, apis: list[MatchedApi]) -> list[MatchedApi]:
-    """Returns the APIs that are served in one of these versions."""
-    wanted = schema.Versions.parse(str(versions))
+def _with_versions(wanted: Versions, given: str | int | None, apis: list[MatchedApi]) -> list[MatchedApi]:
+    """Returns the APIs that are served in one of these versions. `given`: how they were written."""
     found = [api for api in apis if wanted.low <= api.high and wanted.high >= api.low]
     if not found:
         served = ", ".join(f"{api.name} {api.low} to {api.high}" for api in apis[:3])
         more = ", ..." if apis[3:] else ""
-        raise Invalid("versions", f"are served of no such API, found {versions} ({served}{more})")
+        raise Invalid("versions", f"are served of no such API, found {given} ({served}{more})")
     return found
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Final, Literal
 from ....protocol.structs import Struct
 from ...later import Later
 from ...replies import CLOSE, Silence
-from ..faults.matching import Match, Matcher, Selection, apis_of, topic_names
-from ..faults.possible import check_possible, never_by_reply
+from ..faults.matching import Match, Matcher, Selection, topic_names
+from ..faults.possible import keys_of_requests
 from ..lab import Lab
 from ..seam import Asked, Exchange, Follower, Interceptor, Outcome, Outgoing
 from ..shapes import Range
@@ -115,8 +115,7 @@ class Holds(Interceptor):
         """Adds a hold. Raises Invalid, or OverflowError if there are too many."""
         if len(self._holds) >= HOLDS_MAX:
             raise OverflowError(f"there are {HOLDS_MAX} holds already")
-        keys = apis_of(asked, self._server)
-        check_possible(asked, keys, self._server, never_by_reply)
+        keys = keys_of_requests(asked, self._server)
         self._last += 1
         hold = Hold(self._last, asked, Matcher(asked, topic_names(self._broker)), keys)
         if not self._holds:

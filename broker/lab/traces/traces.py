@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from ..faults.matching import Matcher, apis_of, topic_names
-from ..faults.possible import check_possible, never_by_reply
+from ..faults.matching import Matcher, topic_names
+from ..faults.possible import keys_of_requests
 from ..lab import Lab
 from ..shapes import Invalid
 from .sink import Sink
@@ -70,8 +70,7 @@ class Traces:
 
     def _begin(self, asked: TraceAsked, path: str) -> Trace:
         server, config = self._server, self._server.config
-        keys = apis_of(asked, server)
-        check_possible(asked, keys, server, never_by_reply)
+        keys = keys_of_requests(asked, server)
         matcher = Matcher(asked, topic_names(self._broker))
         tracer = Tracer(asked, keys, matcher, self._broker, server.machine)
         if path:
