@@ -35,7 +35,6 @@ from .dispatch import Dispatcher, Refused
 
 T = TypeVar("T")
 SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
 HANDSHAKES_INTERVAL_MS: Final = 1000  # between the beginnings of two exchanges in a session, after the first
 LOGGED_CHARACTERS_MAX: Final = 200
 SESSIONS_SINCE: Final = 1  # the version of SaslAuthenticate whose replies say how long the session lasts

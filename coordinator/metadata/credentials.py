@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
@@ -162,8 +162,3 @@ def described(
                 Errors.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
             )
         yield user, [] if error else sorted(credentials[user], key=lambda record: record.mechanism), error
-
-
-def users_of(request: messages.AlterUserScramCredentialsRequest) -> Iterable[str]:
-    """Yields the users of an alteration, each once, in Kafka's order."""
-    return java_order({one.name: None for one in _changes(request)})

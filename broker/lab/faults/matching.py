@@ -72,11 +72,6 @@ class Match:
         """The versions; None for all."""
         return None if self.versions is None else schema.Versions.parse(str(self.versions))
 
-    @property
-    def has_elements(self) -> bool:
-        """Whether it is for some topics or partitions only."""
-        return self.topic is not None or self.partition is not None
-
 
 class Selection:
     """Which of the requests of a match are chosen. `matched`: how many there were.

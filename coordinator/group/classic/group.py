@@ -95,11 +95,6 @@ class ClassicGroup(Journaled):
         return False
 
     @property
-    def is_simple(self) -> bool:
-        """Whether the group only has offsets: no member ever joined it."""
-        return self.protocol_type is None and self.state is State.EMPTY and not self.pending
-
-    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == PROTOCOL_TYPE
 

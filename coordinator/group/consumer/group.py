@@ -199,9 +199,6 @@ class ConsumerGroup(ModernGroup[Member, Target]):
 
     # members that speak the classic protocol
 
-    def classic_count(self) -> int:
-        return sum(1 for m in self.members.values() if m.is_classic)
-
     def supports_classic(self, protocol_type: str, protocols: set[str]) -> bool:
         """Whether a classic member with these protocols may join the present classic members."""
         if protocol_type != PROTOCOL_TYPE:
