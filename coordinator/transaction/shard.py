@@ -347,12 +347,15 @@ class TransactionShard:
         ]
         return self._abort_some(overdue)
 
-    def _abort_some(self, overdue: list[tuple[str, Transaction]]) -> Result:
-        """Aborts some transactions, and the others when other events had their turn."""
-        for transactional_id, found in overdue[:STEP_ABORTS]:
+    def _abort_some(self, overdue: list[tuple[str, Transaction]], start: int = 0) -> Result:
+        """Aborts some transactions from `start` on, and the others when other events had their turn."""
+        end = start + STEP_ABORTS
+        for transactional_id, found in overdue[start:end]:
             self.journal.after(partial(self._abort_overdue, transactional_id, found))
-        left = overdue[STEP_ABORTS:]
-        self.timers.set(self._soon(ABORT_OVERDUE, lambda: self._abort_some(left)) if left else self._abort_later())
+        is_last = end >= len(overdue)
+        self.timers.set(
+            self._abort_later() if is_last else self._soon(ABORT_OVERDUE, lambda: self._abort_some(overdue, end))
+        )
         return Result()
 
     def _soon(self, key: tuple[str], operation: Callable[[], Result]) -> Timer:
@@ -384,11 +387,16 @@ class TransactionShard:
             and transactional_id not in self.pending
         )
 
-    def _expire_some(self, unused: list[str], limit: int) -> Result:
-        """Removes some ids, and the others when other events had their turn, unless they are used by then."""
-        records: list[TransactionRecord] = [(one, None) for one in unused[:STEP_IDS] if self._is_unused(one, limit)]
-        left = unused[STEP_IDS:]
-        self.timers.set(self._soon(EXPIRE, lambda: self._expire_some(left, limit)) if left else self._expire_later())
+    def _expire_some(self, unused: list[str], limit: int, start: int = 0) -> Result:
+        """Removes some ids from `start` on, and the others when other events had their turn, unless they are used by
+        then.
+        """
+        end = start + STEP_IDS
+        records: list[TransactionRecord] = [(one, None) for one in unused[start:end] if self._is_unused(one, limit)]
+        is_last = end >= len(unused)
+        self.timers.set(
+            self._expire_later() if is_last else self._soon(EXPIRE, lambda: self._expire_some(unused, limit, end))
+        )
         return Result(records, atomic=False)
 
     # replay
