@@ -246,8 +246,7 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
 
     def advanced(self, host: TransactionHost) -> None:
         """Carries out committed ends, after the replies are sent."""
-        prepared = host.shard.newly_prepared
-        if prepared and prepared[0][0] < host.runtime.committed_offset and host not in self._decided:
+        if host.shard.has_committed_ends(host.runtime.committed_offset) and host not in self._decided:
             self._decided[host] = None
             self.turn.soon(lambda: self._carry_out(host))
 
@@ -259,8 +258,7 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
             ):
                 made = self.completions[transactional_id] = Completion(self, host, transactional_id, offset, decided)
                 made.write_markers()
-            prepared = host.shard.newly_prepared
-            if prepared and prepared[0][0] < host.runtime.committed_offset:
+            if host.shard.has_committed_ends(host.runtime.committed_offset):
                 return self.turn.soon(lambda: self._carry_out(host))
         self._decided.pop(host, None)
 

@@ -294,12 +294,16 @@ class TransactionShard:
             return Result()
         return self._step(transactional_id, self.transactions[transactional_id].completed(self.env.now_ms()), None)
 
+    def has_committed_ends(self, committed_offset: int) -> bool:
+        """Whether `committed_ends` may return some."""
+        return bool(self.newly_prepared) and self.newly_prepared[0][0] < committed_offset
+
     def committed_ends(self, committed_offset: int, most: int) -> list[tuple[str, int, Transaction]]:
         """Returns the transactions whose ends were committed since the last call, at most so many: their markers must
         be written now.
         """
         found: list[tuple[str, int, Transaction]] = []
-        while len(found) < most and self.newly_prepared and self.newly_prepared[0][0] < committed_offset:
+        while len(found) < most and self.has_committed_ends(committed_offset):
             offset, transactional_id = self.newly_prepared.popleft()
             if self.prepared.get(transactional_id) == offset:
                 found.append((transactional_id, offset, self.transactions[transactional_id]))
