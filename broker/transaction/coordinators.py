@@ -92,7 +92,10 @@ class Completion:
         """Writes the missing markers, in the order of their partitions;
         retries later if that fails with any exception.
         """
-        if not bugs.guarded(f"writing the markers of {self.transactional_id}", self._write_markers):
+        self._guarded(self._write_markers)
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        if not bugs.guarded(f"writing the markers of {self.transactional_id}", write):
             self.owner.turn.later(RETRY_MS, self.write_markers)
 
     def _write_markers(self) -> None:
@@ -118,13 +121,9 @@ class Completion:
         for key, later in waiting:
             later.when_done(lambda done, key=key: self._written(key, done.error))  # type: ignore[misc]
         if left:
-            owner.turn.soon(self._write_rest)
+            owner.turn.soon(lambda: self._guarded(self._write_some))
         elif not waiting:
             self._ended()
-
-    def _write_rest(self) -> None:
-        if not bugs.guarded(f"writing the markers of {self.transactional_id}", self._write_some):
-            self.owner.turn.later(RETRY_MS, self.write_markers)
 
     def _reaches(self, partition: Partition) -> bool:
         """Whether the node of the coordinator can ask the leader of a partition."""
