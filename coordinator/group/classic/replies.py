@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -36,13 +36,7 @@ def join_error(member_id: str, code: ErrorCode | int) -> messages.JoinGroupRespo
 def joined(group: ClassicGroup, member: ClassicMember, **changes: object) -> messages.JoinGroupResponse:
     """Returns a JoinGroup reply of the present generation; the leader's reply lists the members."""
     r = messages.JoinGroupResponse
-    response = r(
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        leader=group.leader or "",
-        member_id=member.id,
-    )
+    response = _of_generation(group)(member_id=member.id)
     if group.leader == member.id:
         response.members = [
             r.JoinGroupResponseMember(
@@ -55,29 +49,26 @@ def joined(group: ClassicGroup, member: ClassicMember, **changes: object) -> mes
     return response
 
 
+def _of_generation(group: ClassicGroup) -> Callable[..., messages.JoinGroupResponse]:
+    """Returns what makes JoinGroup replies of the present generation, also when the group has another one."""
+    return partial(
+        messages.JoinGroupResponse,
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+    )
+
+
 def joined_each(
     group: ClassicGroup, waiting: list[tuple[ClassicMember, JoinAnswer]]
 ) -> Iterator[tuple[JoinAnswer, messages.JoinGroupResponse]]:
     """Returns the replies of the present generation to members that joined, whatever happens to the group while they
     are made.
     """
-    generation, kind, protocol, leader = group.generation, group.protocol_type, group.protocol, group.leader or ""
-    of_leader = next((joined(group, member) for member, _ in waiting if member.id == leader), None)
-    return (
-        (
-            answer,
-            of_leader
-            if of_leader is not None and member.id == leader
-            else messages.JoinGroupResponse(
-                generation_id=generation,
-                protocol_type=kind,
-                protocol_name=protocol,
-                leader=leader,
-                member_id=member.id,
-            ),
-        )
-        for member, answer in waiting
-    )
+    make = _of_generation(group)
+    of_leader = {member.id: joined(group, member) for member, _ in waiting if member.id == group.leader}
+    return ((answer, of_leader.get(member.id) or make(member_id=member.id)) for member, answer in waiting)
 
 
 def sync_error(code: ErrorCode | int) -> messages.SyncGroupResponse:
