@@ -62,24 +62,20 @@ async def _directory(
     if directory.has_failed(context.node_id):
         out.error_code = int(Errors.KAFKA_STORAGE_ERROR)
         return out
-    topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    await paced(context.turn, _add_logs(context, directory, wanted, topics))
-    out.topics = list(topics.values())
+    out.topics = await paced(context.turn, _topics(context, directory, wanted))
     out.total_bytes, out.usable_bytes = broker.log_directories.files.space(directory.path)
     return out
 
 
-def _add_logs(
-    context: Context,
-    directory: LogDirectory,
-    wanted: set[tuple[str, int]] | None,
-    topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic],
-) -> Generator[None, None, None]:
-    """Adds the logs of this node's replicas in a directory to their topics, one in a step, and those that are copied
-    there.
+def _topics(
+    context: Context, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+) -> Generator[None, None, list[messages.DescribeLogDirsResponse.DescribeLogDirsTopic]]:
+    """Finds the logs of this node's replicas in a directory, one in a step, and those that are copied there; returns
+    their topics.
     """
     broker, node, r = context.broker, context.node_id, messages.DescribeLogDirsResponse
     homes, part = broker.replicas.homes, r.DescribeLogDirsPartition
+    topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
 
     def add(partition: Partition, size: int, lag: int, is_future: bool) -> None:
         if wanted is None or (partition.topic, partition.index) in wanted:
@@ -104,3 +100,4 @@ def _add_logs(
     for move, size, left in broker.replicas.moves.of(node):
         if move.target is directory:
             add(move.partition, size, left, is_future=True)
+    return list(topics.values())
