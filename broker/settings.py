@@ -39,7 +39,7 @@ class Settings:
         self.config = config
         self.image = image
         self._topic_defaults = config.topic_defaults()
-        self._values: dict[str, Any] = {}  # of broker keys
+        self._values: dict[str, object] = {}  # of broker keys
         self._dynamic_defaults: dict[str, str] | None = None
         self._of_topics: dict[str, tuple[LogSettings, dict[str, Any]]] = {}
         self._of_nodes: dict[int | None, Settings] = {}  # those of other nodes than that of `config`
@@ -106,7 +106,7 @@ class Settings:
         dynamic = self.dynamic_topic_defaults()
         for key in keys_in_force("topic", release).values():
             default = self._topic_defaults.get(key.name, key.default)
-            values[key.name] = key.parse(_first_valid(key, own.get(key.name), dynamic.get(key.name), default))
+            values[key.name] = _first_valid(key, own.get(key.name), dynamic.get(key.name), default)
         if values["internal.segment.bytes"] is not None:
             values["segment.bytes"] = values["internal.segment.bytes"]
         if release is not None:
@@ -183,22 +183,29 @@ class Settings:
 
 
 def parsed_values(known: Mapping[str, ConfigKey], texts: Mapping[str, str | None]) -> dict[str, object]:
-    """Returns the values of metadata that keys take. The release in force may refuse what an earlier one, which was
-    emulated, has taken: that has no effect.
+    """Returns the values of metadata that keys take."""
+    found = {name: _taken(known[name], text) for name, text in texts.items() if name in known}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _taken(key: ConfigKey, text: str | None) -> object:
+    """Returns the value, None for no text. The release in force may refuse what an earlier one, which was emulated, has
+    taken: that has no effect.
     """
-    found = {}
-    for name, text in texts.items():
-        if text is not None and name in known:
-            try:
-                found[name] = known[name].parse(text)
-            except ConfigInvalid as error:
-                logger.warning("%s; it has no effect", error)
-    return found
+    try:
+        return key.parse(text)
+    except ConfigInvalid as error:
+        logger.warning("%s; it has no effect", error)
+        return None
 
 
-def _first_valid(key: ConfigKey, *texts: str | None) -> str | None:
-    """Returns the first text that the key takes, else its default."""
-    return next((text for text in texts if parsed_values({key.name: key}, {key.name: text})), key.default)
+def _first_valid(key: ConfigKey, *texts: str | None) -> Any:
+    """Returns the value of the first text that the key takes, else that of its default."""
+    for text in texts:
+        value = _taken(key, text)
+        if value is not None:
+            return value
+    return key.parse(key.default)
 
 
 def _settle_timestamps(values: MutableMapping[str, object]) -> None:
