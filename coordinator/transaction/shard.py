@@ -320,7 +320,7 @@ class TransactionShard:
 
     def known(self, as_of: int) -> Iterable[tuple[str, Transaction]]:
         """Returns all transactional ids with their transactions."""
-        return (self.unwritten | dict(self.transactions.items(as_of))).items()
+        return {**self.unwritten, **self.transactions.at(as_of)}.items()
 
     # periodic work
 
