@@ -97,7 +97,7 @@ def _of_batches(directory: Directory, part: Slice, options: Options) -> Iterator
 
 def _of_indexes(directory: Directory, segment: Segment) -> Iterator[Row]:
     place = segment.place
-    for problem in problems(directory, segment):
+    for problem in problems(directory, segment, directory.offset_index(segment), directory.time_index(segment)):
         yield Row(*place, problem.position, problem.offset, "index", problem.words)
     aborted = directory.aborted([segment])
     if len(aborted):

@@ -16,16 +16,18 @@ from .columns import instant
 from .directory import Directory, Segment
 from .reading import Options, whole_segment
 
+Index = tuple[Array, Array]
+
 
 def rows(directory: Directory, segment: Segment, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """Yields the entries of a segment's indexes as an Arrow batch of `schema`."""
-    offsets, positions = directory.offset_index(segment)
-    timestamps, at = directory.time_index(segment)
+    by_offset, by_time = directory.offset_index(segment), directory.time_index(segment)
+    (offsets, positions), (timestamps, at) = by_offset, by_time
     aborted = directory.aborted([segment])
     sizes = (len(offsets), len(timestamps), len(aborted))
     total = sum(sizes)
-
-    wrong = {one.row: one.words for one in problems(directory, segment)} if options.against_log else {}
+    found = problems(directory, segment, by_offset, by_time) if options.against_log else ()
+    wrong = {one.row: one.words for one in found}
 
     def column(kind: pa.DataType, *parts: Array | None) -> pa.Array:
         filled = [
@@ -66,9 +68,9 @@ class Problem(NamedTuple):
     words: str
 
 
-def problems(directory: Directory, segment: Segment) -> Iterator[Problem]:
+def problems(directory: Directory, segment: Segment, by_offset: Index, by_time: Index) -> Iterator[Problem]:
     """Yields the entries of the offset and time indexes that the log contradicts; none if the log itself is damaged or
-    deleted.
+    deleted. The indexes are those that `directory` returns: they are read before the log, which may grow meanwhile.
     """
     try:
         found = whole_segment(directory, segment)
@@ -76,12 +78,12 @@ def problems(directory: Directory, segment: Segment) -> Iterator[Problem]:
         return
     if found.gaps:
         return
-    offsets, positions = directory.offset_index(segment)
+    offsets, positions = by_offset
     for row in np.flatnonzero(~offsets_right(found.table, offsets, positions)).tolist():
         offset, position = int(offsets[row]), int(positions[row])
         words = f"the offset index has offset {offset} at position {position}, but the log does not"
         yield Problem(row, position, offset, words)
-    timestamps, at = directory.time_index(segment)
+    timestamps, at = by_time
     for row in np.flatnonzero(~times_right(found.table, timestamps, at)).tolist():
         offset = int(at[row])
         words = f"the time index has offset {offset} for {timestamps[row]} ms, but the log does not"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from ottla.pipeline import reading
+from ottla.pipeline import evidence, indexes, reading
 from ottla.pipeline.batches import TABLE
 from ottla.pipeline.directory import Bounds, Directory, dealt
 from ottla.pipeline.files import Files
@@ -294,6 +294,28 @@ def test_index_entries_against_the_batches_of_their_segment() -> None:
     table["magic"], table["attributes"] = 1, 3  # of an old compressed set only the last offset is known
     assert times((70, 9), (70, 12)) == [True, False]
     assert times_right(table[:0], np.array([1]), np.array([1])).tolist() == [False]
+
+
+def test_a_log_may_grow_while_its_indexes_are_compared_with_it(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An entry for a batch that came after the log was read contradicts nothing."""
+    written.batch()
+    written.batch()
+    part = Files.part
+
+    def growing(files: Files, name: str, start: int, end: int) -> Any:
+        found = part(files, name, start, end)
+        written.batch()
+        return found
+
+    monkeypatch.setattr(Files, "part", growing)
+    directory = Directory(str(written.root))
+    (segment,) = directory.segments("t", 0)
+    assert list(evidence.rows(directory, segment, pa.schema([("detail", pa.string())]), Options())) == []
+    errors = pa.schema([("error", pa.string())])
+    (rows,) = indexes.rows(directory, segment, errors, Options(against_log=True))
+    assert rows["error"].to_pylist() == [None] * 5  # two offsets and three times
 
 
 def test_metadata_goes_on_from_its_snapshot(tmp_path: Path) -> None:
