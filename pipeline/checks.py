@@ -23,7 +23,7 @@ from .evidence import ABORTED, BATCH, BATCHES, BATCHES_PER_ROW, MARKS, NOTED, Ma
 
 SEQUENCE_MASK = 0x7FFFFFFF
 PRODUCER_EXPIRY_MS = 86_400_000  # the broker's default
-_FINDING = pa.schema(
+FINDING = pa.schema(
     {
         "topic": pa.string(),
         "partition": pa.int32(),
@@ -38,7 +38,7 @@ _LOOKED = pa.struct(
     [(name, pa.int64()) for name in ("logStartOffset", "endOffset", "segments", "batches", "records", "bytes")]
 )
 _OPEN = pa.struct([("producerId", pa.int64()), ("records", pa.int64())])
-TOLD = pa.schema([*_FINDING, pa.field("looked", _LOOKED), pa.field("open", _OPEN)])
+TOLD = pa.schema([*FINDING, pa.field("looked", _LOOKED), pa.field("open", _OPEN)])
 _NOTHING_KNOWN = Marks(LAST, LAST, (), 0, 0, 0)  # the partition was deleted meanwhile
 _BATCHES_AT_ONCE = 1 << 16
 
@@ -301,7 +301,7 @@ class Checker:
             first, *others = rows
             these = batch.slice(first, 1 + len(others))
             if kind is None:
-                told = [Told(*one.values()) for one in these.select(_FINDING.names).to_pylist()]
+                told = [Told(*one.values()) for one in these.select(FINDING.names).to_pylist()]
             else:
                 told = self._unpack(self.segment, kind, these)
             if segment:
@@ -367,7 +367,6 @@ def checked(
 
 
 def _batches(told: Iterator[Told]) -> Iterator[pa.RecordBatch]:
-    found = list(told)
+    found = [one._asdict() for one in told]
     if found:
-        columns = dict(zip(Told._fields, zip(*found, strict=True), strict=True))
-        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in TOLD], schema=TOLD)
+        yield pa.RecordBatch.from_pylist(found, schema=TOLD)

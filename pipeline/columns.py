@@ -130,7 +130,7 @@ def batch_rows(
     table: Array,
     crc_valid: Array | None,
     errors: list[str | None],
-    kinds: list[str | None] | None,
+    kinds: list[str | None],
     place: Place,
     schema: pa.Schema,
 ) -> pa.RecordBatch:
@@ -153,7 +153,7 @@ def batch_rows(
         "timestampType": lambda: pa.array(((attributes >> 3) & 1).astype(np.int32)),
         "transactional": lambda: pa.array((attributes & records.TRANSACTIONAL_MASK) != 0),
         "control": lambda: pa.array((attributes & records.CONTROL_MASK) != 0),
-        "controlType": lambda: pa.array([*(kinds or ()), *[None] * (n - len(kinds or ()))], pa.string()),
+        "controlType": lambda: pa.array(kinds, pa.string()),
         "baseTimestamp": lambda: instant(table["base_timestamp"]),
         "maxTimestamp": lambda: instant(table["max_timestamp"]),
         "deleteHorizonMs": lambda: pa.array(table["base_timestamp"], mask=~horizon),

@@ -70,10 +70,9 @@ def rows(
         found = _of_indexes(directory, item)
     else:
         found = _of_partition(directory, *item)
-    made = list(found)
+    made = [one._asdict() for one in found]
     if made:
-        columns = dict(zip(Row._fields, zip(*made, strict=True), strict=True))
-        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in schema], schema=schema)
+        yield pa.RecordBatch.from_pylist(made, schema=schema)
 
 
 def _of_batches(directory: Directory, part: Slice, options: Options) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ def partition_rows(
         "segments": lambda: len(segments),
         "sizeInBytes": lambda: sum(one.size for one in segments),
     }
-    yield _batch([{field.name: values[field.name]() for field in schema}], schema)
+    yield pa.RecordBatch.from_pylist([{name: values[name]() for name in schema.names}], schema=schema)
 
 
 class FileFacts(NamedTuple):
@@ -67,20 +67,18 @@ class FileFacts(NamedTuple):
 
 def file_rows(directory: Directory, _: None, schema: pa.Schema, options: Options) -> Iterator[pa.RecordBatch]:
     """Yields the files of the directory as an Arrow batch of `schema`."""
-    yield _batch(
-        [
-            {
-                "path": one.path,
-                "topic": one.topic,
-                "partition": one.partition,
-                "kind": one.kind,
-                "baseOffset": one.base_offset,
-                "sizeInBytes": one.size,
-            }
-            for one in file_facts(directory)
-        ],
-        schema,
-    )
+    rows = [
+        {
+            "path": one.path,
+            "topic": one.topic,
+            "partition": one.partition,
+            "kind": one.kind,
+            "baseOffset": one.base_offset,
+            "sizeInBytes": one.size,
+        }
+        for one in file_facts(directory)
+    ]
+    yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def file_facts(directory: Directory) -> Iterator[FileFacts]:
@@ -113,9 +111,3 @@ def _kind(name: str, base: int | None) -> str:
     suffix = name[name.rfind(".") :]
     kind = _SUFFIXES.get(suffix, "unknown")
     return kind if base is not None or kind == "temporary" else "unknown"
-
-
-def _batch(found: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in found], field.type) for field in schema], schema=schema
-    )

@@ -25,7 +25,6 @@ from . import Input, Report
 from .audit_in_sql import in_transactions
 
 PRODUCER_EXPIRY = "producer.id.expiration.ms"  # the broker's setting
-FINDING = ("topic", "partition", "segment", "position", "offset", "kind", "detail")
 COORDINATOR = "__transaction_state"
 
 
@@ -65,7 +64,7 @@ def _checked(batches: Iterable[pa.RecordBatch], since_ms: int | None, expiry_ms:
 
 def findings(checked: DataFrame) -> DataFrame:
     """Returns the findings of a frame of `checked`."""
-    return checked.where("kind IS NOT NULL").select(*FINDING)
+    return checked.where("kind IS NOT NULL").select(*checks.FINDING.names)
 
 
 def looked_at(checked: DataFrame) -> DataFrame:
