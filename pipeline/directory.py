@@ -186,6 +186,10 @@ class Directory:
                 self._offsets[name] = {}
         return self._offsets[name]
 
+    def log_start_offset(self, first: Segment) -> int:
+        """Returns where the log with this first segment begins: records at its beginning may have been deleted."""
+        return max(first.base_offset, self.offsets(layout.LOG_STARTS).get((first.topic, first.partition), 0))
+
     def leader_epochs(self, topic: str, partition: int) -> list[tuple[int, int]]:
         """Returns leader epochs and their start offsets from the partition's checkpoint."""
         try:

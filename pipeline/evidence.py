@@ -111,8 +111,8 @@ def _of_partition(directory: Directory, topic: str, partition: int) -> Iterator[
     segments, which = directory.segments(topic, partition), (topic, partition)
     if not segments:
         return
-    log_start = max(segments[0].base_offset, directory.offsets(layout.LOG_STARTS).get(which, 0))
-    end, cleaned = directory.end_offset(topic, partition), directory.offsets(layout.CLEANER_OFFSETS).get(which, 0)
+    log_start, end = directory.log_start_offset(segments[0]), directory.end_offset(topic, partition)
+    cleaned = directory.offsets(layout.CLEANER_OFFSETS).get(which, 0)
     high_watermark = directory.offsets(layout.HIGH_WATERMARKS).get(which)
     if high_watermark is not None and high_watermark > end:
         words = f"the log ends at offset {end}, but its checkpointed high watermark is {high_watermark}"

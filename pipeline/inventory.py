@@ -40,7 +40,7 @@ def partition_rows(
         "topic": lambda: topic,
         "topicId": lambda: directory.topic_id(topic, partition),
         "partition": lambda: partition,
-        "logStartOffset": lambda: max(segments[0].base_offset, directory.offsets(layout.LOG_STARTS).get(which, 0)),
+        "logStartOffset": lambda: directory.log_start_offset(segments[0]),
         "endOffset": lambda: directory.end_offset(topic, partition),
         "lastStableOffset": lambda: directory.last_stable_offset(topic, partition),
         "highWatermark": lambda: directory.offsets(layout.HIGH_WATERMARKS).get(which),
