@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..protocol.records import CODEC_MASK, CONTROL_MASK, MAGIC, TRANSACTIONAL_MASK
+from . import findings
 from .batches import Array
 from .directory import LAST
 from .evidence import ABORTED, BATCH, BATCHES, BATCHES_PER_ROW, MARKS, NOTED, Marks, size_bytes
@@ -147,16 +148,13 @@ class Partition:
         named_wrong &= (offset < named) | ((offset > named) & (offset > marks.cleaned))
         epoch, is_known = epochs_of(marks, offset)
         for row in np.flatnonzero(follows & (offset < due)).tolist():
-            words = f"begins at or before offset {due[row] - 1}, the end of the previous batch"
-            yield (*_at(table, row), "order", words)
+            yield (*_at(table, row), *findings.ORDER.of(due[row] - 1))
         for row in np.flatnonzero(missing).tolist():
-            yield (*_at(table, row), "continuity", f"offsets {due[row]} to {offset[row] - 1} are missing")
+            yield (*_at(table, row), *findings.CONTINUITY.of(due[row], offset[row] - 1))
         for row in np.flatnonzero(named_wrong).tolist():
-            words = f"the name of the segment says offset {named}, but its first offset is {offset[row]}"
-            yield (*_at(table, row), "segment", words)
+            yield (*_at(table, row), *findings.SEGMENT.of(named, offset[row]))
         for row in np.flatnonzero(whole & is_known & (table["leader_epoch"] != epoch)).tolist():
-            words = f"the leader epoch is {table['leader_epoch'][row]}, but the checkpoint has {epoch[row]}"
-            yield (*_at(table, row), "leader-epoch", words)
+            yield (*_at(table, row), *findings.LEADER_EPOCH.of(table["leader_epoch"][row], epoch[row]))
 
     def _sequences(self, table: Array) -> Iterator[tuple[int, int, str, str]]:
         """Finds gaps and repetitions in each producer's sequences."""
@@ -165,7 +163,7 @@ class Partition:
         if not rows.size:
             return
         mine = table[rows[np.argsort(table["producer_id"][rows], kind="stable")]]
-        sequence, epoch = mine["base_sequence"].astype(np.int64), mine["producer_epoch"]
+        sequence, producer, epoch = mine["base_sequence"].astype(np.int64), mine["producer_id"], mine["producer_epoch"]
         now = np.empty(len(mine), _LAST)
         now["sequence"] = (sequence + mine["last_offset"] - mine["base_offset"]) & SEQUENCE_MASK
         now["epoch"], now["offset"] = epoch, mine["last_offset"]
@@ -189,14 +187,13 @@ class Partition:
             now["timestamp"] - last["timestamp"] <= self.expiry_ms
         )
         for row in np.flatnonzero(wrong & ~again & remembered & (epoch >= last["epoch"])).tolist():
-            words = f"{_producer(mine, row)}: sequence {sequence[row]}, where {expected[row]} was expected"
-            yield (*_at(mine, row), "sequence-gap", words)
+            values = producer[row], epoch[row], sequence[row], expected[row]
+            yield (*_at(mine, row), *findings.SEQUENCE_GAP.of(*values))
         for row in np.flatnonzero(again).tolist():
-            words = f"sequence {sequence[row]} is repeated; the last one was {last['sequence'][row]}"
-            yield (*_at(mine, row), "sequence-duplicate", f"{_producer(mine, row)}: {words}")
+            values = producer[row], epoch[row], sequence[row], last["sequence"][row]
+            yield (*_at(mine, row), *findings.SEQUENCE_DUPLICATE.of(*values))
         for row in np.flatnonzero(has & (epoch < last["epoch"])).tolist():
-            words = f"producer {mine['producer_id'][row]}: epoch {epoch[row]} after {last['epoch'][row]}"
-            yield (*_at(mine, row), "producer-epoch", words)
+            yield (*_at(mine, row), *findings.PRODUCER_EPOCH.of(producer[row], epoch[row], last["epoch"][row]))
 
     def _transactions(self, segment: str, table: Array) -> None:
         """Follows transactions to their markers."""
@@ -237,20 +234,19 @@ class Partition:
         for (producer_id, offset), one in self.aborted.items():
             if offset < self.marks.cleaned:
                 continue
-            words = None
+            found = None
             if one.noted is None:
                 if one.first is not None:
-                    words = f"the aborted transaction of producer {producer_id} is missing from the index"
+                    found = findings.ABORT_NOT_NOTED.of(producer_id)
             elif not one.marked:
-                words = f"the index has an aborted transaction of producer {producer_id} that is missing from the log"
+                found = findings.ABORT_NOT_MARKED.of(producer_id)
             elif one.first is not None and one.first != one.noted and one.noted >= self.marks.known_from:
-                words = f"the transaction of producer {producer_id} begins at offset {one.first}, but the index says "
-                words += str(one.noted)
-            if words is not None:
-                yield Told(self.topic, self.partition, one.segment, None, offset, "transaction-index", words)
+                found = findings.ABORT_BEGINS.of(producer_id, one.first, one.noted)
+            if found is not None:
+                yield Told(self.topic, self.partition, one.segment, None, offset, *found)
         for producer_id, span in self.open.items():
-            found = {"producerId": producer_id, "records": span.records}
-            yield Told(self.topic, self.partition, offset=span.first, open=found)
+            is_open = {"producerId": producer_id, "records": span.records}
+            yield Told(self.topic, self.partition, offset=span.first, open=is_open)
         if self.marks is not _NOTHING_KNOWN:
             looked = dict(zip(_LOOKED.names, [*self.marks[-3:], *self.read], strict=True))
             yield Told(self.topic, self.partition, looked=looked)
@@ -262,10 +258,6 @@ _TIME_MAX = 1 << 61
 
 def _at(table: Array, row: int) -> tuple[int, int]:
     return int(table["position"][row]), int(table["base_offset"][row])
-
-
-def _producer(table: Array, row: int) -> str:
-    return f"producer {table['producer_id'][row]}, epoch {table['producer_epoch'][row]}"
 
 
 def epochs_of(marks: Marks, offset: Array) -> tuple[Array, Array]:

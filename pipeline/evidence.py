@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ..protocol.records import LOG_OVERHEAD
 from ..storage import layout
+from . import findings
 from .batches import TABLE, Array
 from .directory import Directory, Segment, Slice
 from .indexes import problems
@@ -85,9 +86,9 @@ def _of_batches(directory: Directory, part: Slice, options: Options) -> Iterator
     table["valid"] = found.valid
     table["aborts"] = [kind == ABORT for kind in found.kinds]
     for i in found.errors:
-        kind = "bytes" if table["magic"][i] < 0 else "records" if table["valid"][i] else "crc"
+        kind = findings.BYTES if table["magic"][i] < 0 else findings.RECORDS if table["valid"][i] else findings.CRC
         position, offset = int(table["position"][i]), int(table["base_offset"][i])
-        yield Row(*place, position, offset, kind, found.errors[i])
+        yield Row(*place, position, offset, *kind.of(found.errors[i]))
     table = table[np.argsort(table["position"], kind="stable")]
     for at in range(0, len(table), BATCHES_PER_ROW):
         packed = table[at : at + BATCHES_PER_ROW]
@@ -97,7 +98,7 @@ def _of_batches(directory: Directory, part: Slice, options: Options) -> Iterator
 def _of_indexes(directory: Directory, segment: Segment) -> Iterator[Row]:
     place = segment.place
     for problem in problems(directory, segment, directory.offset_index(segment), directory.time_index(segment)):
-        yield Row(*place, problem.position, problem.offset, "index", problem.words)
+        yield Row(*place, problem.position, problem.offset, *findings.INDEX.of(problem.words))
     aborted = directory.aborted([segment])
     if len(aborted):
         noted = np.empty(len(aborted), NOTED)
@@ -115,8 +116,7 @@ def _of_partition(directory: Directory, topic: str, partition: int) -> Iterator[
     cleaned = directory.offsets(layout.CLEANER_OFFSETS).get(which, 0)
     high_watermark = directory.offsets(layout.HIGH_WATERMARKS).get(which)
     if high_watermark is not None and high_watermark > end:
-        words = f"the log ends at offset {end}, but its checkpointed high watermark is {high_watermark}"
-        yield Row(topic, partition, None, None, end, "end", words)
+        yield Row(topic, partition, None, None, end, *findings.END.of(end, high_watermark))
     epochs = directory.leader_epochs(topic, partition)
     marks = Marks(cleaned, max(cleaned, log_start), epochs, log_start, end, len(segments))
     yield Row(topic, partition, _NO_SEGMENT, _MARKS_AT, None, MARKS, None, json.dumps(marks).encode())
@@ -131,15 +131,15 @@ def _of_files(directory: Directory) -> Iterator[Row]:
         for one in found:
             what = None
             if one.kind in ("index", "timeindex", "txnindex") and one.base_offset not in logs:
-                what = "orphan", f"{one.path} belongs to a segment that does not exist"
+                what = findings.WITHOUT_SEGMENT
             elif one.kind in ("unknown", "stray"):
-                what = "orphan", f"{one.path} is not part of any log"
+                what = findings.WITHOUT_LOG
             elif one.kind in ("cleaned", "swap"):
-                what = "interrupted", f"{one.path}: cleaning was interrupted"
+                what = findings.INTERRUPTED
             elif one.kind == "log" and one.size and indexes[one.base_offset] < 2:
-                what = "index", f"{one.path} lacks its offset index or its time index"
+                what = findings.INDEX_FILES
             if what is not None:
-                yield Row(topic, partition, None, None, one.base_offset, *what)
+                yield Row(topic, partition, None, None, one.base_offset, *what.of(one.path))
 
 
 def size_bytes(table: Array) -> int:

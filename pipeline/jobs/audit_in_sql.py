@@ -10,7 +10,9 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from .. import findings
 from ..checks import PRODUCER_EXPIRY_MS, SEQUENCE_MASK
+from ..findings import Finding
 from .transactions import hanging, spans, states
 
 
@@ -50,47 +52,25 @@ def in_logs(batches: DataFrame, partitions: DataFrame, expiry_ms: int = PRODUCER
     producer = "producerId, producerEpoch"
     return _told(
         _beside_neighbours(batches, partitions, expiry_ms),
-        _finding("error IS NOT NULL AND magic < 0", "bytes", "%s", "error"),
-        _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", "crc", "%s", "error"),
-        _finding("error IS NOT NULL AND magic >= 0 AND crcValid", "records", "%s", "error"),
-        _finding(
-            "follows AND offset < due",
-            "order",
-            "begins at or before offset %d, the end of the previous batch",
-            "due - 1",
-        ),
-        _finding("missing", "continuity", "offsets %d to %d are missing", "due, offset - 1"),
+        _finding("error IS NOT NULL AND magic < 0", findings.BYTES, "error"),
+        _finding("error IS NOT NULL AND magic >= 0 AND NOT crcValid", findings.CRC, "error"),
+        _finding("error IS NOT NULL AND magic >= 0 AND crcValid", findings.RECORDS, "error"),
+        _finding("follows AND offset < due", findings.ORDER, "due - 1"),
+        _finding("missing", findings.CONTINUITY, "due, offset - 1"),
         _finding(
             "whole AND single AND NOT missing AND position = 0 AND (offset < named OR offset > named AND offset > "
             "cleaned)",
-            "segment",
-            "the name of the segment says offset %d, but its first offset is %d",
+            findings.SEGMENT,
             "named, offset",
         ),
-        _finding(
-            "whole AND leaderEpoch <> epoch",
-            "leader-epoch",
-            "the leader epoch is %d, but the checkpoint has %d",
-            "leaderEpoch, epoch",
-        ),
-        _finding(
-            "again",
-            "sequence-duplicate",
-            "producer %d, epoch %d: sequence %d is repeated; the last one was %d",
-            f"{producer}, baseSequence, last.sequence",
-        ),
+        _finding("whole AND leaderEpoch <> epoch", findings.LEADER_EPOCH, "leaderEpoch, epoch"),
+        _finding("again", findings.SEQUENCE_DUPLICATE, f"{producer}, baseSequence, last.sequence"),
         _finding(
             "known AND numbered AND producerEpoch >= last.epoch AND NOT again AND baseSequence <> expected",
-            "sequence-gap",
-            "producer %d, epoch %d: sequence %d, where %d was expected",
+            findings.SEQUENCE_GAP,
             f"{producer}, baseSequence, expected",
         ),
-        _finding(
-            "numbered AND producerEpoch < last.epoch",
-            "producer-epoch",
-            "producer %d: epoch %d after %d",
-            f"{producer}, last.epoch",
-        ),
+        _finding("numbered AND producerEpoch < last.epoch", findings.PRODUCER_EPOCH, f"{producer}, last.epoch"),
     )
 
 
@@ -152,20 +132,12 @@ def _beside_neighbours(batches: DataFrame, partitions: DataFrame, expiry_ms: int
 def in_ends(partitions: DataFrame) -> DataFrame:
     """Finds logs that end before their checkpointed high watermark (`replication-offset-checkpoint`)."""
     rows = partitions.selectExpr("topic", "partition", *NOWHERE, "endOffset AS offset", "highWatermark")
-    return _told(
-        rows,
-        _finding(
-            "highWatermark > offset",
-            "end",
-            "the log ends at offset %d, but its checkpointed high watermark is %d",
-            "offset, highWatermark",
-        ),
-    )
+    return _told(rows, _finding("highWatermark > offset", findings.END, "offset, highWatermark"))
 
 
 def in_indexes(index: DataFrame) -> DataFrame:
     """Finds entries of the offset and time indexes that contradict their segment, if that is undamaged."""
-    return _told(index, _finding("error IS NOT NULL", "index", "%s", "error"))
+    return _told(index, _finding("error IS NOT NULL", findings.INDEX, "error"))
 
 
 def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> DataFrame:
@@ -204,24 +176,9 @@ def in_aborted(spans: DataFrame, partitions: DataFrame, index: DataFrame) -> Dat
     rows = rows.selectExpr("*", "bigint(NULL) AS position", "lastOffset AS offset")
     return _told(
         rows,
-        _finding(
-            "noted IS NULL AND first IS NOT NULL",
-            "transaction-index",
-            "the aborted transaction of producer %d is missing from the index",
-            "producerId",
-        ),
-        _finding(
-            "NOT marked",
-            "transaction-index",
-            "the index has an aborted transaction of producer %d that is missing from the log",
-            "producerId",
-        ),
-        _finding(
-            "first <> noted AND noted >= knownFrom",
-            "transaction-index",
-            "the transaction of producer %d begins at offset %d, but the index says %d",
-            "producerId, first, noted",
-        ),
+        _finding("noted IS NULL AND first IS NOT NULL", findings.ABORT_NOT_NOTED, "producerId"),
+        _finding("NOT marked", findings.ABORT_NOT_MARKED, "producerId"),
+        _finding("first <> noted AND noted >= knownFrom", findings.ABORT_BEGINS, "producerId, first, noted"),
     )
 
 
@@ -230,9 +187,7 @@ def in_transactions(spans: DataFrame, internal: DataFrame) -> DataFrame:
     rows = hanging(spans, states(internal)).selectExpr(
         "topic", "partition", *NOWHERE, "firstOffset AS offset", "producerId", "why"
     )
-    return _told(
-        rows, _finding("TRUE", "transaction-hangs", "the transaction of producer %d is hanging: %s", "producerId, why")
-    )
+    return _told(rows, _finding("TRUE", findings.TRANSACTION_HANGS, "producerId, why"))
 
 
 def in_files(files: DataFrame) -> DataFrame:
@@ -245,20 +200,10 @@ def in_files(files: DataFrame) -> DataFrame:
     )  # fmt: skip
     return _told(
         rows,
-        _finding(
-            "kind IN ('index', 'timeindex', 'txnindex') AND NOT hasLog",
-            "orphan",
-            "%s belongs to a segment that does not exist",
-            "path",
-        ),
-        _finding("kind IN ('unknown', 'stray')", "orphan", "%s is not part of any log", "path"),
-        _finding("kind IN ('cleaned', 'swap')", "interrupted", "%s: cleaning was interrupted", "path"),
-        _finding(
-            "kind = 'log' AND sizeInBytes > 0 AND indexes < 2",
-            "index",
-            "%s lacks its offset index or its time index",
-            "path",
-        ),
+        _finding("kind IN ('index', 'timeindex', 'txnindex') AND NOT hasLog", findings.WITHOUT_SEGMENT, "path"),
+        _finding("kind IN ('unknown', 'stray')", findings.WITHOUT_LOG, "path"),
+        _finding("kind IN ('cleaned', 'swap')", findings.INTERRUPTED, "path"),
+        _finding("kind = 'log' AND sizeInBytes > 0 AND indexes < 2", findings.INDEX_FILES, "path"),
     )
 
 
@@ -266,9 +211,9 @@ PLACE = ("topic", "partition", "segment", "position")
 NOWHERE = ("string(NULL) AS segment", "bigint(NULL) AS position")
 
 
-def _finding(condition: str, kind: str, detail: str, values: str) -> str:
-    """Returns SQL for a finding of a row, or null. `detail` is a format, `values` SQL for its arguments."""
-    return f"if({condition}, struct('{kind}' AS kind, format_string('{detail}', {values}) AS detail), NULL)"
+def _finding(condition: str, one: Finding, values: str) -> str:
+    """Returns SQL for a finding of a row, or null. `values`: SQL for what its words tell."""
+    return f"if({condition}, struct('{one.kind}' AS kind, format_string('{one.words}', {values}) AS detail), NULL)"
 
 
 def _told(rows: DataFrame, *candidates: str) -> DataFrame:
