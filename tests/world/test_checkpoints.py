@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
 
 import pytest
 from ottla.broker.replica import checkpointing, directories
@@ -16,6 +15,7 @@ from ..support.failing_files import FailingFiles
 from ..support.memory_files import MemFiles
 from ..support.threaded import ThreadedFiles, threaded
 from ..support.topic_world import create
+from ..support.turns import Turns
 from ..support.world import World
 
 NAMES = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
@@ -45,27 +45,19 @@ def high_watermark(files: MemFiles) -> int:
 
 def test_checkpoints_are_written_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     files = NotedFiles()
-    world = World(files)
+    world = Turns(files)
     threaded(world, files, monkeypatch)
     assert create(world, "t", 5) == 0
     produce(world)
-    turns = 0
-    next_turn = world.broker.turn.next
-
-    def counted() -> Any:
-        nonlocal turns
-        turns += 1
-        return next_turn()
-
-    monkeypatch.setattr(world.broker.turn, "next", counted)
     monkeypatch.setattr(checkpointing, "ROUND_STEP", 2)
     files.written.clear()
+    world.turns = 0
     world.broker.replicas.checkpoints.begin_round()
     assert not files.written
     world.broker.replicas.checkpoints.begin_round()
     world.pass_ms(100)
     assert files.written == [(name, True) for name in NAMES], "the second round has nothing new"
-    assert turns >= 4
+    assert world.turns >= 4
     assert high_watermark(files) == 1
     produce(world)
     world.broker.replicas.checkpoints.begin_round()

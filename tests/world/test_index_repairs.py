@@ -23,6 +23,7 @@ from ..sim.producers import committed_rows
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.memory_files import MemFiles
 from ..support.topic_world import create, produced, set_policy
+from ..support.turns import Turns
 from ..support.world import World
 
 BATCHES = 4 * STEP_BATCHES
@@ -71,20 +72,13 @@ def damage(files: MemFiles, suffix: str, at: int = FOUND_AT) -> None:
     handle.write_at(at * entry.size, entry.pack(*values))
 
 
-class Opened(World):
+class Opened(Turns):
     """A broker on damaged files, which counts the turns that are waited for."""
 
     def __init__(self, files: MemFiles) -> None:
         super().__init__(files)
         self.pass_ms(10)
         self.turns = 0
-        next_turn = self.broker.turn.next
-
-        def counted() -> Any:
-            self.turns += 1
-            return next_turn()
-
-        self.broker.turn.next = counted  # type: ignore[method-assign]
 
     def fetched(self, offset: int, isolation: int = 0) -> Any:
         answer = self.send("Fetch", 11, fetch_message("t", offset, isolation=isolation))
