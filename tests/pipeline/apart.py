@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from ottla import pipeline
 
 from ..support.poll import until
@@ -63,16 +65,9 @@ class Served(NamedTuple):
     listens_after: bool
 
 
-def children_of(process: int) -> set[int]:
-    """The processes that a process has started."""
-    command = ["ps", "-o", "pid=", "--ppid", str(process)]
-    listed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    return {int(number) for number in listed.stdout.split()}
-
-
 def python_of(server: int) -> set[int]:
     """The processes that the Java of `ottla pipeline serve` has started: daemons, whose children do the work."""
-    return {python for java in children_of(server) for python in children_of(java)}
+    return {python.pid for java in psutil.Process(server).children() for python in java.children()}
 
 
 def served(directory: str, out: Path) -> Served:
