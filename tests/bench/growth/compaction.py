@@ -10,6 +10,7 @@ from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record
 
+from ...support.ask import produce_message
 from ...support.wire import Wire, request_frame
 from ..servers import RECORD_1K, topic, warm_memory
 from ..sides import dispose, fresh
@@ -52,12 +53,9 @@ def compaction(side: str) -> Iterator[Point]:
 
 
 def _produce() -> bytes:
-    r = m.ProduceRequest
     now_ms = int(time.time() * 1000)
     data = bytes(records.encode([Record(b"%d" % key, RECORD_1K, now_ms) for key in range(KEYS)]))
-    part = r.PartitionProduceData(index=0, records=data)
-    topics = [r.TopicProduceData(name="long", partition_data=[part])]
-    return request_frame("Produce", 9, r(acks=-1, timeout_ms=10_000, topic_data=topics))
+    return request_frame("Produce", 9, produce_message("long", data))
 
 
 def _compact(wire: Wire) -> None:
