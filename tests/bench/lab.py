@@ -31,7 +31,6 @@ ROUNDS = 21
 WARM = 20
 MANY = 10_000
 FLYING = 5
-OTHER_API = {"api": "DeleteTopics"}
 Part = Callable[[Broker], Callable[[], object]]
 """Begins a part of the lab; returns what ends it."""
 

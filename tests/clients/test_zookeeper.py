@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 RECORDED: dict[str, Any] = json.loads((ROOT / "tests/oracle/recorded/zookeeper.json").read_text())
 RELEASES = {"0.8.2": "0.8.2.2", "0.9": "0.9.0.1", "0.10.0": "0.10.0.1", "0.10.2": "0.10.2.2", "1.1": "1.1.1"}
 RELEASES |= {"2.4": "2.4.1", "2.8": "2.8.2", "3.9": "3.9.1"}
-RECORDED_PORT = 13092
 VARIES = re.compile(r'("timestamp":"\d+")|(?<=:)(\d{4,5})\b|("id":"[\w-]{22}")')
 
 

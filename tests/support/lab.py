@@ -18,8 +18,6 @@ from ottla.broker.net.api import Api
 from .machine import VirtualMachine
 from .world import World
 
-TURNS_MAX = 100_000
-
 
 class Counts:
     """The connections of a server without any."""

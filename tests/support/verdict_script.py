@@ -19,7 +19,6 @@ from ottla.verdict.rule import key_of
 
 NO_MASKS = Masks(frozenset(), lambda name: False, "")
 ADDRESS = "10.0.0.1:5000"
-API_VERSIONS_MAX = 4
 
 
 def records(
