@@ -42,7 +42,7 @@ def _changes() -> Iterator[Any]:
     yield "DeleteTopics", 6, d(topics=names, timeout_ms=1000), "responses", Errors.UNKNOWN_TOPIC_OR_PARTITION, 2
     c = m.CreatePartitionsRequest
     more = [c.CreatePartitionsTopic(name=f"t{number}", count=2, assignments=None) for number in range(MANY)]
-    yield "CreatePartitions", 3, c(topics=more, timeout_ms=1000), "results", Errors.UNKNOWN_TOPIC_OR_PARTITION, 1
+    yield "CreatePartitions", 3, c(topics=more, timeout_ms=1000), "results", Errors.UNKNOWN_TOPIC_OR_PARTITION, 2
 
 
 @pytest.mark.parametrize("change", list(_changes()), ids=lambda change: change[0])
