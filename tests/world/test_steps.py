@@ -4,10 +4,13 @@ timers are counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ottla.broker.apis._groups import STEP_GROUPS
+from ottla.broker.apis.k27_write_txn_markers import STEP_MARKERS
+from ottla.broker.controller.events import EVENT_STEP
 from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.group.classic import description
 from ottla.protocol import codec, schema
@@ -248,6 +251,31 @@ def test_offsets_of_many_partitions_are_listed_in_steps() -> None:
     assert {one.error_code for one in found[:2]} == {0}
     assert {one.error_code for one in found[2:]} == {int(Errors.UNKNOWN_TOPIC_OR_PARTITION)}
     assert world.turns >= 4
+
+
+def _of_many() -> Iterator[Any]:
+    """Requests about many things, with the array of the reply, its length, and the turns that they take at least."""
+    count, marked = 4 * STEP_ELEMENTS, 4 * STEP_MARKERS
+    e = m.ElectLeadersRequest
+    elections = e(topic_partitions=count * [e.TopicPartitions(topic="t", partitions=[0])], timeout_ms=1000)
+    yield "ElectLeaders", 2, elections, "replica_election_results", count, count // EVENT_STEP + 4
+    s = m.DescribeUserScramCredentialsRequest
+    users = s(users=[s.UserName(name=f"u{number}") for number in range(count)])
+    yield "DescribeUserScramCredentials", 0, users, "results", count, 4
+    w = m.WriteTxnMarkersRequest
+    topics = [w.WritableTxnMarkerTopic(name="t", partition_indexes=[0])]
+    markers = w(markers=[w.WritableTxnMarker(number, 0, False, topics) for number in range(marked)])
+    yield "WriteTxnMarkers", 1, markers, "markers", marked, 4
+
+
+@pytest.mark.parametrize("asked", list(_of_many()), ids=lambda asked: asked[0])
+def test_many_are_elected_described_or_marked_in_steps(asked: Any) -> None:
+    name, version, request, answers, count, turns = asked
+    world = Turns()
+    create(world, "t")
+    world.turns = 0
+    assert len(getattr(world.ask(name, version, request), answers)) == count
+    assert world.turns >= turns
 
 
 def test_errors_of_answers_in_steps_are_counted() -> None:
