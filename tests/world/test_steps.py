@@ -278,6 +278,22 @@ def test_many_are_elected_described_or_marked_in_steps(asked: Any) -> None:
     assert world.turns >= turns
 
 
+def test_logs_and_resources_of_a_broker_are_listed_in_steps() -> None:
+    world, count = Turns(), 2 * STEP_ELEMENTS
+    r = m.CreateTopicsRequest
+    names = [f"t{number}" for number in range(count)]
+    topics = [r.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    world.ask("CreateTopics", 7, r(topics=topics, timeout_ms=10_000))
+    world.turns = 0
+    (directory,) = world.ask("DescribeLogDirs", 4, m.DescribeLogDirsRequest(topics=None)).results
+    assert sorted(one.name for one in directory.topics) == sorted(names)
+    assert world.turns >= 2
+    world.turns = 0
+    listed = world.ask("ListConfigResources", 1, m.ListConfigResourcesRequest(resource_types=[2])).config_resources
+    assert [one.resource_name for one in listed] == names
+    assert world.turns >= 2
+
+
 def test_errors_of_answers_in_steps_are_counted() -> None:
     world = World()
     joined(world, "g", b"")
