@@ -82,6 +82,20 @@ def test_transactions_that_take_too_long_are_aborted_some_at_a_time(monkeypatch:
     assert [state(w, one.name)[0] for one in writers] == ["CompleteAbort"] * 4 + ["CompleteCommit"]
 
 
+def test_ends_that_are_committed_together_are_carried_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "STEP_ENDS", 2)
+    w = world()
+    for number in range(5):
+        begun(w, f"x{number}", timeout_ms=1000).write(b"a")
+    hold(w, "t")
+    completions = w.broker.transactions.completions
+    while not completions:
+        turn(w)
+    assert len(completions) == 2
+    w.pass_ms(10)
+    assert len(completions) == 5
+
+
 def test_ids_that_are_not_used_are_removed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_shard, "STEP_IDS", 2)
     w = world(transactional_id_expiration_ms=str(DAY_MS))
