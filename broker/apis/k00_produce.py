@@ -39,6 +39,7 @@ from ..later import Later, Steps
 from ..net.context import Context
 from ..net.produce_waits import Wait, wait
 from ..replica.appender import Batch
+from ..replica.opening import many_unopened, open_in_steps
 from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..security.authorization import Check, Refusal
@@ -68,7 +69,6 @@ WITHOUT_START_OFFSET = frozenset(
     )
 )
 ADMIN_CLIENT = "__admin_client"
-OPENED_AT_ONCE = 8  # logs that a request opens in a turn of the loop
 TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 PARTITIONS = Place(
     "each partition",
@@ -117,31 +117,21 @@ async def narrowed(context: Context, request: messages.ProduceRequest) -> Callab
 
 def handle(context: Context, request: messages.ProduceRequest) -> Outcome:
     if context.broker.replicas.opening:
-        unopened = [one for topic in request.topic_data for one in _unopened(context, topic)]
-        if len(unopened) > OPENED_AT_ONCE:
+        unopened = many_unopened(one for topic in request.topic_data for one in _partitions(context, topic))
+        if unopened:
             return _when_open(context, request, unopened)
     return _handle(context, request)
 
 
-def _unopened(context: Context, topic: Topic) -> Iterator[Partition]:
-    """Yields those of the wanted partitions whose logs are opened when they are used, as long as they are not."""
+def _partitions(context: Context, topic: Topic) -> Iterator[Partition | None]:
     broker = context.broker
     name = topic.name if context.version < TOPIC_IDS_SINCE else broker.image.topic_names.get(topic.topic_id)
-    for wanted in topic.partition_data:
-        partition = broker.partitions.by_name.get((name or "", wanted.index))
-        if partition is not None and partition.log is None and partition.opening is not None:
-            yield partition
+    return (broker.partitions.by_name.get((name or "", wanted.index)) for wanted in topic.partition_data)
 
 
 async def _when_open(context: Context, request: messages.ProduceRequest, unopened: list[Partition]) -> Reply:
-    """Opens many logs some at a time: they were just created, or the broker has just started."""
     _keep_records(wanted for topic in request.topic_data for wanted in topic.partition_data)
-    pace = Pace(context.broker.turn, OPENED_AT_ONCE)
-    for partition in unopened:
-        if partition.log is None and partition.opening is not None:
-            partition.opening()
-            if pace.is_over():
-                await pace.rest()
+    await open_in_steps(context.broker.turn, unopened)
     return await _finished(_handle(context, request))
 
 

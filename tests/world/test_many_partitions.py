@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.broker.apis.k00_produce import OPENED_AT_ONCE
 from ottla.broker.controller import metadata_log
+from ottla.broker.replica.opening import OPENED_AT_ONCE
 from ottla.broker.replica.replica_manager import DEFERRALS_MAX, MANY_LOGS, OPEN_STEP, QUIET_MS
 from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.batch import size_of

@@ -1,0 +1,29 @@
+"""Opens the logs that a request needs. A few are opened when they are used; many, which were just created, or whose
+broker has just started, are opened some at a time before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..steps import Pace
+from ..turn import Turn
+from .partition import Partition
+
+OPENED_AT_ONCE = 8  # logs that a request opens in a turn of the loop
+
+
+def many_unopened(partitions: Iterable[Partition | None]) -> list[Partition]:
+    """Returns those whose logs are opened when they are used, if they are many."""
+    found = [one for one in partitions if one is not None and one.opening is not None]
+    return found if len(found) > OPENED_AT_ONCE else []
+
+
+async def open_in_steps(turn: Turn, unopened: Iterable[Partition]) -> None:
+    """Opens logs that nobody has opened meanwhile."""
+    pace = Pace(turn, OPENED_AT_ONCE)
+    for partition in unopened:
+        if partition.opening is not None:
+            partition.opening()
+            if pace.is_over():
+                await pace.rest()
