@@ -42,6 +42,8 @@ from ..limits import FETCH_SESSIONS
 from ..net.context import Context
 from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
 from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
+from ..replica.opening import many_unopened, open_in_steps
+from ..replica.partition import Partition
 from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
@@ -158,6 +160,10 @@ def _put_all(fetch: Fetch, request: messages.FetchRequest) -> None:
 
 def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
     incremental = request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
+    if context.broker.replicas.opening:
+        unopened = many_unopened(map(fetch.find, fetch.dirty if incremental else fetch.entries.values()))
+        if unopened:
+            return _serve_when_open(context, request, fetch, incremental, unopened)
     if len(fetch.entries) > LARGE and context.authorizer is not None:
         return _serve_in_steps(context, request, fetch, incremental)
     reading = _Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
@@ -176,6 +182,13 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
         return _answer(context, request, again)
 
     return after(fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level), go_on)
+
+
+async def _serve_when_open(
+    context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, unopened: list[Partition]
+) -> messages.FetchResponse:
+    await open_in_steps(fetch.turn, unopened)
+    return await _serve_in_steps(context, request, fetch, incremental)
 
 
 async def _serve_in_steps(

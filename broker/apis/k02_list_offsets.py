@@ -30,6 +30,7 @@ from ...storage.timestamps import FoundOffset
 from ..error_places import Place, array, codes
 from ..error_replies import answers_with_error
 from ..net.context import Context
+from ..replica.opening import many_unopened, open_in_steps
 from ..replica.partition import Partition
 from ..security.authorization import Check, Refusal
 from ..steps import Allowance, Pace, TooLong, Work, at_once, opened_in_steps
@@ -74,6 +75,8 @@ async def narrowed(
 async def handle(context: Context, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
     r, pace, allowance = messages.ListOffsetsResponse, Pace(context.broker.turn), Allowance()
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    if context.broker.replicas.opening:
+        await open_in_steps(context.broker.turn, many_unopened(map(context.broker.partitions.by_name.get, counts)))
     response = r()
     for topic in request.topics:
         out = r.ListOffsetsTopicResponse(name=topic.name)

@@ -105,18 +105,21 @@ class Fetch:
             self.dirty.pop(entry, None)
             self._unlisten(entry)
 
+    def find(self, entry: Entry) -> Partition | None:
+        """Returns the current partition of an entry."""
+        by_key: Mapping[Any, Partition] = self.partitions.by_id if self.by_id else self.partitions.by_name
+        return by_key.get(entry.key)
+
     def resolve(self, entry: Entry) -> Partition:
         """Returns the current partition of an entry. Raises ApiError if it does not exist."""
-        partitions = self.partitions
-        by_key: Mapping[Any, Partition] = partitions.by_id if self.by_id else partitions.by_name
-        found = by_key.get(entry.key)
+        found = self.find(entry)
         if found is not entry.partition:
             self._unlisten(entry)
             entry.partition = found
             if found is not None and self.id != NO_SESSION:
                 self._listen(entry)
         if found is None:
-            if self.by_id and entry.topic_id not in partitions.image.topic_names:
+            if self.by_id and entry.topic_id not in self.partitions.image.topic_names:
                 raise ApiError(Errors.UNKNOWN_TOPIC_ID)
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         return found

@@ -1,9 +1,10 @@
-"""Topics of a broker in memory: made, written, read, and with a policy of the high watermark."""
+"""Topics of a broker in memory: made, opened in turns, written, read, and with a policy of the high watermark."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ottla.broker.watermark_policies import parse_policy
 from ottla.protocol import messages as m
 
@@ -31,3 +32,11 @@ def read(world: World, name: str, offset: int = 0) -> list[bytes | None]:
 def set_policy(world: World, topic: str, text: str) -> None:
     world.broker.policies.set(topic, None, parse_policy(text))
     world.broker.turn.event(world.broker.replicas.configure)
+
+
+def opened(world: World, name: str = "many") -> int:
+    return sum(1 for (of, _), p in world.broker.partitions.by_name.items() if of == name and p.log is not None)
+
+
+def turns_take_a_millisecond(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.schedule, "soon", lambda call: world.schedule.later(1, call))

@@ -22,7 +22,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.features import METADATA_VERSION
 
-from ..support.topic_world import create
+from ..support.topic_world import create, turns_take_a_millisecond
 from ..support.world import Answer, World
 
 C, P = m.CreateTopicsRequest, m.CreatePartitionsRequest
@@ -41,10 +41,6 @@ def named(*names: str, partitions: int = 1) -> Any:
 
 def many(count: int = MANY) -> list[str]:
     return [f"t{n}" for n in range(count)]
-
-
-def turns_take_a_millisecond(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world.schedule, "soon", lambda call: world.schedule.later(1, call))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from ottla.broker.controller import metadata_log
-from ottla.broker.replica.opening import OPENED_AT_ONCE
 from ottla.broker.replica.replica_manager import DEFERRALS_MAX, MANY_LOGS, OPEN_STEP, QUIET_MS
 from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.batch import size_of
@@ -24,7 +23,7 @@ from ottla.protocol.records import HEADER_SIZE, Record, Template
 
 from ..support.ask import batch, produce_message
 from ..support.memory_files import MemFiles, MemHandle
-from ..support.topic_world import create, produced, read
+from ..support.topic_world import create, opened, produced, read, turns_take_a_millisecond
 from ..support.world import World
 
 MANY = 2 * OPEN_STEP + 10
@@ -91,14 +90,6 @@ def test_additional_partitions_are_counted_for_the_whole_request() -> None:
     }
 
 
-def opened(world: World, name: str = "many") -> int:
-    return sum(1 for (of, _), p in world.broker.partitions.by_name.items() if of == name and p.log is not None)
-
-
-def turns_take_a_millisecond(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world.schedule, "soon", lambda call: world.schedule.later(1, call))
-
-
 def directories(world: World, ending: str = "") -> int:
     return sum(1 for name in world.files.names("/data") if name.startswith("many-") and name.endswith(ending))
 
@@ -122,25 +113,6 @@ def test_logs_are_made_some_at_a_time_and_at_once_where_one_is_needed(monkeypatc
     assert world.broker.replicas.ready
     assert create(world, "few", 3) == 0
     assert opened(world, "few") == 3
-
-
-def test_a_produce_to_many_new_logs_opens_them_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    turns_take_a_millisecond(world, monkeypatch)
-    assert create(world, "many", MANY) == 0
-    before = opened(world)
-    wanted = produce_message("many", batch(b"x"), before)
-    (topic_data,) = wanted.topic_data
-    topic_data.partition_data = [
-        m.ProduceRequest.PartitionProduceData(index=index, records=bytes(topic_data.partition_data[0].records))
-        for index in range(before, MANY)
-    ]
-    answer = world.send("Produce", 9, wanted)
-    assert not answer.done
-    assert opened(world) == before + OPENED_AT_ONCE
-    world.pass_ms(100)
-    (found,) = answer.reply.responses
-    assert [one.error_code for one in found.partition_responses] == [0] * (MANY - before)
 
 
 def watched(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
