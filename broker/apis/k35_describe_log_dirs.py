@@ -77,17 +77,21 @@ def _topics(
     homes, part = broker.replicas.homes, r.DescribeLogDirsPartition
     topics: dict[str, messages.DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
 
+    def is_wanted(partition: Partition) -> bool:
+        return wanted is None or (partition.topic, partition.index) in wanted
+
     def add(partition: Partition, size: int, lag: int, is_future: bool) -> None:
-        if wanted is None or (partition.topic, partition.index) in wanted:
-            found = part(partition_index=partition.index, partition_size=size, offset_lag=lag, is_future_key=is_future)
-            of_topic = topics.get(partition.topic)
-            if of_topic is None:
-                of_topic = topics[partition.topic] = r.DescribeLogDirsTopic(name=partition.topic)
-            of_topic.partitions.append(found)
+        found = part(partition_index=partition.index, partition_size=size, offset_lag=lag, is_future_key=is_future)
+        of_topic = topics.get(partition.topic)
+        if of_topic is None:
+            of_topic = topics[partition.topic] = r.DescribeLogDirsTopic(name=partition.topic)
+        of_topic.partitions.append(found)
 
     for partition in list(broker.partitions.directory_of):
         yield
-        if partition not in broker.partitions.directory_of or homes.of(partition, node) is not directory:
+        if not is_wanted(partition) or partition not in broker.partitions.directory_of:
+            continue
+        if homes.of(partition, node) is not directory:
             continue
         end = broker.partitions.replica_end(partition)
         if end is None:
@@ -98,6 +102,6 @@ def _topics(
             continue
         add(partition, size, max(0, partition.high_watermark - end), is_future=False)
     for move, size, left in broker.replicas.moves.of(node):
-        if move.target is directory:
+        if move.target is directory and is_wanted(move.partition):
             add(move.partition, size, left, is_future=True)
     return list(topics.values())
