@@ -15,7 +15,6 @@ from typing import Any
 
 from ..protocol import codec, headers, messages, schema
 from ..protocol.errors import MalformedMessage
-from ..protocol.frames import framed
 from ..protocol.structs import Struct
 
 OF_0_8_2 = {
@@ -139,14 +138,7 @@ class Connection:
         to = self._socket if name == "ApiVersions" else self._opened()
         assert to is not None
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
-        header = messages.RequestHeader(
-            request_api_key=schema.load(f"{name}Request").api_key or 0,
-            request_api_version=version,
-            correlation_id=self._correlation_id,
-            client_id=self._client_id,
-        )
-        out = codec.build("RequestHeader", headers.request_header_version(f"{name}Request", version), header)
-        to.sendall(framed(codec.build(f"{name}Request", version, request, out)))
+        to.sendall(headers.request_frame(name, version, request, self._correlation_id, self._client_id))
 
     def _reply(self, name: str, version: int) -> Any:
         (size,) = struct.unpack(">i", self._read(4))

@@ -9,8 +9,10 @@ import struct
 from functools import cache
 from typing import Any
 
-from . import codec, schema
+from . import codec, messages, schema
 from .buffers import Data
+from .frames import framed
+from .structs import Struct
 
 API_VERSIONS = 18
 HEADER_ELEMENTS_MAX = 100  # tagged fields; no version has any yet
@@ -62,6 +64,19 @@ def client_id_of(header_version: int, data: Data) -> tuple[str | None, int]:
         header, start = parse_request_header(header_version, data)
         return header.client_id, start
     return str(data[_CLIENT_ID:end], "utf-8", "replace"), end + is_flexible
+
+
+def request_frame(api: str, version: int, message: Struct, correlation_id: int, client_id: str | None) -> bytes:
+    """Returns a request of an API (`Metadata`) with its header, as a frame."""
+    name = f"{api}Request"
+    header = messages.RequestHeader(
+        request_api_key=schema.load(name).api_key or 0,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    out = codec.build("RequestHeader", request_header_version(name, version), header)
+    return framed(codec.build(name, version, message, out))
 
 
 def start_response(response: str, version: int, correlation_id: int) -> bytearray:

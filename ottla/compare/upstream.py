@@ -8,8 +8,8 @@ import ssl
 import struct
 from typing import Final
 
-from ..comparing.login import Credentials
-from ..protocol import codec, headers, schema
+from ..comparing.login import NONCE_BYTES, OLD_S, Credentials
+from ..protocol import codec, headers
 from ..protocol import messages as m
 from ..protocol.errors import MalformedMessage
 from ..protocol.frames import framed
@@ -18,10 +18,8 @@ from .addresses import Address
 
 FRAME_BYTES_MAX: Final = 104_857_600  # Kafka's socket.request.max.bytes
 CONNECT_S: Final = 10.0
-OLD_S: Final = 4.0  # of silence, after which a broker is one that does not know ApiVersions
 FEATURES_SINCE: Final = 3  # version of ApiVersions
 CLIENT_ID: Final = "ottla-compare"
-NONCE_BYTES: Final = 16
 _LENGTH = struct.Struct(">i")
 GONE = (OSError, EOFError, MalformedMessage, asyncio.TimeoutError)  # IncompleteReadError is an EOFError
 
@@ -71,10 +69,7 @@ class Upstream:
 
     async def ask(self, api: str, version: int, message: Struct, timeout_s: float = CONNECT_S) -> Struct:
         """Sends a request of the proxy's own. Nothing else may be on the way."""
-        name, key = f"{api}Request", schema.load(f"{api}Request").api_key
-        header = m.RequestHeader(request_api_key=key or 0, request_api_version=version, client_id=CLIENT_ID)
-        out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
-        await self.send(framed(codec.build(name, version, message, out)))
+        await self.send(headers.request_frame(api, version, message, 0, CLIENT_ID))
         frame = await asyncio.wait_for(self.read(), timeout_s)
         response = f"{api}Response"
         _, start = codec.parse_from("ResponseHeader", headers.response_header_version(response, version), frame)

@@ -17,6 +17,8 @@ from ..protocol.errors import MalformedMessage
 DIGESTS: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS: Final = ("PLAIN", *DIGESTS)
 ITERATIONS_MAX: Final = 1 << 20  # what a server may ask of the client
+NONCE_BYTES: Final = 16
+OLD_S: Final = 4.0  # of silence after ApiVersions, which comes first: the broker is one that does not know it
 Steps = Generator[bytes, bytes, None]
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..broker.lab.traces.events import MASKS
-from ..protocol import codec, headers, messages, schema
-from ..protocol.frames import framed
+from ..protocol import codec, headers, schema
 from ..protocol.json_text import JsonWriter, json_writer
 from ..protocol.schema import StructSchema
 from ..protocol.structs import Struct
@@ -84,15 +83,8 @@ class Exchange:
 
     def frame(self, message: Struct) -> bytes:
         """The bytes of a request of this API and version, with their length, as this client sends them."""
-        name, version = f"{self.api}Request", self.version
-        header = messages.RequestHeader(
-            request_api_key=self.key,
-            request_api_version=version,
-            correlation_id=self.correlation_id,
-            client_id=text(self.event, "client_id") if self.event.get("client_id") is not None else None,
-        )
-        out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
-        return framed(codec.build(name, version, message, out))
+        client_id = text(self.event, "client_id") if self.event.get("client_id") is not None else None
+        return headers.request_frame(self.api, self.version, message, self.correlation_id, client_id)
 
     def request(self) -> Struct:
         """The request, in ids of the trace. Raises NotWhole."""

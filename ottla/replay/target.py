@@ -11,15 +11,12 @@ import ssl
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..comparing.login import Credentials
-from ..protocol import codec, headers, messages, schema
+from ..comparing.login import NONCE_BYTES, OLD_S, Credentials
+from ..protocol import codec, headers, messages
 from ..protocol.errors import MalformedMessage
-from ..protocol.frames import framed
 from ..protocol.structs import Struct
 
 CLIENT_ID: Final = "ottla-replay"
-NONCE_BYTES: Final = 16
-OLD_S: Final = 4.0  # of silence, after which a broker is one that does not know ApiVersions
 
 
 @dataclass(frozen=True)
@@ -113,12 +110,7 @@ def _check(api: str, credentials: Credentials, reply: Struct) -> None:
 
 def _ask(connected: socket.socket, api: str, version: int, request: Struct) -> Struct:
     """Sends a request of the replay's own; returns the reply."""
-    name = f"{api}Request"
-    header = messages.RequestHeader(
-        request_api_key=schema.load(name).api_key or 0, request_api_version=version, client_id=CLIENT_ID
-    )
-    out = codec.build("RequestHeader", headers.request_header_version(name, version), header)
-    connected.sendall(framed(codec.build(name, version, request, out)))
+    connected.sendall(headers.request_frame(api, version, request, 0, CLIENT_ID))
     response = f"{api}Response"
     try:
         reply = codec.parse(
