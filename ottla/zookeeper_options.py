@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import click
 
 from .broker.config.config import LOGIN_CONFIG, SYSTEM_PROPERTIES, Config, ConfigError, zookeeper_keys
-from .broker.config.sources import from_arguments, from_environment, from_file
-from .protocol.config_def import ConfigInvalid, ConfigKey, keys_in_force
+from .broker.config.sources import from_arguments, from_environment, from_file, parse
+from .protocol.config_def import ConfigKey, keys_in_force
 
 F = TypeVar("F", bound=Callable[..., object])
 CONNECT: Final = "zookeeper.connect"
@@ -52,13 +52,5 @@ def zookeeper_config(connect: str, files: Iterable[str], arguments: Iterable[str
         for name, value, where in source:
             if name in known:
                 config.given[name], config.where[name] = value, where
-    config.values |= {name: _value(config, key) for name, key in known.items()}
+    parse(config, known)
     return config
-
-
-def _value(config: Config, key: ConfigKey) -> object:
-    """Raises ConfigError."""
-    try:
-        return key.parse(config.given.get(key.name, key.default))
-    except ConfigInvalid as error:
-        raise ConfigError(config.where[key.name], str(error)) from None

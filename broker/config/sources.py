@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ...protocol.config_def import ConfigInvalid, keys, keys_in_force
+from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from . import checks as config_checks
 from . import effects as config_effects
 from . import listener_checks as config_listener_checks
@@ -105,12 +105,7 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     _read_oldest_listeners(config, earlier)
     of_kafka = keys_in_force("broker", earlier)
     known = {**of_kafka, **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **zookeeper_keys(earlier)}
-    for name, key in known.items():
-        text = config.given.get(name, LOCAL_DEFAULTS.get(name, key.default))
-        try:
-            config.values[name] = key.parse(text)
-        except ConfigInvalid as error:
-            raise ConfigError(config.where.get(name, name), str(error)) from None
+    parse(config, known)
     _settle_defaults(config)
     _settle_earlier(config)
     _check(config)
@@ -121,6 +116,16 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
         config.warnings.append(f"{where}: configuration key 'zookeeper.connect' has no effect: {reason}")
     config.warnings += config_effects.warnings(config.given, config.where, known)
     return config
+
+
+def parse(config: Config, known: Mapping[str, ConfigKey]) -> None:
+    """Parses what is given of the known keys, and takes the defaults of the others. Raises ConfigError."""
+    for name, key in known.items():
+        text = config.given.get(name, LOCAL_DEFAULTS.get(name, key.default))
+        try:
+            config.values[name] = key.parse(text)
+        except ConfigInvalid as error:
+            raise ConfigError(config.where.get(name, name), str(error)) from None
 
 
 def _settle_defaults(config: Config) -> None:
