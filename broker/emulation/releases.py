@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ...protocol.config_def import numbers_of
 from ...protocol.errors import Errors
 from ...protocol.legacy import Checks
 
@@ -57,7 +58,7 @@ def releases() -> dict[str, Release]:
         found[name] = Release(
             name,
             facts["version"],
-            tuple(map(int, name.split("."))),
+            numbers_of(name),
             {int(key): (low, high) for key, (low, high) in facts["apis"].items()},
             frozenset(facts["errors"]),
             facts["features"],

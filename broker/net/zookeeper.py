@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...protocol.config_def import numbers_of
 from .. import seed
 from ..config.config import ConfigError
 from ..later import drive
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from ..broker import Broker
     from ..machine import Machine
 
-
-WITHOUT_TRANSACTIONS = ("0.8.2", "0.9", "0.10.0", "0.10.1", "0.10.2")
+TRANSACTIONS_SINCE = 0, 11
 
 
 async def connect(broker: Broker, machine: Machine) -> None:
@@ -42,7 +42,7 @@ async def make_coordinators_topics(broker: Broker) -> None:
     would make them with itself as the leader. Raises ApiError.
     """
     await broker.groups.create_topic()
-    if broker.config.emulates not in WITHOUT_TRANSACTIONS:
+    if numbers_of(broker.config.emulates or "") >= TRANSACTIONS_SINCE:
         await broker.transactions.create_topic()
 
 

@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl
 
 from ...protocol import zookeeper_paths as paths
+from ...protocol.config_def import numbers_of
 from ...protocol.zookeeper_paths import Number
 from ..config.config import LOGIN_CONFIG, Config, ConfigError
 from ..config.jaas_file import entry_of, load_sections
@@ -73,7 +74,7 @@ def client_of(config: Config, *, reads_only: bool = False) -> KazooClient:
     try:
         if not config[SET_ACL]:
             return KazooClient(**options)
-        return SecuredClient(tuple(map(int, (config.emulates or "").split("."))), **options)
+        return SecuredClient(numbers_of(config.emulates or ""), **options)
     except ValueError:
         raise ConfigError(
             config.where["zookeeper.connect"], f"zookeeper.connect: {hosts!r} is not HOST:PORT[,HOST:PORT…][/PATH]"

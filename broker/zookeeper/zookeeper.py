@@ -22,6 +22,7 @@ from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
+from ...protocol.config_def import numbers_of
 from ...protocol.errors import ApiError, Errors
 from ...protocol.update_metadata import ToldBroker
 from ...protocol.zookeeper_json import Malformed
@@ -87,7 +88,7 @@ class ZooKeeper:
         self._nodes = nodes
         self._metadata = metadata
         self._image = image
-        self._release = tuple(map(int, (config.emulates or "").split(".")))
+        self._release = numbers_of(config.emulates or "")
         timeout_ms = config["zookeeper.connection.timeout.ms"]
         self._timeout_ms: int = config["zookeeper.session.timeout.ms"]
         waits_ms = self._timeout_ms if timeout_ms is None else timeout_ms
