@@ -76,11 +76,12 @@ def started(settings: tuple[str, ...], small: bool = False) -> SparkSession:
     """
     from . import JAVA_OPTIONS, REMOTE, SMALL, session
 
-    chosen = {**progress(), **(SMALL if small else {}), **of_conf(settings)}
+    given = of_conf(settings)
+    chosen = {**progress(), **(SMALL if small else {}), **given}
     remote = chosen.get(REMOTE, os.environ.get("SPARK_REMOTE", ""))
     if remote:
         return _in_server(remote, chosen)
-    if JAVA_OPTIONS not in of_conf(settings):
+    if JAVA_OPTIONS not in given:
         chosen[JAVA_OPTIONS] = f"{chosen.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
     return session(**chosen)
 

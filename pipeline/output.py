@@ -55,7 +55,8 @@ def _written(report: Report, title: str, kind: str, out: str | None) -> dict[str
             raise ValueError("--format parquet needs --out")
         for name, frame in report.tables.items():
             frame.write.mode("overwrite").parquet(os.path.join(out, name))
-        return {name: _in_parquet(report.tables[name], os.path.join(out, name)) for name in (report.findings,) if name}
+        found = report.findings
+        return {} if found is None else {found: _in_parquet(report.tables[found], os.path.join(out, found))}
     if out is None:
         return {name: _PRINTERS[kind](name, frame, sys.stdout) for name, frame in report.tables.items()}
     os.makedirs(out, exist_ok=True)

@@ -205,12 +205,12 @@ class Connection(asyncio.BufferedProtocol):
             self._write_replies()
 
     def _serve_frames(self, view: memoryview) -> None:
-        server, left = self._server, FRAMES_AT_ONCE
-        turn, schedule = server.broker.turn, server.broker.schedule
+        broker, left = self._server.broker, FRAMES_AT_ONCE
+        turn, schedule = broker.turn, broker.schedule
         while self._start < self._filled and not self._busy and not self._closing and not self._frozen:
             if not left:  # others have their turn
                 self._busy = True
-                self._muted = server.broker.schedule.later(0, self._unmute)
+                self._muted = schedule.later(0, self._unmute)
                 return
             left -= 1
             try:
