@@ -114,30 +114,28 @@ async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVers
 
 
 async def _asked_versions(address: Address, tls: ssl.SSLContext | None) -> m.ApiVersionsResponse | None:
-    first = await _versions(address, tls, 0, m.ApiVersionsRequest(), OLD_S)
-    if first is None:
-        upstream = await Upstream.connect(address, tls)
-        try:
-            await upstream.ask("Metadata", 0, m.MetadataRequest(topics=[]))
-        finally:
-            upstream.close()
+    upstream = await Upstream.connect(address, tls)
+    try:
+        first = await upstream.ask("ApiVersions", 0, m.ApiVersionsRequest(), OLD_S)
+    except (EOFError, ConnectionError, TimeoutError):
+        await _asked(address, tls, "Metadata", 0, m.MetadataRequest(topics=[]))
         return None
+    finally:
+        upstream.close()
+    assert isinstance(first, m.ApiVersionsResponse)
     highest = max((one.max_version for one in first.api_keys if one.api_key == headers.API_VERSIONS), default=0)
     if highest < FEATURES_SINCE:
         return first
     request = m.ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
-    return await _versions(address, tls, FEATURES_SINCE, request, CONNECT_S)
-
-
-async def _versions(
-    address: Address, tls: ssl.SSLContext | None, version: int, request: m.ApiVersionsRequest, timeout_s: float
-) -> m.ApiVersionsResponse | None:
-    upstream = await Upstream.connect(address, tls)
-    try:
-        found = await upstream.ask("ApiVersions", version, request, timeout_s)
-    except (EOFError, ConnectionError, TimeoutError):
-        return None
-    finally:
-        upstream.close()
+    found = await _asked(address, tls, "ApiVersions", FEATURES_SINCE, request)
     assert isinstance(found, m.ApiVersionsResponse)
     return found
+
+
+async def _asked(address: Address, tls: ssl.SSLContext | None, api: str, version: int, request: Struct) -> Struct:
+    """The reply to a request on a connection of its own."""
+    upstream = await Upstream.connect(address, tls)
+    try:
+        return await upstream.ask(api, version, request)
+    finally:
+        upstream.close()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
-from ottla.protocol import schema
 from ottla.protocol.errors import CODES, MalformedMessage
+from ottla.protocol.frames import framed
 
 from ottla.compare import addresses
 from ottla.compare.addresses import Address
 from ottla.compare.exchange import Exchange, exchange_of
 from ottla.compare.nodes import Nodes
 from ottla.compare.report import SHOWN_MAX, Report
+from ottla.compare.upstream import read_frame, versions_of
 from ottla.comparing import rules
 from ottla.comparing.differences import Difference
 from ottla.comparing.early import error_codes, is_early, is_refused
@@ -94,6 +97,28 @@ def test_clients_see_what_both_have() -> None:
     addresses.intersect(a, m.ApiVersionsResponse())
     assert not a.api_keys
     assert not a.finalized_features
+
+
+def test_a_broker_that_tells_its_versions_and_leaves_is_not_taken_for_an_old_one() -> None:
+    """It tells the version that has features, and closes the connection when it is asked for them."""
+    requests = []
+
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        version = int.from_bytes((await read_frame(reader, 1000))[2:4], "big")
+        requests.append(version)
+        if version == 0:
+            known = m.ApiVersionsResponse(api_keys=[m.ApiVersionsResponse.ApiVersion(api_key=18, max_version=3)])
+            writer.write(framed(bytes(4) + codec.build("ApiVersionsResponse", 0, known)))
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(leave, "127.0.0.1")
+        async with server:
+            await versions_of(Address(*server.sockets[0].getsockname()), None)
+
+    with pytest.raises(ConnectionError, match="cannot reach"):
+        asyncio.run(run())
+    assert requests == [0, 3]
 
 
 def test_a_request_is_read_as_far_as_it_is_known() -> None:
