@@ -15,6 +15,6 @@ def served_by(config: Config) -> tuple[dict[int, Api], type[Dispatcher]]:
         return present, Dispatcher
     from .broker.emulation.apis import emulated
     from .broker.emulation.dispatching import EmulatingDispatcher
-    from .broker.emulation.releases import releases
+    from .broker.emulation.releases import release_of
 
-    return emulated(releases()[config.emulates], present, config.uses_zookeeper), EmulatingDispatcher
+    return emulated(release_of(config), present), EmulatingDispatcher

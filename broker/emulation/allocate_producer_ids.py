@@ -1,12 +1,12 @@
-"""AllocateProducerIds, version 0: the controller gives a block of producer ids to a broker of Kafka beside this one in
-ZooKeeper (KIP-730). Kafka 3.0 to 3.9 serves it to all who may act as a broker, and it is served like that, and listed,
-where this broker is registered in a ZooKeeper.
+"""AllocateProducerIds, version 0: the controller gives a block of producer ids to a broker (KIP-730). Brokers of Kafka
+3.0 to 3.9 with ZooKeeper serve it to all who may act as a broker; here those ask that are beside this one in ZooKeeper.
 
-**Behaviour**
+**Behaviour**, as 3.9.1 was seen to answer
 - Without the right ClusterAction: CLUSTER_AUTHORIZATION_FAILED.
-- NOT_CONTROLLER while another broker is the controller; BROKER_ID_NOT_REGISTERED for ids that no broker of Kafka has in
-  ZooKeeper, those of this broker among them; STALE_BROKER_EPOCH unless the epoch is that of its registration, which is
-  the transaction that made its node.
+- NOT_CONTROLLER while another broker is the controller; BROKER_ID_NOT_REGISTERED for ids that no broker has;
+  STALE_BROKER_EPOCH unless the epoch is that of its registration, which is the transaction that made its node.
+- Without a ZooKeeper no one can know an epoch: the broker's own id has STALE_BROKER_EPOCH, too.
+- `/latest_producer_id_block` names this broker, whoever has asked; Kafka's names that one.
 - UNKNOWN_SERVER_ERROR if ZooKeeper cannot be told of the block: another controller would give it away again.
 """
 
@@ -34,6 +34,7 @@ async def handle(
         raise ApiError(BROKERS.code)
     zookeeper = context.broker.zookeeper
     if zookeeper is None:
-        raise ApiError(Errors.NOT_CONTROLLER)
+        is_known = request.broker_id in context.broker.image.brokers
+        raise ApiError(Errors.STALE_BROKER_EPOCH if is_known else Errors.BROKER_ID_NOT_REGISTERED)
     first, count = await zookeeper.allocate_producer_ids(request.broker_id, request.broker_epoch)
     return messages.AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=count)

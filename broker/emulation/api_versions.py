@@ -11,7 +11,8 @@ from ..net.context import Context
 from .between_brokers import versions_of
 from .releases import Release
 
-WITHOUT_FINALIZED_EPOCH = -1
+FEATURES_SINCE = (2, 7)  # in ZooKeeper, whose node for them has this version at first
+FIRST_EPOCH, WITHOUT_EPOCH = 0, -1
 
 
 def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Handler:
@@ -40,7 +41,7 @@ def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Han
             finalized.max_version_level = min(finalized.max_version_level, levels[finalized.name])
             finalized.min_version_level = min(finalized.min_version_level, finalized.max_version_level)
         if not levels:
-            response.finalized_features_epoch = WITHOUT_FINALIZED_EPOCH
+            response.finalized_features_epoch = WITHOUT_EPOCH if release.is_before(*FEATURES_SINCE) else FIRST_EPOCH
         return response
 
     return emulated

@@ -1,6 +1,7 @@
 """The APIs of an emulated release: those that this broker serves and the release has, in the versions of the release.
 
-APIs between brokers (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown) are in `between_brokers`.
+APIs between brokers (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown, AlterPartition) are in
+`between_brokers`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PRODUCER_IDS = Api(
     has_records=False,
     elements_max=0,
 )
-"""The API that brokers of Kafka 3.0 to 3.9 ask their controller with, beside this one in ZooKeeper."""
+"""The API that brokers of Kafka 3.0 to 3.9 with ZooKeeper ask their controller with."""
 Adapt = Callable[[Handler, Release, Mapping[int, Api]], Handler]
 
 
@@ -72,14 +73,12 @@ class EmulatedApi(Api):
         return handle
 
 
-def emulated(release: Release, present: Mapping[int, Api], has_zookeeper: bool = False) -> dict[int, Api]:
-    """Returns the APIs of a release. `present`: those of this broker; `has_zookeeper`: whether it is registered in one,
-    where brokers of Kafka may be beside it.
-    """
+def emulated(release: Release, present: Mapping[int, Api]) -> dict[int, Api]:
+    """Returns the APIs of a release. `present`: those of this broker."""
     served: dict[int, Api] = {}
     for key, api in present.items():
         if key in release.apis and release.apis[key][0] <= api.high:
             served[key] = EmulatedApi(api, release, served)
-    if has_zookeeper and not release.is_before(3, 0):
+    if PRODUCER_IDS.key in release.apis:
         served[PRODUCER_IDS.key] = PRODUCER_IDS
     return served

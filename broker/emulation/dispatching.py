@@ -19,7 +19,7 @@ from ..replies import Reply, Send
 from ..unsupported_version import Listed
 from . import between_brokers, oldest_fetch
 from .error_codes import ErrorCodes
-from .releases import Release, releases
+from .releases import Release, release_of
 
 SHORTEST_BYTES = 8  # of a request
 _KEY_AND_VERSION = struct.Struct(">hh")
@@ -30,7 +30,7 @@ class EmulatingDispatcher(Dispatcher):
 
     def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
         super().__init__(broker, apis, log)
-        self.release: Release = releases()[broker.config["ottla.emulate"]]
+        self.release: Release = release_of(broker.config)
         self._takes_oldest = broker.config["ottla.emulate.oldest.fetch"] and self.release.is_before(0, 9)
         self._between_brokers = between_brokers.versions_of(self.release)
         self._error_codes = ErrorCodes(self.release)

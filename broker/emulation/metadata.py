@@ -1,5 +1,4 @@
-"""Metadata of an emulated release: with ZooKeeper, before 3.3, a topic that is being created has
-LEADER_NOT_AVAILABLE."""
+"""Metadata of an emulated release: with ZooKeeper a topic that is being created has LEADER_NOT_AVAILABLE."""
 
 from __future__ import annotations
 
@@ -12,12 +11,11 @@ from ..net.context import Context
 from .outcomes import elements_of, outcome_of
 from .releases import Release
 
-CREATION_TOLD_SINCE = (3, 3)
 NAMED_MAX = 1000  # topics; clients name those that they use
 
 
 def adapted(handle: Handler, release: Release, served: Mapping[int, Api]) -> Handler:
-    if not release.is_before(*CREATION_TOLD_SINCE):
+    if not release.has_zookeeper:
         return handle
 
     async def emulated(context: Context, request: messages.MetadataRequest) -> messages.MetadataResponse:

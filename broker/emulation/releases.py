@@ -5,13 +5,14 @@ derived from the jars of the releases.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from ...protocol.config_def import numbers_of
 from ...protocol.errors import Errors
 from ...protocol.legacy import Checks
+from ..config.config import Config
 
 FACTS = Path(__file__).resolve().parents[2] / "schemas" / "releases.json"
 
@@ -25,7 +26,19 @@ class Release:
     number: tuple[int, ...]
     apis: dict[int, tuple[int, int]]  # the lowest and the highest version by key
     errors: frozenset[int]
-    features: dict[str, int]  # the highest levels
+    features: dict[str, int]  # the highest levels; none with ZooKeeper
+    zookeeper_apis: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Those of its brokers with ZooKeeper, where `apis` are those of brokers with KRaft: from 3.3 to 3.9."""
+
+    @property
+    def with_zookeeper(self) -> Release:
+        """The release as its brokers with ZooKeeper are."""
+        return replace(self, apis=self.zookeeper_apis, features={}, zookeeper_apis={}) if self.zookeeper_apis else self
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether its brokers have ZooKeeper: those of before 3.3 have, and those of before 4.0 may have."""
+        return self.is_before(4, 0) and not self.zookeeper_apis
 
     def is_before(self, *number: int) -> bool:
         return self.number < number
@@ -59,8 +72,19 @@ def releases() -> dict[str, Release]:
             name,
             facts["version"],
             numbers_of(name),
-            {int(key): (low, high) for key, (low, high) in facts["apis"].items()},
+            _versions(facts["apis"]),
             frozenset(facts["errors"]),
             facts["features"],
+            _versions(facts.get("zookeeper_apis", {})),
         )
     return found
+
+
+def release_of(config: Config) -> Release:
+    """Returns the release that a configuration emulates."""
+    found = releases()[config["ottla.emulate"]]
+    return found.with_zookeeper if config.uses_zookeeper else found
+
+
+def _versions(facts: dict[str, list[int]]) -> dict[int, tuple[int, int]]:
+    return {int(key): (low, high) for key, (low, high) in facts.items()}

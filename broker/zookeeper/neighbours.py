@@ -19,7 +19,7 @@ from typing import Final
 
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import MetadataState
-from ...protocol.errors import ApiError, MalformedMessage
+from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...protocol.update_metadata import LEADER_DURING_DELETE, ToldBroker, ToldPartition, error_of, request
 from ...protocol.zookeeper_values import BrokerRegistration, EndPoint
 from ..later import Later
@@ -63,6 +63,7 @@ class Neighbours:
         self._ask = ask
         self._prepare = prepare
         self.registered: dict[int, BrokerRegistration] = {}
+        self._epochs: dict[int, int] = {}  # of all brokers, this one among them
         self._behind: set[int] = set()  # who has to be told everything
         self._changed: dict[tuple[str, int], bool] = {}  # partitions, and whether they are gone
         self._controller = -1, 0
@@ -80,6 +81,17 @@ class Neighbours:
         self._behind |= {number for number, one in others.items() if self.registered.get(number) != one}
         self._failed &= others.keys()
         self.registered = others
+        self._epochs = {number: one.epoch for number, one in registered.items()}
+
+    def check_epoch(self, node_id: int, epoch: int) -> None:
+        """Raises ApiError, as Kafka's controller, unless a broker is registered, this one or another, and its
+        registration has this epoch.
+        """
+        found = self._epochs.get(node_id)
+        if found is None:
+            raise ApiError(Errors.BROKER_ID_NOT_REGISTERED)
+        if found != epoch:
+            raise ApiError(Errors.STALE_BROKER_EPOCH)
 
     def changed(self, delta: MetadataDelta) -> Iterator[None]:
         """Notes what a commit has changed, in steps; nothing while there is no broker to tell."""

@@ -333,17 +333,17 @@ class ZooKeeper:
             node, epoch = self._nodes.first.id, self._metadata.broker_epoch
             await self._metadata.submit(partial(self._metadata.controller.advance_producer_ids, node, epoch, next_id))
 
+    @property
+    def is_controller(self) -> bool:
+        return paths.CONTROLLER in self._held
+
     async def allocate_producer_ids(self, node_id: int, epoch: int) -> tuple[int, int]:
         """Gives a block of producer ids to a broker of Kafka; returns the first one and the size. ZooKeeper has been
         told then. Raises ApiError, as the controller of Kafka 3.0 to 3.9.
         """
-        if paths.CONTROLLER not in self._held:
+        if not self.is_controller:
             raise ApiError(Errors.NOT_CONTROLLER)
-        found = self.neighbours.registered.get(node_id)
-        if found is None:
-            raise ApiError(Errors.BROKER_ID_NOT_REGISTERED)
-        if found.epoch != epoch:
-            raise ApiError(Errors.STALE_BROKER_EPOCH)
+        self.neighbours.check_epoch(node_id, epoch)
         own, controller = self._nodes.first.id, self._metadata.controller
         allocate = partial(controller.allocate_producer_ids, own, self._metadata.broker_epoch)
         first, count = await self._metadata.submit(allocate)

@@ -26,6 +26,7 @@ from .jars import HERE, RELEASES, jar_folder, jar_paths
 NOT_SCHEMAS = ("releases.json", "earlier_configs.json")
 NEWEST_WITH_OLD_VERSIONS = "3.9"
 KRAFT_SINCE = (3, 3)  # before, brokers for production had ZooKeeper
+WITHOUT_ZOOKEEPER_SINCE = (4, 0)
 # What the classes of clients had and a broker of that release did not serve: asked with the broker itself.
 NOT_SERVED = {"0.8.2": (11, 12)}
 ONLY_MINOR = {"0.9.0": "0.9", "0.11.0": "0.11"}  # there was no 0.9.1 and no 0.11.1
@@ -47,6 +48,13 @@ def numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
 
+def said_by(classpath: str, listener: str) -> dict[str, Any]:
+    """What the classes of a release say of a kind of brokers."""
+    command = ["java", "-cp", classpath, "Releases", listener]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=120).stdout)
+    return found
+
+
 def releases() -> dict[str, Any]:
     """What each release has, by the name that `ottla.emulate` gives it."""
     found: dict[str, Any] = {}
@@ -58,10 +66,10 @@ def releases() -> dict[str, Any]:
             common = jar_folder(RELEASES) / f"kafka-server-common-{version}.jar"
             slf4j = next(jar_folder(RELEASES).glob("slf4j-api-*.jar"))
             classpath = ":".join(map(str, (compiled, jar, common, slf4j)))
-            listener = "BROKER" if numbers(release) >= KRAFT_SINCE else "ZK_BROKER"
-            command = ["java", "-cp", classpath, "Releases", listener]
-            said = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout
-            one = json.loads(said)
+            is_kraft = numbers(release) >= KRAFT_SINCE
+            one = said_by(classpath, "BROKER" if is_kraft else "ZK_BROKER")
+            if is_kraft and numbers(release) < WITHOUT_ZOOKEEPER_SINCE:
+                one["zookeeper_apis"] = said_by(classpath, "ZK_BROKER")["apis"]
             for key in NOT_SERVED.get(release, ()):
                 del one["apis"][str(key)]
             one["errors"] = sorted({*one["errors"], *BROKER_ERRORS.get(release, ())})

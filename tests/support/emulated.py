@@ -44,3 +44,17 @@ def fetched(world: World, offset: int = 0, version: int = 0, bytes_max: int = 1 
 
 def messages_in(answer: Any) -> list[tuple[int, bytes | None]]:
     return [(one.offset, one.value) for one in legacy.decode(bytes(answer.records))]
+
+
+def answered(world: World, frame: bytes) -> bytes:
+    """What the broker answers to a frame, without the size of its reply."""
+    replies: list[bytes] = []
+
+    def take(answer: Any, is_closed: bool) -> None:
+        assert not is_closed
+        replies.append(bytes(answer.head) + b"".join(map(bytes, answer.parts)))
+
+    world.dispatcher.handle(world.peer, memoryview(bytearray(frame)), take)
+    (reply,) = replies
+    assert int.from_bytes(reply[:4], "big") == len(reply) - 4
+    return reply[4:]

@@ -5,34 +5,19 @@ to such a client, whose controller epoch is over, are those of 0.8.2.2, 0.10.2.2
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pytest
-from ottla.broker.emulation.between_brokers import NAMES, versions_of
+from ottla.broker.emulation.between_brokers import ALTER_PARTITION, NAMES, OLDEST, versions_of
 from ottla.broker.emulation.releases import releases
 from ottla.broker.net.dispatch import Refused
 from ottla.protocol import messages as m
 
-from ..support.emulated import world_of
-from ..support.world import World
+from ..support.emulated import answered, world_of
 
 HEAD = struct.Struct(">hhih")
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, CONTROLLED_SHUTDOWN = range(4, 8)
 EPOCH_OVER = struct.pack(">ii", 1, 0)
-
-
-def answered(world: World, frame: bytes) -> bytes:
-    """What the broker answers to a frame, without the size of its reply."""
-    replies: list[bytes] = []
-
-    def take(answer: Any, is_closed: bool) -> None:
-        assert not is_closed
-        replies.append(bytes(answer.head))
-
-    world.dispatcher.handle(world.peer, memoryview(bytearray(frame)), take)
-    (reply,) = replies
-    assert int.from_bytes(reply[:4], "big") == len(reply) - 4
-    return reply[4:]
+NO_BROKER = struct.pack(">iq", 9, -1)
 
 
 def head(key: int, version: int) -> bytes:
@@ -62,6 +47,12 @@ def test_a_client_shuts_no_broker_down() -> None:
         assert struct.unpack_from(">h", reply, 4) == (code,)
 
 
+def test_a_block_of_producer_ids_needs_an_epoch_that_only_zookeeper_has() -> None:
+    for number, reply in ((1, "4d"), (9, "66")):
+        frame = head(67, 0) + b"\0" + struct.pack(">iq", number, 5) + b"\0"
+        assert answered(world_of("3.2"), frame).hex() == "00000007000000000000" + reply + "00" * 13
+
+
 def test_newer_versions_have_compact_lists_and_tags() -> None:
     world = world_of("2.8")
     for key, version, reply in (
@@ -77,8 +68,11 @@ def test_newer_versions_have_compact_lists_and_tags() -> None:
 
 def test_a_principal_without_the_right_is_refused() -> None:
     world = world_of("1.1", authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer")
-    for key in NAMES:
+    for key in OLDEST:
         assert struct.unpack_from(">h", answered(world, head(key, 0) + bytes(20)), 4) == (31,), NAMES[key]
+    world = world_of("3.2", authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+    refused = answered(world, head(ALTER_PARTITION, 1) + b"\0" + NO_BROKER + b"\1\0")
+    assert refused.hex() == "000000070000000000001f0100"
 
 
 def test_what_a_release_does_not_serve_or_what_ends_too_early_closes_the_connection() -> None:
@@ -89,6 +83,8 @@ def test_what_a_release_does_not_serve_or_what_ends_too_early_closes_the_connect
         ("1.1", head(CONTROLLED_SHUTDOWN, 1) + b"\0\0"),
         ("3.3", head(LEADER_AND_ISR, 0)),
         ("4.3", head(CONTROLLED_SHUTDOWN, 1) + bytes(4)),
+        ("3.9", head(ALTER_PARTITION, 0) + bytes(20)),
+        ("2.6", head(ALTER_PARTITION, 0) + bytes(20)),
     ):
         with pytest.raises(Refused):
             answered(world_of(release), frame)
@@ -97,7 +93,7 @@ def test_what_a_release_does_not_serve_or_what_ends_too_early_closes_the_connect
 def test_they_are_listed_as_the_release_lists_them() -> None:
     for name, release in releases().items():
         if release.is_before(0, 10):
-            assert versions_of(release).keys() == NAMES.keys()
+            assert versions_of(release).keys() == set(OLDEST)
             continue
         listed = world_of(name).ask("ApiVersions", 0, m.ApiVersionsRequest()).api_keys
         found = {one.api_key: (one.min_version, one.max_version) for one in listed if one.api_key in NAMES}

@@ -7,12 +7,15 @@ import struct
 from typing import Any
 
 import pytest
+from ottla.broker.emulation.releases import releases
+from ottla.broker.net.dispatch import Refused
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 from ottla.protocol.update_metadata import ToldBroker, ToldPartition, error_of, request
 from ottla.protocol.zookeeper_values import EndPoint
 
-from ..support.kazoo_double import KazooDouble
+from ..support.emulated import answered
+from ..support.kazoo_double import KazooDouble, Node
 from ..support.world import World
 from ..support.zookeeper_world import ROUNDS_MS, create, delete, grow, put, started_beside
 
@@ -229,8 +232,8 @@ def asks_for_ids(w: World, broker_id: int, epoch: int) -> tuple[int, int, int]:
     return found.error_code, found.producer_id_start, found.producer_id_len
 
 
-def epoch_of(client: KazooDouble) -> int:
-    epoch: int = client.get(KAFKA)[1].czxid
+def epoch_of(client: KazooDouble, path: str = KAFKA) -> int:
+    epoch: int = client.get(path)[1].czxid
     return epoch
 
 
@@ -252,18 +255,46 @@ def test_who_is_not_registered_like_that_gets_no_producer_ids(client: KazooDoubl
     assert asks_for_ids(w, 1, -1)[0] == unknown
     registers(client, w)
     first = epoch_of(client)
-    assert [asks_for_ids(w, *one)[0] for one in ((7, -1), (2, first), (1, first + 1))] == [unknown, unknown, stale]
+    assert [asks_for_ids(w, *one)[0] for one in ((7, -1), (2, first), (1, first + 1))] == [stale, unknown, stale]
     client.delete(KAFKA)
     registers(client, w)
     assert asks_for_ids(w, 1, first)[0] == stale
     assert asks_for_ids(w, 1, epoch_of(client)) == (0, 0, 1000)
 
 
-def listed(w: World) -> bool:
-    return 67 in {one.api_key for one in w.ask("ApiVersions", 0, m.ApiVersionsRequest()).api_keys}
+def test_the_broker_itself_gets_them_too(client: KazooDouble, kafka: Kafka) -> None:
+    w = started_beside(kafka.ask, client, None, "3.9")
+    assert asks_for_ids(w, 7, epoch_of(client, "/brokers/ids/7")) == (0, 0, 1000)
 
 
-def test_they_are_offered_where_such_a_broker_may_be_beside_it(client: KazooDouble, kafka: Kafka) -> None:
-    assert not listed(World(ottla_emulate="3.9"))
-    assert not listed(started_beside(kafka.ask, client, None, "2.8"))
-    assert listed(started_beside(kafka.ask, KazooDouble(), None, "3.0"))
+ALTER_PARTITION = struct.pack(">hhih", 56, 3, 7, 1) + b"x\0" + struct.pack(">iq", 1, 5) + b"\1\0"
+SHUTDOWN = struct.pack(">hhih", 7, 1, 7, 1) + b"x" + struct.pack(">i", 99)
+
+
+def test_who_is_not_the_controller_says_so(client: KazooDouble, kafka: Kafka) -> None:
+    """As 3.9.1 does: it sends the request away before it looks at the epoch."""
+    w = started_beside(kafka.ask, client, None, "3.9")
+    assert answered(w, ALTER_PARTITION).hex() == "000000070000000000004d0100"
+    assert answered(w, SHUTDOWN).hex() == "00000007000800000000"
+    client.lose()
+    client.find(expired=True)
+    client.nodes |= {"/controller": Node(b'{"version":1,"brokerid":1}', owner=99)}
+    w.pass_ms(ROUNDS_MS)
+    assert asks_for_ids(w, 1, -1)[0] == Errors.NOT_CONTROLLER
+    assert answered(w, ALTER_PARTITION).hex() == "00000007000000000000290100"
+    assert answered(w, SHUTDOWN).hex() == "00000007000b00000000"
+
+
+def test_a_broker_with_zookeeper_lists_what_kafkas_does(client: KazooDouble, kafka: Kafka) -> None:
+    """Until 3.9: requests between brokers, and none of the quorum of KRaft or its features."""
+    w = started_beside(kafka.ask, client, None, "3.9")
+    asked = m.ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    found = w.ask("ApiVersions", 3, asked)
+    listed = {one.api_key: (one.min_version, one.max_version) for one in found.api_keys}
+    assert listed == releases()["3.9"].zookeeper_apis
+    assert not listed.keys() & {55, 64, 75, 80}
+    assert (found.supported_features, found.finalized_features, found.finalized_features_epoch) == ([], [], 0)
+    with pytest.raises(Refused):
+        answered(w, struct.pack(">hhih", 58, 0, 7, 1) + b"x\0" + b"\1\1\1\0")
+    with pytest.raises(Refused):
+        w.ask("DescribeQuorum", 0, m.DescribeQuorumRequest())

@@ -55,6 +55,7 @@ public class Releases {
             while (low < count && Array.get(requests, low) == null) low++;
             return count == 0 ? null : new int[] {low, count - 1};
         }
+        if (Boolean.FALSE.equals(of(api, "isEnabled"))) return null; // of 2.7: what no broker served yet
         if (listener != null) {
             Object scope = of(of(api, "messageType"), "listeners");
             if (scope != null && !((java.util.Set<?>) scope).contains(listener)) return null;
