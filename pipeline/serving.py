@@ -57,8 +57,17 @@ def serve(port: int, settings: Mapping[str, str], java_options: str, ready: Call
     except KeyboardInterrupt:  # a server in the foreground has got Ctrl-C, too
         return 0
     finally:
-        server.terminate()
+        _end(server)
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Ends Java, also one that hangs while it shuts down: nobody else would end it."""
+    server.terminate()
+    try:
         server.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from ottla.pipeline import shared
+from ottla.pipeline import serving, shared
 
 from ottla.cli import main
 
@@ -63,3 +66,26 @@ def test_where_no_spark_is_a_job_says_so_at_once(tmp_path: Path) -> None:
     wrong = run("lag", str(tmp_path), remote="http://127.0.0.1:1")
     assert wrong.exit_code == 2
     assert "http://127.0.0.1:1 is no address of Spark Connect" in wrong.stderr
+
+
+def test_a_java_that_hangs_while_it_shuts_down_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    hangs = (
+        "import signal, socket;"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        f"open_port = socket.create_server(('127.0.0.1', {port}));"
+        "signal.pause()"
+    )
+    monkeypatch.setattr(serving, "command", lambda *_: [sys.executable, "-c", hangs])
+    monkeypatch.setattr(serving, "END_SECONDS", 0.01)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def interrupt(url: str) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        assert serving.serve(port, {}, "", interrupt) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
