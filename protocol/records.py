@@ -195,8 +195,11 @@ def varint_at(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def _long_varint(n: int) -> bytes:
+    return _unsigned_varint((n << 1) ^ (n >> 63))
+
+
+def _unsigned_varint(n: int) -> bytes:
     out = bytearray()
-    n = (n << 1) ^ (n >> 63)
     while n > 0x7F:
         out.append(n & 0x7F | 0x80)
         n >>= 7
@@ -208,7 +211,7 @@ _VARINTS = [_long_varint(n) for n in range(2048)]
 _NULL = _long_varint(-1)
 RECORD_BYTES_MIN = 7  # size, attributes, timestamp, offset delta, sizes of key and value, number of headers
 VARINT_BYTES_MAX = 10
-_FEW = 64  # records whose first bytes are cached
+_FEW = 64  # records whose first bytes are cached, and as many offset deltas differ in the first byte only
 RECORD_START_MAX = 12  # bytes of `starts_of`: a length and an offset delta of five bytes each, and two more
 
 
@@ -418,7 +421,15 @@ def starts_of(size: int, first: int, count: int) -> list[bytes]:
     """
     if first + count <= _FEW:
         return _first_starts(size)[first : first + count]
-    return [_start_of(size, index) for index in range(first, first + count)]
+    row, skipped = divmod(first, _FEW)
+    starts = [] if row else _first_starts(size).copy()
+    heads: list[bytes] = []
+    for high in map(_unsigned_varint, range(row or 1, -(-(first + count) // _FEW))):
+        length = varint(size + 3 + len(high))  # of an offset delta, the first byte has six bits and a sign
+        if not heads or not heads[0].startswith(length):
+            heads = [length + b"\0\0" + bytes((0x80 | low << 1,)) for low in range(_FEW)]
+        starts += [head + high for head in heads]
+    return starts[skipped : skipped + count]
 
 
 @lru_cache(256)

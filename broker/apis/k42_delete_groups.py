@@ -19,7 +19,7 @@ from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import delete_states
-from ..steps import slices
+from ..steps import Pace, slices
 
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
@@ -50,8 +50,11 @@ async def narrowed(
 async def handle(context: Context, request: messages.DeleteGroupsRequest) -> messages.DeleteGroupsResponse:
     groups = context.broker.groups
     by_partition: dict[int, list[str]] = {}
+    pace = Pace(context.broker.turn)
     for group_id in dict.fromkeys(request.groups_names):
         by_partition.setdefault(groups.partition_for(group_id), []).append(group_id)
+        if pace.is_over():
+            await pace.rest()
     waiting = []
     await groups.open_all()
     for index, ids in by_partition.items():

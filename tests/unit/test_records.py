@@ -89,6 +89,20 @@ def test_the_time_of_append_is_every_records_time() -> None:
     assert [r.timestamp for r in records.decode(data, at)] == [777, 777]
 
 
+@pytest.mark.parametrize("length", [10, 54, 55, 56, 57, 58, 8180, 8181, 8182, 8183])
+@pytest.mark.parametrize("first", [0, 1, 63, 64, 8100, 1_048_500])
+def test_the_first_bytes_of_many_records_are_those_of_each(length: int, first: int) -> None:
+    key = bytes(length)
+    size = len(records.varint(length)) + length + 2  # with no value and no headers
+    for count in (1, 63, 200):
+        expected = []
+        for index in range(first, first + count):
+            body = bytearray()
+            records.put_record(body, Record(key, None), 0, index)
+            expected.append(bytes(body[:-size]))
+        assert records.starts_of(size, first, count) == expected
+
+
 def test_sequences_wrap_to_zero() -> None:
     assert records.increment_sequence(2**31 - 1, 1) == 0
     assert records.increment_sequence(2**31 - 2, 3) == 1

@@ -6,7 +6,8 @@ comes; then the commit with the highest offset in the log wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import repeat
 from typing import Any, TypeVar
 
 from ....protocol import messages
@@ -16,7 +17,7 @@ from ..format import Commit, Commits, Key, Stored, commit_of
 
 K = TypeVar("K")
 PendingOf = TimelineDict[tuple[str, Key], Stored]  # of a producer, by group, topic and partition
-ProducersOf = TimelineDict[Key, TimelineDict[int, None]]  # of a group: the producers by topic and partition
+ProducersOf = TimelineDict[Key, tuple[int, ...]]  # of a group: the producers by topic and partition
 _NOTHING: TimelineDict[Any, Any] = TimelineDict(Timeline())
 
 
@@ -63,9 +64,9 @@ class Offsets:
         if value is None:
             self.of(key.group).pop(at)
             if self.is_pending(key.group, at):
-                for writer in list(self.pending_producers[key.group][at]):
+                for writer in self.pending_producers[key.group][at]:
                     self.pending[writer].pop((key.group, at))
-                    self._forget_producer(writer, key.group, at)
+                    self._forget_producer(writer, key.group, (at,))
             return
         self.put(offset, producer_id, commit_of(key, value))
 
@@ -84,7 +85,8 @@ class Offsets:
     def _put_pending(self, producer_id: int, group_id: str, at: Key, stored: Stored) -> None:
         pending = self._within(self.pending, producer_id)
         if (group_id, at) not in pending:
-            self._within(self._within(self.pending_producers, group_id), at)[producer_id] = None
+            producers = self._within(self.pending_producers, group_id)
+            producers[at] = (*producers.get(at, ()), producer_id)
         pending[group_id, at] = stored
 
     def _within(self, outer: TimelineDict[K, TimelineDict[Any, Any]], key: K) -> TimelineDict[Any, Any]:
@@ -93,13 +95,16 @@ class Offsets:
             found = outer[key] = TimelineDict(self.timeline)
         return found
 
-    def _forget_producer(self, producer_id: int, group_id: str, at: Key) -> None:
-        """Removes a producer from those with pending offsets of a partition."""
+    def _forget_producer(self, producer_id: int, group_id: str, keys: Collection[Key]) -> None:
+        """Removes a producer from those with pending offsets of some partitions."""
         of_group = self.pending_producers[group_id]
-        producers = of_group[at]
-        producers.pop(producer_id)
-        if not len(producers):
-            of_group.pop(at)
+        before = of_group.at()
+        alone = (producer_id,)
+        gone = [at for at in keys if before[at] == alone]
+        if len(gone) < len(keys):
+            others = ((at, tuple(one for one in before[at] if one != producer_id)) for at in keys)
+            of_group.update({at: left for at, left in others if left})
+        of_group.remove_all(gone)
         if not len(of_group):
             self.pending_producers.pop(group_id)
 
@@ -109,19 +114,23 @@ class Offsets:
         if producer_id < 0:
             return self.of(commits.group).update(stored)
         group_id, pending = commits.group, self._within(self.pending, producer_id)
-        changed = {(group_id, at): one for at, one in stored.items()}
-        for _, at in [key for key in changed if key not in pending]:
-            self._within(self._within(self.pending_producers, group_id), at)[producer_id] = None
+        changed = dict(zip(zip(repeat(group_id), stored), stored.values(), strict=False))
+        known, producers = pending.at(), self._within(self.pending_producers, group_id)
+        before, alone = producers.at(), (producer_id,)
+        producers.update({key[1]: before.get(key[1], ()) + alone for key in changed if key not in known})
         pending.update(changed)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
+        by_group: dict[str, dict[Key, Stored]] = {}
         for (group_id, at), found in self.pending.pop(producer_id, _NOTHING).items():
-            self._forget_producer(producer_id, group_id, at)
+            by_group.setdefault(group_id, {})[at] = found
+        for group_id, ended in by_group.items():
+            self._forget_producer(producer_id, group_id, ended)
             if committed:
                 offsets = self.of(group_id)
-                before = offsets.get(at)
-                if before is None or found[0] > before[0]:
-                    offsets[at] = found
+                before = offsets.at()
+                newer = {at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]}
+                offsets.update(newer)
 
 
 def tombstone(group_id: str, key: Key) -> CoordinatorRecord:

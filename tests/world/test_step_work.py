@@ -1,0 +1,73 @@
+"""What is decided in one step costs little for each element. Python's bytecodes are counted, and nothing is timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.step_work import longest_step_of
+from ..support.transaction_world import Writer, create
+from ..support.transaction_world import world as transaction_world
+from ..support.world import World
+
+PARTITIONS = 1000
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    made = transaction_world(1)
+    create(made, "wide", PARTITIONS)
+    made.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    return made
+
+
+def offsets_of_all(request: Any) -> Any:
+    """A commit of all partitions of the topic `wide`."""
+    topic = next(cls for name, cls in vars(request).items() if name.endswith("RequestTopic"))
+    part = next(cls for name, cls in vars(request).items() if name.endswith("RequestPartition"))
+    parts = [part(partition_index=index, committed_offset=1) for index in range(PARTITIONS)]
+    return request(group_id="g", topics=[topic(name="wide", partitions=parts)])
+
+
+def test_a_commit_of_many_partitions(world: World) -> None:
+    assert longest_step_of(world, "OffsetCommit", 9, offsets_of_all(m.OffsetCommitRequest)) < 80 * PARTITIONS
+
+
+def test_a_commit_in_a_transaction_and_its_end(world: World) -> None:
+    writer = Writer(world)
+    writer.init()
+    commit = offsets_of_all(m.TxnOffsetCommitRequest)
+    commit.transactional_id, commit.producer_id, commit.producer_epoch = writer.name, writer.id, writer.epoch
+    assert longest_step_of(world, "TxnOffsetCommit", 5, commit) < 100 * PARTITIONS
+    end = m.EndTxnRequest(transactional_id=writer.name, producer_id=writer.id, producer_epoch=writer.epoch)
+    end.committed = True
+    assert longest_step_of(world, "EndTxn", 5, end) < 100 * PARTITIONS
+    offsets = next(iter(world.broker.groups.hosts.values())).shard.offsets
+    assert len(offsets.of("g")) == PARTITIONS
+    assert not len(offsets.pending_producers)
+
+
+def test_transactions_that_commit_the_same_offsets_end_one_by_one(world: World) -> None:
+    """The offsets of the one that is left stay pending."""
+    writers = [Writer(world, name) for name in ("y", "z")]
+    for writer in writers:
+        writer.init()
+        assert writer.commit_offset(7, group="both").done
+        world.pass_ms(10)
+    offsets = next(iter(world.broker.groups.hosts.values())).shard.offsets
+    key = ("t", 0)
+    assert offsets.pending_producers["both"][key] == tuple(writer.id for writer in writers)
+    alive = writers[1].id
+    assert writers[0].end() == 0
+    assert offsets.pending_producers["both"][key] == (alive,)
+    assert offsets.is_pending("both", key)
+    assert writers[1].end(committed=False) == 0
+    assert not offsets.has_pending("both")
+    assert len(offsets.of("both")) == 1
+
+
+def test_groups_are_sorted_by_their_coordinators_some_at_a_time(world: World) -> None:
+    names = [f"absent-{number}" for number in range(3000)]
+    assert longest_step_of(world, "DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=names)) < 50 * len(names)
