@@ -1,4 +1,4 @@
-"""The public functions of the codec: `parse`, `build`, `explain`.
+"""The public functions of the codec: `parse`, `parse_in_steps`, `build`, `explain`.
 
 A reader and a writer are compiled for a schema and version on first use. If the fast path fails, the checked path
 repeats the work, to name the field in a `MalformedMessage`; if the checked path succeeds, its result counts. The
@@ -10,14 +10,14 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any
 
 from .buffers import Data, LateRecords
 from .emit import FastPathFailed
 from .errors import MalformedMessage, TooManyElements
-from .message import Message, Writer
+from .message import Message, PausingReader, Writer
 from .streams import UNBOUNDED, Room
 from .structs import Struct
 from .text import Json
@@ -37,6 +37,12 @@ def reader(name: str, version: int) -> Callable[[Data, int], tuple[Any, int]]:
 def counting_reader(name: str, version: int) -> Callable[[Data, int, int], tuple[Any, int]]:
     """A reader that takes as its third argument how many elements the message may have. Raises TooManyElements."""
     return tree(name, version).reader(counting=True)
+
+
+@cache
+def pausing_reader(name: str, version: int) -> PausingReader:
+    """A reader that yields between steps; it counts elements as `counting_reader`."""
+    return tree(name, version).pausing_reader()
 
 
 @cache
@@ -60,6 +66,19 @@ def parse(name: str, version: int, data: Data, start: int = 0, elements_max: int
         raise
     except _SURPRISES:
         return _parse_again(name, version, data, start, elements_max)[0]
+
+
+def parse_in_steps(
+    name: str, version: int, data: bytes, start: int = 0, elements_max: int = UNBOUNDED
+) -> Generator[None, None, Struct]:
+    """Like `parse`, for long messages: yields after each step of about a millisecond, and returns the message."""
+    try:
+        message = yield from pausing_reader(name, version)(data, start, elements_max)
+    except TooManyElements:
+        raise
+    except _SURPRISES:
+        message, _ = _parse_again(name, version, data, start, elements_max)
+    return message
 
 
 def parse_from(name: str, version: int, data: Data, start: int = 0, elements_max: int = UNBOUNDED) -> tuple[Any, int]:

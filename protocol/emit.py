@@ -22,6 +22,7 @@ class FastPathFailed(Exception):
     """
 
 
+STEP_ELEMENTS: Final = 1000  # that are read in about a millisecond
 UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 """What functions raise that only read bytes, and give up at what is unusual."""
 
@@ -52,11 +53,12 @@ def uvarint_to(out: bytearray, n: int) -> None:
 
 class Emitter:
     """Lines of one function, fresh names for its locals, and the globals it needs. `counting`: whether it counts a
-    message's elements.
+    message's elements. `pausing`: whether it is a generator that yields after each `STEP_ELEMENTS` of them.
     """
 
-    def __init__(self, counting: bool = False) -> None:
+    def __init__(self, counting: bool = False, pausing: bool = False) -> None:
         self.counting = counting
+        self.pausing = pausing
         self.lines: list[str] = []
         self.names: dict[str, object] = {
             "FastPathFailed": FastPathFailed,
@@ -81,6 +83,12 @@ class Emitter:
             return
         self.line(depth, f"room -= {count}")
         self.line(depth, f"if room < 0: raise TooManyElements({'.'.join(self.path)!r})")
+
+    def pause(self, depth: int) -> None:
+        """Emits what follows each element: a pause after many of them."""
+        if self.pausing:
+            self.line(depth, "left -= 1")
+            self.line(depth, f"if not left: left = {STEP_ELEMENTS}; yield")
 
     def bind(self, prefix: str, value: object) -> str:
         """Returns a global name for `value`, the same for the same object."""

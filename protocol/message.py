@@ -7,13 +7,13 @@ faulty field, and an emitted form: one flat function per message (`reader`, `wri
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from construct import CodeGen, Container
 
 from .buffers import Data, LateRecords
-from .emit import Emitter, compile_function, uvarint_to
+from .emit import STEP_ELEMENTS, Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
 from .structs import Struct, late_class
@@ -22,6 +22,7 @@ from .wire import Array, Fixed, Wire, emit_pack, emit_packed, emit_run, emit_val
 NO_STRUCT = b"\0"
 
 Reader = Callable[..., tuple[Any, int]]
+PausingReader = Callable[[Data, int, int], Generator[None, None, Struct]]
 Writer = Callable[[object, bytearray, list[tuple[int, LateRecords]]], bytearray]
 
 
@@ -333,6 +334,16 @@ class Message(Wire):
         self.emit_read(e, 1, "obj", "")
         e.line(1, "return obj, pos")
         return compile_function(f"read {self.title}", "read", "\n".join(e.lines), e.names)
+
+    def pausing_reader(self) -> PausingReader:
+        """Returns the compiled generator `read(buf, pos, room)`, which yields between steps and returns the message."""
+        e = Emitter(counting=True, pausing=True)
+        e.line(0, "def read(buf, pos, room):")
+        e.line(1, f"limit = len(buf); left = {STEP_ELEMENTS}")
+        e.line(1, "if room < 0: yield")  # a generator, though the message may have no arrays
+        self.emit_read(e, 1, "obj", "")
+        e.line(1, "return obj")
+        return compile_function(f"read {self.title} in steps", "read", "\n".join(e.lines), e.names)
 
     def writer(self) -> Writer:
         """Returns the compiled function `write(message, out, parts)`: values that are not bytes go to `parts`,

@@ -350,6 +350,7 @@ class Array(_Sized):
         e.line(depth, f"for _ in range({count}):")
         emit_value_read(self.item, e, depth + 1, item)
         e.line(depth + 1, f"{items}.append({item})")
+        e.pause(depth + 1)
         e.line(depth, f"{target} = {items}")
 
     def _emit_read_fixed(self, e: Emitter, depth: int, target: str, count: str) -> None:

@@ -146,6 +146,7 @@ def _answer(
         return _response(context, request, few)
 
     async def in_steps() -> messages.MetadataResponse:
+        await context.broker.turn.next()  # which topics are asked for was found out in a step of its own
         found = (one for one in asked if is_there(one))  # topics may be deleted between two steps
         return _response(context, request, await answer_each(context, "topics", found, answer))
 

@@ -62,6 +62,8 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
     topics: dict[str, dict[int, int]] = {}  # the last offset counts if a partition is named twice
     for topic in request.topics:
         topics.setdefault(topic.name, {}).update((p.partition_index, p.offset) for p in topic.partitions)
+        if pace.is_over(1 + len(topic.partitions)):
+            await pace.rest()
     for name, partitions in topics.items():
         asked = (
             (offset, r.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1))

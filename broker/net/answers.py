@@ -68,12 +68,17 @@ class Answers:
         self._arrays[place].append(answer)
         for inner in [name for name in self._arrays if len(name) > len(place)]:
             del self._arrays[inner]  # the answer has it
-        size = sum(len(one.data) for one in self._arrays.values())
-        if size > self._bytes_max:
-            raise ReplyTooLarge
+        size = self.check_size()
         if self._pace.is_over() or size - self._turned_at > STEP_BYTES:
             self._turned_at = size
             await self._pace.rest()
+
+    def check_size(self) -> int:
+        """Returns the bytes of the arrays that are not complete. Raises ReplyTooLarge."""
+        size = sum(len(one.data) for one in self._arrays.values())
+        if size > self._bytes_max:
+            raise ReplyTooLarge
+        return size
 
 
 def topic_piece(context: Context, name: str, operations: int, describe: Callable[[], object]) -> Piece:

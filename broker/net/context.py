@@ -9,6 +9,7 @@ from ...coordinator.security.authorizer import Authorizer
 from ..broker import Broker
 from ..client_quotas import Usage
 from ..peer import Peer
+from ..replies import NO_REPLY
 from ..security.authorization import Audit
 from ..turn import Turn
 from .api import Api
@@ -53,6 +54,15 @@ class Context:
     def usage(self) -> Usage | None:
         """What counts for the client's quotas; None if there are no quotas."""
         return self.peer.usage
+
+    def throttle(self, usage: Usage, outcome: object) -> None:
+        """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time
+        (KIP-219).
+        """
+        self.peer.usage = None
+        throttle_ms = self.peer.throttle_ms = usage.finish(self.api.key, outcome is not NO_REPLY)
+        if throttle_ms and hasattr(outcome, "throttle_time_ms"):
+            outcome.throttle_time_ms = throttle_ms
 
     @property
     def authorizer(self) -> Authorizer | None:

@@ -4,8 +4,8 @@ A handler returns a message, a `Later` of one, a coroutine that awaits `Later`s,
 acks=0) or CLOSE. An ApiError of a handler becomes the reply that the API's `failed` makes of it, or the error in all
 places that the API declares for errors of a whole request.
 
-A large request is decoded, handled and answered in three turns of the loop, so that each is short enough for others to
-wait for it; a small one is served at once.
+A large request is decoded, handled and answered in three turns of the loop, and a very large one is decoded, and its
+reply encoded, in several, so that each is short enough for others to wait for it; a small one is served at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
 from ...protocol import codec, headers, messages
@@ -33,6 +33,7 @@ from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
+from .large_replies import encoded_in_steps
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
 _START = struct.Struct(">hhi")
@@ -42,6 +43,7 @@ _SETTLED = (Struct, Later, Silence)  # what a handler returns that is no corouti
 # Handling an element costs more than decoding the ten or more bytes that most of them have: it is the number of
 # elements that takes time. A frame with records has few.
 LARGE_BYTES = 8 << 10
+STEPS_BYTES = 32 << 10  # of a frame that is read in steps
 
 
 class Refused(Exception):
@@ -114,18 +116,68 @@ class Dispatcher:
             raise Refused(f"{api.name} has no version {version}")
         if len(frame) > self.frame_bytes_max:
             self.check_size(key, len(frame))
+        times = self.broker.metrics.apis[key, version]
+        if len(frame) > STEPS_BYTES and not api.has_records:
+            later = drive(self._handle_in_steps(api, version, correlation_id, bytes(frame), peer, send, times))
+            if not later.done:
+                return later
+            later.get()
+            return None
         context, request = self._parse(api, version, correlation_id, frame, peer)
-        quotas = self.broker.quotas
+        times.parse_ns += time.perf_counter_ns() - started
+        return self._take(context, request, frame, send, times)
+
+    async def _handle_in_steps(
+        self, api: Api, version: int, correlation_id: int, data: bytes, peer: Peer, send: Send, times: ApiTimes
+    ) -> None:
+        """Like `handle`, for a frame that is read in steps. Raises Refused in the first step."""
+        frame, work, has_paused = memoryview(data), self._parse_in_steps(api, version, data), False
+        try:
+            while True:
+                began = time.perf_counter_ns()
+                try:
+                    next(work)
+                except StopIteration as end:
+                    client_id, request = end.value
+                    break
+                finally:
+                    times.parse_ns += time.perf_counter_ns() - began
+                has_paused = True
+                await self.broker.turn.next()
+            context = Context(self.broker, api, version, correlation_id, client_id, peer)
+            pending = self._take(context, request, frame, send, times)
+        except Exception as error:
+            if not has_paused:
+                raise
+            return self._refuse(peer, frame, send, error)
+        del data, frame, work, context, request  # what is not needed any more is freed while the reply waits
+        if pending is not None:
+            await after(pending, lambda _: None)  # it ends with this request
+
+    def _refuse(self, peer: Peer, frame: memoryview, send: Send, error: Exception) -> None:
+        """Closes the connection of a frame that is refused, or cannot be taken, in a later step."""
+        if not isinstance(error, Refused):
+            bugs.report("taking a request", error)
+            return send(None, True)
+        if self.seam is not None:
+            self.seam.refused(peer, frame, str(error))
+        if error.limit is not None:
+            self.broker.limits.reached(error.limit, f"{peer.address}: {error}")
+        logger.debug("closing the connection from %s: %s", peer.address, error)
+        send(None, True)
+
+    def _take(
+        self, context: Context, request: Struct, frame: memoryview, send: Send, times: ApiTimes
+    ) -> Pending | None:
+        """Serves a request that was read. Returns what is pending. Raises Refused."""
+        quotas, peer, api = self.broker.quotas, context.peer, context.api
         if quotas.limits.is_used and self.has_quotas:
             peer.usage = Usage(quotas, peer.principal, context.client_id, len(frame))
-        times = self.broker.metrics.apis[key, version]
         times.count += 1
-        parsed = time.perf_counter_ns()
-        times.parse_ns += parsed - started
         if self.log is not None:
             self.log.request(context, request)
         if peer.activity is not None:
-            peer.activity.note(key, version, context.client_id, request)
+            peer.activity.note(api.key, context.version, context.client_id, request)
         if self.seam is not None:
             return self.seam.serve(self, context, request, frame, send, times)
         return self.serve(context, request, len(frame), send, times)
@@ -163,10 +215,21 @@ class Dispatcher:
                 api.request, version, frame if api.has_records else bytes(frame), start, api.elements_max
             )
         except MalformedMessage as error:
-            self.broker.metrics.malformed += 1
-            limit = REQUEST_ELEMENTS if isinstance(error, TooManyElements) else None
-            raise Refused(f"{api.name} v{version}: {error}", limit) from None
+            raise self._malformed(api, version, error) from None
         return Context(self.broker, api, version, correlation_id, client_id, peer), request
+
+    def _parse_in_steps(self, api: Api, version: int, data: bytes) -> Generator[None, None, tuple[str | None, Struct]]:
+        """Returns the client's id and the request. Raises Refused."""
+        try:
+            client_id, start = headers.client_id_of(headers.request_header_version(api.request, version), data)
+            return client_id, (yield from codec.parse_in_steps(api.request, version, data, start, api.elements_max))
+        except MalformedMessage as error:
+            raise self._malformed(api, version, error) from None
+
+    def _malformed(self, api: Api, version: int, error: MalformedMessage) -> Refused:
+        self.broker.metrics.malformed += 1
+        limit = REQUEST_ELEMENTS if isinstance(error, TooManyElements) else None
+        return Refused(f"{api.name} v{version}: {error}", limit)
 
     def call(self, api: Api, context: Context, request: Struct) -> object:
         try:
@@ -184,8 +247,10 @@ class Dispatcher:
         except Exception as error:
             return self.error_reply(api, context, request, self._unexpected(api, context, error))
 
-    async def in_turns(self, api: Api, context: Context, request: Struct) -> object:
-        """Handles a large request in a turn of its own; what it returns is encoded in another one."""
+    async def in_turns(self, api: Api, context: Context, request: Struct, *, encodes: bool = True) -> object:
+        """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large
+        reply already by this function, unless the caller looks at them.
+        """
         turn, usage = self.broker.turn, context.usage
         if usage is not None:
             usage.pause()
@@ -199,7 +264,19 @@ class Dispatcher:
         if isinstance(outcome, Later):
             outcome = await outcome
         await turn.next()
+        if encodes and isinstance(outcome, Struct):
+            await self.encode_in_steps(context, outcome)
         return outcome
+
+    async def encode_in_steps(self, context: Context, outcome: Struct) -> None:
+        """Replaces the large arrays of a reply by their bytes. Raises ReplyTooLarge and MalformedMessage."""
+        turn, usage = self.broker.turn, context.usage
+        for _ in encoded_in_steps(context, outcome):
+            if usage is not None:
+                usage.pause()
+            await turn.next()
+            if usage is not None:
+                usage.resume()
 
     def _narrowed(
         self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]
@@ -240,7 +317,8 @@ class Dispatcher:
         """Returns the error for a request whose handler raised an exception: a failed disk, or a bug."""
         if isinstance(error, OSError):
             return self.broker.log_directories.storage_error(error)
-        bugs.report(f"{api.name} v{context.version}", error)
+        if not isinstance(error, StringTooLong):  # such a string comes from the client
+            bugs.report(f"{api.name} v{context.version}", error)
         return ApiError(Errors.UNKNOWN_SERVER_ERROR)
 
     def _park(
@@ -291,7 +369,7 @@ class Dispatcher:
         self, api: Api, context: Context, request: Struct | None, outcome: Any, send: Send, times: ApiTimes
     ) -> None:
         if context.peer.usage is not None:
-            _throttle(context, context.peer.usage, outcome)
+            context.throttle(context.peer.usage, outcome)
         if outcome is NO_REPLY or outcome is CLOSE:
             send(None, outcome is CLOSE)
             return
@@ -367,13 +445,3 @@ class Dispatcher:
         except Exception as bug:
             bugs.report(f"{api.name} v{context.version} with an error of its whole", bug)
             return CLOSE
-
-
-def _throttle(context: Context, usage: Usage, outcome: object) -> None:
-    """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time
-    (KIP-219).
-    """
-    context.peer.usage = None
-    throttle_ms = context.peer.throttle_ms = usage.finish(context.api.key, outcome is not NO_REPLY)
-    if throttle_ms and hasattr(outcome, "throttle_time_ms"):
-        outcome.throttle_time_ms = throttle_ms

@@ -276,7 +276,7 @@ class _Intercepted:
         context, dispatcher = self._context, self._dispatcher
         api = context.api
         if self._exchange.size > LARGE_BYTES and not api.has_records:
-            outcome: object = drive(dispatcher.in_turns(api, context, request))
+            outcome: object = drive(dispatcher.in_turns(api, context, request, encodes=False))
         else:
             began = time.perf_counter_ns()
             outcome = dispatcher.call(api, context, request)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from ottla.protocol import codec, messages, schema
-from ottla.protocol.errors import MalformedMessage, UnsupportedVersion
+from ottla.protocol.emit import STEP_ELEMENTS
+from ottla.protocol.errors import MalformedMessage, TooManyElements, UnsupportedVersion
 from ottla.protocol.message import Message
 from ottla.protocol.trees import tree
 from ottla.protocol.wire import Array, Wire
 
 from ..support.generate import Generator, all_schemas
 from ..support.seeds import seeds
+from ..support.steps import result_of
 from ..support.transcripts import plain
 
 SEED = 20261121
@@ -45,6 +47,20 @@ def test_compiled_and_checked_are_the_same_for_every_schema_and_version(share: i
                 assert codec.reader(name, version)(view, 0) == (message, len(data)), (name, version)
                 assert codec.counting_reader(name, version)(view, 0, len(data)) == (message, len(data)), (name, version)
             assert codec.parse_checked(name, version, data) == (message, len(data))
+            if name.endswith("Request"):
+                assert result_of(codec.parse_in_steps(name, version, data, 0, len(data))) == message, (name, version)
+
+
+def test_a_long_message_is_read_in_steps_of_elements_at_all_levels() -> None:
+    r = messages.OffsetCommitRequest
+    parts = [r.OffsetCommitRequestPartition(partition_index=index) for index in range(999)]
+    message = r(group_id="g", topics=[r.OffsetCommitRequestTopic(name="t", partitions=parts) for _ in range(5)])
+    data = bytes(codec.build("OffsetCommitRequest", 8, message))
+    assert len(list(codec.parse_in_steps("OffsetCommitRequest", 8, data))) == 5 * 1000 // STEP_ELEMENTS
+    with pytest.raises(TooManyElements):
+        list(codec.parse_in_steps("OffsetCommitRequest", 8, data, 0, 3000))
+    with pytest.raises(MalformedMessage, match="after the first 2000 elements"):
+        list(codec.parse_in_steps("OffsetCommitRequest", 8, data[:-1], 0, 1 << 20))
 
 
 def _arrays(wire: Wire | None) -> Iterator[Array]:

@@ -71,3 +71,10 @@ def test_transactions_that_commit_the_same_offsets_end_one_by_one(world: World) 
 def test_groups_are_sorted_by_their_coordinators_some_at_a_time(world: World) -> None:
     names = [f"absent-{number}" for number in range(3000)]
     assert longest_step_of(world, "DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=names)) < 50 * len(names)
+
+
+def test_records_of_many_topics_are_deleted_some_at_a_time(world: World) -> None:
+    r, count = m.DeleteRecordsRequest, 3000
+    parts = [r.DeleteRecordsPartition(partition_index=0, offset=0)]
+    topics = [r.DeleteRecordsTopic(name=f"absent-{number}", partitions=parts) for number in range(count)]
+    assert longest_step_of(world, "DeleteRecords", 2, r(topics=topics, timeout_ms=1000)) < 40 * count

@@ -1,0 +1,123 @@
+"""Requests that name thousands of things are read, and their replies encoded, in steps, whatever their API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.net.context import Context
+from ottla.broker.net.large_replies import STEP_ENCODED, arrays_of, encoded_in_steps
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+from ottla.protocol.emit import STEP_ELEMENTS
+from ottla.protocol.errors import Errors
+from ottla.protocol.wire import Encoded
+
+from ..support.turns import Turns
+from ..support.world import World
+
+COUNT = 5 * STEP_ELEMENTS
+
+
+def listing(count: int = COUNT) -> Any:
+    """Asks for the offsets of topics that do not exist."""
+    r = m.ListOffsetsRequest
+    parts = [r.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    return r(replica_id=-1, topics=[r.ListOffsetsTopic(name=f"t{number}", partitions=parts) for number in range(count)])
+
+
+def test_a_very_large_request_is_read_in_steps_and_others_are_served_in_between() -> None:
+    world = Turns()
+    answer = world.send("ListOffsets", 7, listing())
+    handled = world.broker.metrics.apis[2, 7]
+    steps = 0
+    while not handled.count:
+        assert world.send("Metadata", 12, m.MetadataRequest(topics=[])).done
+        world.broker.turn._next_step()
+        steps += 1
+    assert steps == 2 * COUNT // STEP_ELEMENTS  # topics, and a partition of each
+    world.pass_ms(100)
+    assert [topic.name for topic in answer.reply.topics] == [f"t{number}" for number in range(COUNT)]
+    codes = {topic.partitions[0].error_code for topic in answer.reply.topics}
+    assert codes == {int(Errors.UNKNOWN_TOPIC_OR_PARTITION)}
+    assert world.broker.metrics.errors[2, int(Errors.UNKNOWN_TOPIC_OR_PARTITION)] == COUNT
+
+
+def test_a_request_whose_connection_is_lost_while_it_is_read_is_not_served() -> None:
+    world = World()
+    answer = world.send("ListOffsets", 7, listing())
+    world.broker.turn._next_step()
+    answer.waiting.cancel()
+    world.pass_ms(100)
+    assert not answer.done
+    assert not world.broker.metrics.apis[2, 7].count
+    assert not world.broker.turn.has_steps
+
+
+def test_a_request_that_turns_out_to_have_too_many_elements_closes_the_connection() -> None:
+    """In the step that counts them."""
+    world = World()
+    api = world.dispatcher.apis[2]
+    before, api.elements_max = api.elements_max, 2 * COUNT - 1
+    try:
+        answer = world.send("ListOffsets", 7, listing())
+        assert not answer.done
+        world.pass_ms(100)
+    finally:
+        api.elements_max = before
+    assert answer.closed
+    assert answer.reply is None
+    assert world.broker.metrics.malformed == 1
+    assert world.broker.limits.counts["request-elements"] == 1
+
+
+def steps_of(world: World, reply: Any) -> int:
+    """Encodes a reply to OffsetFetch; returns in how many steps."""
+    context = Context(world.broker, world.dispatcher.apis[9], 9, 0, None, world.peer)
+    return sum(1 for _ in encoded_in_steps(context, reply))
+
+
+def fetched(groups: int, topics: int, partitions: int) -> Any:
+    r = m.OffsetFetchResponse
+    reply = r()
+    for number in range(groups):
+        group = r.OffsetFetchResponseGroup(group_id=f"g{number}")
+        for name in range(topics):
+            topic = r.OffsetFetchResponseTopics(name=f"t{name}")
+            topic.partitions = [r.OffsetFetchResponsePartitions(partition_index=index) for index in range(partitions)]
+            group.topics.append(topic)
+        reply.groups.append(group)
+    return reply
+
+
+@pytest.mark.parametrize(
+    "shape", [(3 * STEP_ENCODED, 0, 0), (1, 3 * STEP_ENCODED, 0), (1, 1, 3 * STEP_ENCODED), (3, 2, STEP_ENCODED)]
+)
+def test_a_reply_is_encoded_in_steps_at_whatever_level_it_is_large(shape: tuple[int, int, int]) -> None:
+    world = World()
+    expected = bytes(codec.build("OffsetFetchResponse", 9, fetched(*shape)))
+    reply = fetched(*shape)
+    assert 2 <= steps_of(world, reply) <= 8
+    assert isinstance(reply.groups, Encoded)
+    assert bytes(codec.build("OffsetFetchResponse", 9, reply)) == expected
+
+
+def test_a_small_reply_stays_as_it_is() -> None:
+    reply = fetched(2, 4, STEP_ENCODED // 16)
+    assert not steps_of(World(), reply)
+    assert isinstance(reply.groups, list)
+
+
+def test_replies_with_records_are_not_encoded_before_they_are_sent() -> None:
+    assert not arrays_of("FetchResponse", 16)
+    assert [one.name for one in arrays_of("ListOffsetsResponse", 7)] == ["topics"]
+
+
+def test_a_reply_beyond_its_budget_is_given_up() -> None:
+    world = World()
+    world.broker.config.values["ottla.reply.max.bytes"] = 60_000
+    answer = world.send("ListOffsets", 7, listing())
+    world.pass_ms(100)
+    assert answer.closed
+    assert answer.reply is None
+    assert world.broker.limits.counts["reply-bytes"] == 1
