@@ -76,9 +76,8 @@ class Settings:
         """
         own = {**self.image.config_of(BROKER, str(self.config.node_id)), **(changes or {})}
         dynamic = {name: text for name, text in own.items() if text is not None}
-        return ListenerValues(
-            listener, {**self.config.given, **self.image.config_of(BROKER, ""), **dynamic}, self.value
-        )
+        given = {**self.config.given, **self.image.config_of(BROKER, ""), **dynamic}
+        return ListenerValues(listener, given, self.value, self.config.broker_keys)
 
     def _dynamic_configs(self) -> dict[str, str]:
         """Returns the dynamic configs of this broker, over those of all brokers."""

@@ -11,17 +11,17 @@ from ...coordinator.metadata.configs import CORDONED
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.config_def import ConfigInvalid, dynamic_broker_keys
+from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, numbers_of
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
-from ..config.listener_values import PREFIX as LISTENER_PREFIX
-from ..config.listener_values import PRINCIPAL_BUILDER, is_of_one_broker, key_of_listener
+from ..config.listener_values import CONNECTIONS, is_of_one_broker, key_of_listener, without_listener
 from ..config.rates import RATES
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
 from ..net.listener_changes import check_listeners, check_threads, not_taken
 from ..security.authorization import Check, Refusal
 from ..settings import parsed_values
+from ..tls.listener import STORES
 
 if TYPE_CHECKING:
     Resource = (
@@ -138,40 +138,48 @@ def check_resource(context: Context, resource: Resource) -> None:
         raise ApiError(Errors.INVALID_REQUEST, f"Unexpected broker id, expected {context.node_id}, but received {name}")
 
 
-def check_broker(context: Context, name: str, names: list[str], values: list[tuple[str, str | None]]) -> None:
+def check_broker(
+    context: Context, name: str, names: list[str], values: list[tuple[str, str | None]], lost: Iterable[str] = ()
+) -> None:
     """Raises ApiError for keys of a broker, or of all where `name` is empty, that cannot be altered, or not to these
-    values.
+    values. `lost`: the keys that lose their values, which Kafka lets any do.
     """
-    dynamic, known = dynamic_broker_keys(context.broker.config.emulates), context.broker.config.broker_keys
+    release, known = context.broker.config.emulates, context.broker.config.broker_keys
+    dynamic = dynamic_broker_keys(release)
     fixed = sorted(n for n in names if n in known and n not in dynamic)
     if fixed:
         raise ApiError(Errors.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    only_by_listener = sorted(n for n in names if n in known and n.startswith("ssl."))
+    only_by_listener = sorted(n for n in names if n in STORES)
     if only_by_listener:
         text = "These security configs can be dynamically updated only per-listener using the listener prefix"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
-    unknown = dict(values).get(PRINCIPAL_BUILDER)
-    if unknown is not None and unknown != known[PRINCIPAL_BUILDER].default:
-        text = f"Invalid value {unknown} for configuration {PRINCIPAL_BUILDER}: Class {unknown} could not be found."
-        raise ApiError(Errors.INVALID_REQUEST, text)
-    of_one = sorted(n for n in names if n.startswith(LISTENER_PREFIX) or n == CORDONED or is_of_one_broker(n))
-    if of_one and not name:
-        text = "Cannot update these configs at default cluster level, broker id must be specified"
-        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_one)}]")
     cordoned = (dict(values).get(CORDONED) or "").split(",")
     if len(set(cordoned)) < len(cordoned):
         raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{CORDONED}' values must not be duplicated.")
     for key_name, value in values:
-        key = RATES.get(key_name) or known.get(key_name)
-        try:
-            if key is not None:
-                key.parse(value)
-        except ConfigInvalid as error:
-            raise ApiError(Errors.INVALID_REQUEST, str(error)) from None
-    changes: dict[str, str | None] = dict.fromkeys(names)
+        base = without_listener(key_name)
+        key = RATES.get(key_name) or (known.get(base) if base in dynamic else None)
+        if key is not None:
+            _check_value(key, value)
+    of_one = sorted(n for n in names if n == CORDONED or is_of_one_broker(n, release))
+    if of_one and not name:
+        text = "Cannot update these configs at default cluster level, broker id must be specified"
+        raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(of_one)}]")
+    changes: dict[str, str | None] = dict.fromkeys((*names, *lost))
     _check_together(context, name, changes | dict(values))
     check_listeners(context.broker, changes | dict(values))
     _check_encoder(context, name, values)
+
+
+def _check_value(key: ConfigKey, value: str | None) -> None:
+    """Raises ApiError(INVALID_REQUEST): a key cannot have a value, or it is a class, of which Kafka's own exist."""
+    try:
+        key.parse(value)
+    except ConfigInvalid as error:
+        raise ApiError(Errors.INVALID_REQUEST, str(error)) from None
+    if key.type == "CLASS" and value != key.default:
+        text = f"Invalid value {value} for configuration {key.name}: Class {value} could not be found."
+        raise ApiError(Errors.INVALID_REQUEST, text)
 
 
 def _check_encoder(context: Context, name: str, values: list[tuple[str, str | None]]) -> None:
@@ -180,12 +188,13 @@ def _check_encoder(context: Context, name: str, values: list[tuple[str, str | No
     if not config.uses_zookeeper or config.values.get("password.encoder.secret") is not None:
         return
     for key_name, _ in values:
-        of_listener = key_of_listener(key_name)
+        of_listener = key_of_listener(key_name, config.emulates)
         key = config.broker_keys.get(key_name) if of_listener is None else of_listener[1]
         if key is not None and key.type == "PASSWORD":
             resource = f"ConfigResource(type=BROKER, name='{name}')"
             text = f"Invalid config value for resource {resource}: Password encoder secret not configured"
-            raise ApiError(Errors.INVALID_REQUEST, text)
+            is_wrong = config.emulates is not None and numbers_of(config.emulates) >= (3, 3)
+            raise ApiError(Errors.INVALID_CONFIG if is_wrong else Errors.INVALID_REQUEST, text)
 
 
 def _check_together(context: Context, name: str, changes: dict[str, str | None]) -> None:
@@ -209,8 +218,9 @@ def _check_together(context: Context, name: str, changes: dict[str, str | None])
     for key in THREADS:
         if found[key] != (present := broker.settings.value(key)):
             check_threads(key, found[key], present)
-    if found["max.connections"] <= 0:
-        raise not_taken(f"Invalid max.connections {found['max.connections']}")
+    for key in CONNECTIONS:
+        if found[key] <= 0:
+            raise not_taken(f"Invalid {key} {found[key]}")
     cleaners, present = found[CLEANER_THREADS], broker.settings.value(CLEANER_THREADS)
     if cleaners > present * 2:
         raise not_taken(f"Log cleaner threads cannot be increased to more than double the current value {present}")

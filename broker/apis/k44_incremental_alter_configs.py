@@ -52,7 +52,9 @@ async def handle(
         if resource.resource_type == BROKER:
             _check_lists(resource)
             set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
-            check_broker(context, resource.resource_name, [c.name for c in resource.configs], set_values)
+            lost = [c.name for c in resource.configs if c.config_operation == configs.DELETE]
+            names = [c.name for c in resource.configs if c.config_operation != configs.DELETE]
+            check_broker(context, resource.resource_name, names, set_values, lost)
         return [(c.name, c.config_operation, c.value) for c in resource.configs]
 
     passed, refused = checked(request.resources, check)

@@ -264,7 +264,7 @@ class Config:
 
     def of_listener(self, listener: str) -> ListenerValues:
         """Returns the static values of keys for one listener."""
-        return ListenerValues(listener, self.given, self.__getitem__)
+        return ListenerValues(listener, self.given, self.__getitem__, self.broker_keys)
 
     def _listeners(self, key: str) -> list[Listener]:
         listeners = []

@@ -36,7 +36,7 @@ def _protocols(config: Config) -> Iterator[Fault]:
                     "listeners",
                     f"{text}: No security protocol defined for listener {one.name}",
                 )
-    for name, fault in invalid_values(config.given, {one.name: None for one in every}):
+    for name, fault in invalid_values(config.given, {one.name: None for one in every}, config.emulates):
         yield name, str(fault)
 
 

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...protocol.config_def import ConfigInvalid, ConfigKey, keys
+from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force, numbers_of
 from ..peer import SecurityProtocol
 
 PREFIX = "listener.name."
 PRINCIPAL_BUILDER = "principal.builder.class"
-LISTENERS, MAP = "listeners", "listener.security.protocol.map"
+LISTENERS, MAP, ADVERTISED = "listeners", "listener.security.protocol.map", "advertised.listeners"
+CONNECTIONS = ("max.connections", "max.connection.creation.rate")
+"""The keys that a listener may have of all brokers."""
+THREADS = "num.network.threads"
 Value = Any
 """The value of a key, of the class that its type says."""
 # names, addresses in brackets if they are IPv6's
@@ -50,7 +53,8 @@ def security_protocols(text: str) -> Mapping[str, SecurityProtocol]:
         name, colon, protocol = (part.strip() for part in entry.rpartition(":"))
         if not colon:
             raise ValueError(
-                f"Error parsing configuration property 'listener.security.protocol.map': {entry!r} is not NAME:PROTOCOL"
+                "Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1, "
+                f"length {len(entry)}"
             )
         entries[name] = protocol  # of a name that is repeated, the last counts
     found: dict[str, SecurityProtocol] = {}
@@ -68,11 +72,18 @@ def security_protocols(text: str) -> Mapping[str, SecurityProtocol]:
 
 class ListenerValues:
     """The values of broker keys in force for one listener. `given`: the values of all keys as text; `general`: returns
-    the parsed value of a key for all listeners, also of one that a listener cannot have.
+    the parsed value of a key for all listeners, also of one that a listener cannot have; `known`: the keys in force.
     """
 
-    def __init__(self, listener: str, given: Mapping[str, str], general: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        listener: str,
+        given: Mapping[str, str],
+        general: Callable[[str], object],
+        known: Mapping[str, ConfigKey],
+    ) -> None:
         self.listener = listener
+        self._known = known
         self.prefix = f"{PREFIX}{listener.lower()}."
         self._given = given
         self.general = general
@@ -90,7 +101,7 @@ class ListenerValues:
         """
         middle = f"{mechanism.lower()}." if mechanism else ""
         text = self._given.get(self.prefix + middle + name)
-        return None if text is None else keys("broker")[name].parse(text)
+        return None if text is None else self._known[name].parse(text)
 
     def of_mechanism(self, mechanism: str, name: str) -> Value:
         """Returns the value for a SASL mechanism of this listener, else the listener's value."""
@@ -98,28 +109,49 @@ class ListenerValues:
         return self[name] if own is None else own
 
 
-def key_of_listener(name: str) -> tuple[str, ConfigKey] | None:
+def key_of_listener(name: str, release: str | None = None) -> tuple[str, ConfigKey] | None:
     """Returns the listener and the key without prefix of a key of one listener, or of a SASL mechanism of it; None for
-    other keys.
+    other keys. `release`: the one that is emulated.
     """
     if not name.startswith(PREFIX):
         return None
     listener, _, rest = name.removeprefix(PREFIX).partition(".")
-    known = keys("broker")
+    known = keys_in_force("broker", release)
     key = known.get(rest) or known.get(rest.partition(".")[2])
     return None if key is None else (listener.upper(), key)
 
 
-def is_of_one_broker(name: str) -> bool:
+def without_listener(name: str) -> str:
+    """Returns a key without the prefix of a listener, of whatever name."""
+    return name.removeprefix(PREFIX).partition(".")[2] if name.startswith(PREFIX) else name
+
+
+def is_of_listeners(name: str) -> bool:
+    """Whether a key without the prefix of a listener is about all listeners of a broker."""
+    is_theirs = name.startswith(("sasl.", "ssl.")) or name in (LISTENERS, MAP, ADVERTISED, PRINCIPAL_BUILDER)
+    return is_theirs and name in keys("broker")
+
+
+def listeners_have_threads(release: str | None) -> bool:
+    """Whether each listener has a number of threads, in the release that is emulated."""
+    return release is None or numbers_of(release) >= (3, 2)
+
+
+def is_of_one_broker(name: str, release: str | None) -> bool:
     """Whether a key cannot have a value for all brokers, because it belongs to their listeners."""
-    return name in keys("broker") and (name.startswith("sasl.") or name in (LISTENERS, MAP, PRINCIPAL_BUILDER))
+    if not name.startswith(PREFIX):
+        return is_of_listeners(name)
+    key = without_listener(name)
+    return key not in CONNECTIONS and not (key == THREADS and listeners_have_threads(release))
 
 
-def invalid_values(given: Mapping[str, str], listeners: Mapping[str, object]) -> list[tuple[str, ConfigInvalid]]:
+def invalid_values(
+    given: Mapping[str, str], listeners: Mapping[str, object], release: str | None
+) -> list[tuple[str, ConfigInvalid]]:
     """Returns the keys of listeners whose values are invalid, with the errors."""
     found = []
     for name, text in given.items():
-        of = key_of_listener(name)
+        of = key_of_listener(name, release)
         if of is not None and of[0] in listeners:
             try:
                 of[1].parse(text)

@@ -10,17 +10,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...coordinator.metadata.state import BROKER
-from ...protocol.config_def import keys
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..config.config import Config, ConfigError
 from ..config.listener_checks import listener_faults
-from ..config.listener_values import LISTENERS, MAP, PREFIX, invalid_values, is_of_one_broker
+from ..config.listener_values import (
+    ADVERTISED,
+    CONNECTIONS,
+    LISTENERS,
+    MAP,
+    PREFIX,
+    THREADS,
+    invalid_values,
+    is_of_listeners,
+    listeners_have_threads,
+)
 from ..tls.listener import STORES
 from ..tls.stores import StoreError
 
-THREADS = "num.network.threads"
-CHANGEABLE = ("max.connections", "max.connection.creation.rate", THREADS, *STORES)
+CHANGEABLE = (*CONNECTIONS, THREADS, *STORES)
 """The keys of a listener that may get another value while it is open."""
 
 Changes = Mapping[str, str | None]
@@ -50,14 +58,16 @@ def check_listeners(broker: Broker, changes: Changes) -> None:
     """
     given = {name: value for name, value in changes.items() if value is not None}
     names = [one.name for one in broker.config.listeners]
-    for _, error in invalid_values(given, dict.fromkeys(names)):
-        raise ApiError(Errors.INVALID_REQUEST, str(error))
+    release = broker.config.emulates
+    for _, error in invalid_values(given, dict.fromkeys(names), release):
+        raise not_taken(str(error))
     for name in names:
-        most = given.get(f"{PREFIX}{name.lower()}.max.connections")
-        if most is not None and int(most) <= 0:
-            raise not_taken(f"Invalid max.connections {most.strip()}")
+        for key in CONNECTIONS:
+            limit = given.get(f"{PREFIX}{name.lower()}.{key}")
+            if limit is not None and int(limit) <= 0:
+                raise not_taken(f"Invalid {key} {limit.strip()}")
         threads = given.get(f"{PREFIX}{name.lower()}.{THREADS}")
-        if threads is not None:
+        if threads is not None and listeners_have_threads(release):
             check_threads(THREADS, int(threads), broker.settings.of_listener(name)[THREADS])
     _check_named(broker, given)
     _check_fixed(broker, names, changes)
@@ -66,13 +76,15 @@ def check_listeners(broker: Broker, changes: Changes) -> None:
 
 def _check_named(broker: Broker, given: Mapping[str, str]) -> None:
     """Checks other listeners, or other security protocols: a KRaft broker can neither open nor close listeners."""
-    if LISTENERS not in given and MAP not in given:
+    named = [name for name in (LISTENERS, MAP, ADVERTISED) if name in given]
+    if not named:
         return
     before = broker.config
-    values = {name: keys("broker")[name].parse(given[name]) for name in (LISTENERS, MAP) if name in given}
+    values = {name: before.broker_keys[name].parse(given[name]) for name in named}
     after = replace(before, values={**before.values, **values}, given={**before.given, **given})
-    for _, words in _faults(after):
-        raise ApiError(Errors.INVALID_REQUEST, words)
+    wrong = _fault(after)
+    if wrong is not None:
+        raise ApiError(Errors.INVALID_REQUEST, wrong)
     for one in before.listeners:
         if before.security_protocol(one.name) is not after.security_protocol(one.name):
             raise not_taken(f"Security protocol cannot be updated for existing listener ListenerName({one.name})")
@@ -80,11 +92,12 @@ def _check_named(broker: Broker, given: Mapping[str, str]) -> None:
         raise not_taken("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
 
 
-def _faults(config: Config) -> list[tuple[str, str]]:
+def _fault(config: Config) -> str | None:
+    """Returns the first thing that is wrong with listeners: what comes after it may not be looked at."""
     try:
-        return list(listener_faults(config))
+        return next((words for _, words in listener_faults(config)), None)
     except ConfigError as error:
-        return [(LISTENERS, error.reason)]
+        return error.reason
 
 
 def _check_fixed(broker: Broker, names: list[str], changes: Changes) -> None:
@@ -92,7 +105,7 @@ def _check_fixed(broker: Broker, names: list[str], changes: Changes) -> None:
     take effect.
     """
     stored = broker.image.config_of(BROKER, str(broker.config.node_id))
-    if all(stored.get(name) == value or not is_of_one_broker(name) for name, value in changes.items()):
+    if all(stored.get(name) == value or not is_of_listeners(name) for name, value in changes.items()):
         return
     for name in names:
         prefix = f"{PREFIX}{name.lower()}."

@@ -21,6 +21,7 @@ class BrokerConfigs:
 
     def __init__(self, config: Config, release: paths.Number) -> None:
         self._dynamic = dynamic_broker_keys(config.emulates) if release >= DYNAMIC_SINCE else frozenset[str]()
+        self._release = config.emulates
         known = keys("broker", config.emulates)
         self._known = RATES | {
             name: key for name, key in known.items() if name in self._dynamic and not name.startswith("ssl.")
@@ -29,13 +30,14 @@ class BrokerConfigs:
 
     def key(self, name: str, node: str) -> ConfigKey | None:
         """Returns a key that a broker, or all of them, may have; None if it is none, or a password that cannot be kept
-        in ZooKeeper. Kafka takes the keys of TLS only for a listener, and those of listeners only for one broker.
+        in ZooKeeper. Kafka takes the keys of TLS only for a listener, and most of those of listeners only for one
+        broker.
         """
         found = self._known.get(name)
-        if node == paths.DEFAULT_ENTITY and is_of_one_broker(name):
+        if node == paths.DEFAULT_ENTITY and is_of_one_broker(name, self._release):
             found = None
-        elif found is None and node != paths.DEFAULT_ENTITY:
-            of = key_of_listener(name)
+        elif found is None:
+            of = key_of_listener(name, self._release)
             found = of[1] if of is not None and of[1].name in self._dynamic else None
         return None if found is None or (found.type == "PASSWORD" and self._passwords is None) else found
 

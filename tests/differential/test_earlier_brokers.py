@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
@@ -22,6 +23,27 @@ NO_EPOCH = struct.pack(">q", -1)
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, CONTROLLED_SHUTDOWN = range(4, 8)
 ALTER_PARTITION, ALLOCATE_PRODUCER_IDS = 56, 67
 FLEXIBLE_SINCE = {LEADER_AND_ISR: 4, STOP_REPLICA: 2, UPDATE_METADATA: 6, CONTROLLED_SHUTDOWN: 3}
+LISTENER = "listener.name.plaintext"
+KEYS: list[tuple[str, dict[str, str]]] = [
+    *(("1", {f"{LISTENER}.max.connections": value}) for value in ("0", "x", "-1", "10")),
+    *(("1", {f"{LISTENER}.max.connection.creation.rate": value}) for value in ("0", "-1", "1000")),
+    *(("1", {f"{LISTENER}.num.network.threads": value}) for value in ("0", "99")),
+    *(("1", {f"{LISTENER}.ssl.client.auth": value}) for value in ("sometimes", "none")),
+    ("1", {"listener.name.nowhere.max.connections": "x"}),
+    ("1", {"listener.name.nowhere.max.connections": "0"}),
+    ("1", {"max.connection.creation.rate": "0"}),
+    ("1", {"ssl.client.auth": "none"}),
+    ("1", {"ssl.keystore.type": "JKS"}),
+    ("1", {"listener.security.protocol.map": "x"}),
+    ("1", {"listeners": "OTHER://127.0.0.1:9092"}),
+    ("1", {"advertised.listeners": "x"}),
+    ("", {"advertised.listeners": "PLAINTEXT://127.0.0.1:9092"}),
+    ("", {f"{LISTENER}.max.connections": "x"}),
+    ("", {f"{LISTENER}.max.connections": "10"}),
+    ("", {f"{LISTENER}.max.connections.per.ip": "5"}),
+    ("", {"listener.name.nowhere.num.network.threads": "2"}),
+]
+"""Dynamic values of one broker, or of all."""
 BETWEEN_NODES = (52, 53, 54, 58, 59, 62, 63, 64, 70, 73)
 
 
@@ -87,3 +109,23 @@ def test_requests_of_brokers_and_controllers(pair: Pair) -> None:
     for sent in frames:
         mine, theirs = pair.raw(sent)
         assert mine == theirs, sent.hex()
+
+
+def without_words(reply: Any) -> None:
+    for one in reply.responses:
+        one.error_message = None
+
+
+def test_keys_of_listeners(pair: Pair, release: str) -> None:
+    """With the bounds of the release; the words are other ones then."""
+    pair.trims["IncrementalAlterConfigs"] = without_words
+    r = m.IncrementalAlterConfigsRequest
+    for broker, values in KEYS if release != "0.10.2" else KEYS[:1]:
+        configs = [r.AlterableConfig(name=name, value=value) for name, value in values.items()]
+        asked = r(resources=[r.AlterConfigsResource(resource_type=4, resource_name=broker, configs=configs)])
+        pair.ask("IncrementalAlterConfigs", 1, asked)
+        for config in configs:
+            config.value, config.config_operation = None, 1
+        pair.ask("IncrementalAlterConfigs", 1, asked)
+    known = {"closed"} if release == "0.10.2" else {"NONE", "INVALID_REQUEST"}
+    assert pair.errors("IncrementalAlterConfigs") == known

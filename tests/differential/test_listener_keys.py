@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 BROKER = 4
 DYNAMIC_BROKER = 2  # the source of a value
 ZOE = f'{MODULES}.plain.PlainLoginModule required user_zoe="zoe-secret";'
+MAP = "listener.security.protocol.map"
 REFUSED: list[dict[str, str]] = [
     {f"{LISTENER}.max.connections": "0"},
     {f"{LISTENER}.max.connections": "x"},
@@ -29,8 +30,31 @@ REFUSED: list[dict[str, str]] = [
     {"follower.replication.throttled.rate": "abc"},
     {"replica.alter.log.dirs.io.max.bytes.per.second": "-1"},
     {"log.cleaner.threads": "3"},
-    {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:PLAINTEXT"},
+    {MAP: "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:PLAINTEXT"},
+    *({MAP: malformed} for malformed in ("x", "A:B", ":PLAINTEXT", "a:b:c")),
+    {f"{LISTENER}.max.connection.creation.rate": "0"},
+    {"max.connection.creation.rate": "0"},
+    {f"{LISTENER}.connections.max.reauth.ms": "x"},
+    {"listener.name.nowhere.max.connections": "x"},
+    {"listener.name.nowhere.ssl.client.auth": "sometimes"},
+    {"listener.name.nowhere.ssl.engine.factory.class": "x.y.Z"},
+    {"ssl.keystore.type": "JKS"},
+    {"ssl.client.auth": "sometimes"},
 ]
+OF_ALL_REFUSED: list[dict[str, str]] = [
+    {f"{LISTENER}.max.connections": "0"},
+    {f"{LISTENER}.max.connections.per.ip": "x"},
+    {f"{LISTENER}.max.connections.per.ip": "5"},
+    {f"{LISTENER}.max.connections": "1000", f"{LISTENER}.ssl.client.auth": "none"},
+    {"ssl.client.auth": "none"},
+    {"advertised.listeners": "PLAINTEXT://127.0.0.1:9092"},
+    {"log.dirs": "x"},
+]
+OF_ALL_TAKEN: list[dict[str, str]] = [
+    {f"{LISTENER}.max.connections": "1000", f"{LISTENER}.max.connection.creation.rate": "1000"},
+    {"listener.name.nowhere.num.network.threads": "2"},  # Kafka ends connections whose thread goes
+]
+LOST = ("log.dirs", "ssl.keystore.type", "advertised.listeners", "no.such.key", f"{LISTENER}.max.connections.per.ip")
 TAKEN: list[dict[str, str]] = [
     {"metric.reporters": ""},
     {"metric.reporters": "org.apache.kafka.common.metrics.JmxReporter"},
@@ -38,6 +62,8 @@ TAKEN: list[dict[str, str]] = [
     {"listener.name.nowhere.max.connections": "0"},
     {f"{LISTENER}.max.connections": "1000", "max.connections": "2000"},
     {"max.connections.per.ip.overrides": "127.0.0.9:5,no.such.host.invalid:6"},
+    {"listener.name.a.b.max.connections": "x"},
+    {"ssl.client.auth": "none", "ssl.protocol": "TLSv1.2"},
 ]
 
 kafka, ours, settled = secured_brokers(
@@ -50,12 +76,12 @@ def log_in(pair: Pair, token: bytes) -> None:
     pair.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
 
 
-def alter(pair: Pair, changes: dict[str, str | None]) -> None:
+def alter(pair: Pair, changes: dict[str, str | None], broker: str = "1") -> None:
     r = m.IncrementalAlterConfigsRequest
     configs = [
         r.AlterableConfig(name=key, value=value, config_operation=int(value is None)) for key, value in changes.items()
     ]
-    resource = r.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
+    resource = r.AlterConfigsResource(resource_type=BROKER, resource_name=broker, configs=configs)
     pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
 
 
@@ -79,6 +105,23 @@ def test_values_that_are_refused_and_taken(pair: Pair) -> None:
         alter(pair, dict(taken))
         alter(pair, dict.fromkeys(taken))
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
+
+
+def test_listeners_of_all_brokers(pair: Pair) -> None:
+    log_in(pair, b"\0admin\0admin-secret")
+    for refused in OF_ALL_REFUSED:
+        alter(pair, dict(refused), "")
+    for taken in OF_ALL_TAKEN:
+        alter(pair, dict(taken), "")
+        alter(pair, dict.fromkeys(taken), "")
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
+
+
+def test_any_key_may_lose_its_value(pair: Pair) -> None:
+    log_in(pair, b"\0admin\0admin-secret")
+    for broker in ("", "1"):
+        alter(pair, dict.fromkeys(LOST), broker)
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE"}
 
 
 def test_keys_of_sasl_change_nothing_and_fix_those_of_all_listeners(pair: Pair) -> None:

@@ -30,7 +30,7 @@ def listener(given: dict[str, str], between_brokers: bool = False) -> TlsListene
         key = keys("broker")[name]
         return key.parse(given.get(name, key.default))
 
-    return TlsListener("SSL", SSL, lambda: ListenerValues("SSL", given, general), between_brokers)
+    return TlsListener("SSL", SSL, lambda: ListenerValues("SSL", given, general, keys("broker")), between_brokers)
 
 
 def key_from(folder: Path, kind: str) -> dict[str, str]:
@@ -198,7 +198,7 @@ def test_a_key_of_another_name_is_refused_while_the_broker_runs(folder: Path, tm
 
     def values(path: Path, **changes: str) -> ListenerValues:
         given = {**key_from(folder, "PEM"), "ssl.keystore.location": str(path), **changes}
-        return ListenerValues("SSL", given, lambda name: keys("broker")[name].parse(given.get(name)))
+        return ListenerValues("SSL", given, lambda name: keys("broker")[name].parse(given.get(name)), keys("broker"))
 
     made = listener(key_from(folder, "PEM"))
     made.check(values(folder / "server.pem"))

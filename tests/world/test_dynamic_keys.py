@@ -11,6 +11,7 @@ import pytest
 from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.effects import without_effect
 from ottla.broker.net.connection_counts import ConnectionCounts
+from ottla.broker.tls.listener import STORES
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.config_def import dynamic_broker_keys, keys, topic_synonyms
@@ -210,11 +211,13 @@ def test_a_producer_is_forgotten_after_the_time_that_holds_now() -> None:
     assert list(producers.by_id) == []
 
 
+FACTORY = "ssl.engine.factory.class"
 ONLY_OF_ONE = "Cannot update these configs at default cluster level, broker id must be specified"
 ONLY_OF_LISTENERS = "These security configs can be dynamically updated only per-listener using the listener prefix"
 REFUSED = {
     **{name: ("", ONLY_OF_ONE) for name in dynamic_broker_keys() if name.startswith("sasl.")},
-    **{name: ("1", ONLY_OF_LISTENERS) for name in dynamic_broker_keys() if name.startswith("ssl.")},
+    **{name: ("", ONLY_OF_ONE) for name in dynamic_broker_keys() if name.startswith("ssl.") and name != FACTORY},
+    **dict.fromkeys(STORES, ("1", ONLY_OF_LISTENERS)),
     "listeners": ("", ONLY_OF_ONE),
     "listener.security.protocol.map": ("", ONLY_OF_ONE),
 }
@@ -224,7 +227,16 @@ REFUSED = {
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_key_of_listeners_is_refused_elsewhere(name: str, shared: World) -> None:
     node, words = REFUSED[name]
-    assert set_broker(shared, name, "x", node) == (Errors.INVALID_REQUEST, f"{words}: [{name}]")
+    assert set_broker(shared, name, keys("broker")[name].default or "x", node) == (
+        Errors.INVALID_REQUEST,
+        f"{words}: [{name}]",
+    )
+
+
+def test_a_class_that_does_not_exist_is_refused(shared: World) -> None:
+    words = f"Invalid value x.Y for configuration {FACTORY}: Class x.Y could not be found."
+    for name in (FACTORY, f"listener.name.plaintext.{FACTORY}"):
+        assert set_broker(shared, name, "x.Y", "1") == (Errors.INVALID_REQUEST, words)
 
 
 def test_each_dynamic_key_with_an_effect_has_a_test() -> None:

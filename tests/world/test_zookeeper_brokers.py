@@ -20,7 +20,7 @@ RELEASE, SECRET = "2.8", "the secret"
 SETTINGS = {"password_encoder_secret": SECRET}
 LIKE_KAFKA = Sealing("AES/CBC/PKCS5Padding", 128, "PBKDF2WithHmacSHA512", 1024)
 KEY_PASSWORD, STORE = "listener.name.x.ssl.key.password", "listener.name.x.ssl.keystore.location"
-INVALID_REQUEST, UNKNOWN_SERVER_ERROR = 42, -1
+INVALID_CONFIG, INVALID_REQUEST, UNKNOWN_SERVER_ERROR = 40, 42, -1
 GROUP, LITERAL, READ, ALLOW = 3, 3, 3, 3
 
 
@@ -107,18 +107,23 @@ def test_keys_of_listeners_and_of_one_broker_are_not_those_of_all(client: KazooD
     w.pass_ms(ROUNDS_MS)
     assert w.broker.image.config_of(BROKER, "").keys() == {"log.retention.ms", "min.insync.replicas"}
     assert config_there(client, "brokers/<default>").keys() == {*of_one, "log.retention.ms"}
+    limit = "listener.name.plaintext.max.connections"
+    tool_configures(client, "brokers/<default>", {limit: "1000"})
+    w.pass_ms(ROUNDS_MS)
+    assert w.broker.image.config_of(BROKER, "").keys() == {limit, "min.insync.replicas"}
     tool_configures(client, "brokers/7", {**of_one, "listener.name.x.unknown": "1"})
     w.pass_ms(ROUNDS_MS)
     assert of_node(w).keys() == {STORE, "sasl.enabled.mechanisms"}
 
 
-def test_a_password_needs_a_secret(client: KazooDouble) -> None:
-    """The answer is that of Kafka 2.8.2."""
-    w = started(client, release=RELEASE)
+@pytest.mark.parametrize(("release", "code"), [(RELEASE, INVALID_REQUEST), ("3.3", INVALID_CONFIG)])
+def test_a_password_needs_a_secret(client: KazooDouble, release: str, code: int) -> None:
+    """The answers are those of Kafka 2.8.2 and 3.3.2."""
+    w = started(client, release=release)
     resource = "ConfigResource(type=BROKER, name='7')"
     text = f"Invalid config value for resource {resource}: Password encoder secret not configured"
     for key in (KEY_PASSWORD, "listener.name.x.sasl.jaas.config"):
-        assert configure(w, "7", {key: "x"}) == (INVALID_REQUEST, text)
+        assert configure(w, "7", {key: "x"}) == (code, text)
     assert configure(w, "7", {KEY_PASSWORD: None, STORE: "/x"}) == (0, None)
 
 
