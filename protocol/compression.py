@@ -156,7 +156,9 @@ def _unsnap(data: Data, step_bytes: int) -> Iterator[bytes]:
         yield _unsnap_block(data)
         return
     pos = 0
-    while pos < len(data):
+    if len(data) < len(XERIAL_HEADER):
+        raise Undecodable("records", "snappy data ends early")
+    while pos + 4 <= len(data):  # Java ignores fewer bytes after the last block
         if data.startswith(XERIAL_MAGIC, pos):  # streams may follow each other
             pos += len(XERIAL_HEADER)
             continue

@@ -42,6 +42,7 @@ class Checks(NamedTuple):
     versions: bool = False  # whether all messages must have the version of the compressed one
     bases: bool = False  # whether the offset of the compressed one must be 0 or possible
     takes_none: bool = False  # whether a compressed one without messages is no error
+    oldest_lz4: bool = False  # whether frames of LZ4 must be those that releases before 0.10 read
     holding_none: int = Errors.CORRUPT_MESSAGE
     zstd: int = Errors.CORRUPT_MESSAGE
 
@@ -114,6 +115,10 @@ def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Messa
     """Opens a compressed message; twice if its inner offsets are counted from the last one."""
     if wrapper.value is None:
         raise HoldsNone("records", "a compressed message without a value")
+    if checks.oldest_lz4 and wrapper.codec == compression.LZ4:
+        from . import lz4_frames
+
+        lz4_frames.check_oldest(wrapper.value)
     last = None
     if wrapper.magic:
         for _, found in _inner(wrapper, limit):

@@ -7,11 +7,12 @@ of that time refuse frames with the right one (KIP-57).
 from __future__ import annotations
 
 from .buffers import Data
+from .compression import Undecodable
 
 MAGIC = b"\x04\x22\x4d\x18"
 _PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 _MASK = 0xFFFFFFFF
-CONTENT_SIZE_FLAG = 0x08
+CONTENT_SIZE_FLAG, CONTENT_CHECKSUM_FLAG = 0x08, 0x04
 
 
 def with_right_checksum(frame: Data) -> bytes:
@@ -22,6 +23,16 @@ def with_right_checksum(frame: Data) -> bytes:
 def with_old_checksum(frame: Data) -> bytes:
     """Returns the frame with the header checksum of message format version 0."""
     return _with_checksum(bytes(frame), 0)
+
+
+def check_oldest(frame: Data) -> None:
+    """Raises Undecodable for a frame that brokers and clients before 0.10 cannot read: one with another checksum
+    of its header, or with the size or a checksum of its content.
+    """
+    frame = bytes(frame)
+    has_more = len(frame) > len(MAGIC) and frame[4] & (CONTENT_SIZE_FLAG | CONTENT_CHECKSUM_FLAG)
+    if has_more or with_old_checksum(frame) != frame:
+        raise Undecodable("records", "an LZ4 frame that no release before 0.10 reads")
 
 
 def _with_checksum(frame: bytes, start: int) -> bytes:

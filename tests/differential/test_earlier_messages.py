@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import lz4.frame
 import pytest
-from ottla.protocol import compression, legacy
+import snappy
+from ottla.protocol import compression, legacy, lz4_frames
 from ottla.protocol import messages as m
-from ottla.protocol.compression import GZIP
+from ottla.protocol.compression import GZIP, LZ4, SNAPPY, XERIAL_HEADER
 from ottla.protocol.errors import Errors
 from ottla.protocol.legacy import ENTRY
 
@@ -90,6 +92,62 @@ def lies(magic: int) -> Iterator[tuple[str, bytes]]:
     yield "reserved attributes", entry(0, b"v", magic, mark=0x60)
 
 
+def frames_of_lz4(magic: int) -> Iterator[tuple[str, bytes]]:
+    """Frames of LZ4. Clients of version 0 compute the checksum of the header otherwise (KIP-57)."""
+    good = numbered(0, 1, magic=magic)
+    for name, options in (
+        ("plain", {}),
+        ("linked", {"block_linked": True}),
+        ("large blocks", {"block_size": lz4.frame.BLOCKSIZE_MAX4MB}),
+        ("checksums of blocks", {"block_checksum": True}),
+        ("its size", {"store_size": True}),
+        ("a checksum", {"content_checksum": True}),
+    ):
+        found = lz4.frame.compress(good, **{"block_linked": False, "store_size": False, **options})
+        yield f"{name}", found
+        yield f"{name}, the checksum of version 0", lz4_frames.with_old_checksum(found)
+    right = compression.compress(LZ4, good)
+    usual = right if magic else lz4_frames.with_old_checksum(right)
+    yield "another checksum of the header", right[:6] + bytes([right[6] ^ 0x55]) + right[7:]
+    yield "without its end", usual[:-4]
+    yield "it ends early", usual[:-10]
+    yield "bytes after it", usual + b"xyz"
+    yield "two frames", usual + usual
+    yield "only the magic number", usual[:4]
+    yield "nothing in it", compression.compress(LZ4, b"")
+    lying = compression.compress(LZ4, numbered(5, 6, 7, magic=magic))
+    yield "offsets", lying if magic else lz4_frames.with_old_checksum(lying)
+
+
+def data_of_snappy(magic: int) -> Iterator[tuple[str, bytes]]:
+    good = numbered(0, 1, magic=magic)
+    whole = snappy.compress(good)
+    framed = XERIAL_HEADER + len(whole).to_bytes(4, "big") + whole
+    parts = [snappy.compress(part) for part in (good[:20], good[20:])]
+    yield "framed", framed
+    yield "without a frame", whole
+    yield "two blocks", XERIAL_HEADER + b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    yield "no blocks", XERIAL_HEADER
+    yield "an empty block", framed + bytes(4)
+    yield "it ends early", framed[:-3]
+    yield "a block that is too large", XERIAL_HEADER + b"\0\0\x03\xe8" + whole
+    yield "a negative block", XERIAL_HEADER + b"\xff\xff\xff\xff" + whole
+    yield "bytes after it", framed + b"xy"
+    yield "a size that lies", XERIAL_HEADER + len(whole).to_bytes(4, "big") + b"\xff\xff\x03" + whole[1:-2]
+    yield "another version", XERIAL_HEADER[:8] + b"\0\0\0\x09\0\0\0\x09" + framed[16:]
+    yield "half a header", XERIAL_HEADER[:10]
+    yield "offsets", compression.compress(SNAPPY, numbered(5, 6, 7, magic=magic))
+
+
+def data_of_gzip(magic: int) -> Iterator[tuple[str, bytes]]:
+    good = numbered(0, 1, magic=magic)
+    whole = compression.compress(GZIP, good)
+    yield "two members", compression.compress(GZIP, good[:20]) + compression.compress(GZIP, good[20:])
+    yield "a wrong checksum", whole[:-6] + bytes([whole[-6] ^ 1]) + whole[-5:]
+    yield "a wrong size", whole[:-1] + bytes([whole[-1] ^ 1])
+    yield "nothing in it", compression.compress(GZIP, b"")
+
+
 def versions_of(release: str) -> list[tuple[int, int]]:
     """Versions of messages and of Produce."""
     return [(0, 0)] if release in ("0.8.2", "0.9") else [(0, 0), (0, 2), (1, 2)]
@@ -117,6 +175,23 @@ def opened(reply: Any) -> None:
             data = bytes(part.records)
             sets = [(one.offset, one.codec, one.timestamp) for one in legacy.entries(data)]
             part.records = repr((sets, legacy.decode(data))).encode()
+
+
+@pytest.mark.parametrize(
+    ("codec", "made"),
+    [(LZ4, frames_of_lz4), (SNAPPY, data_of_snappy), (GZIP, data_of_gzip)],
+    ids=("lz4", "snappy", "gzip"),
+)
+def test_codecs(pair: Pair, release: str, codec: int, made: Callable[[int], Iterator[tuple[str, bytes]]]) -> None:
+    topic(pair, f"codec-{codec}")
+    pair.trims["Fetch"] = opened
+    for magic, version in versions_of(release):
+        for _, data in made(magic):
+            reply = produce(pair, f"codec-{codec}", entry(0, data, magic, codec, None), version)
+            answer = reply.responses[0].partition_responses[0]
+            if not answer.error_code:
+                fetch(pair, f"codec-{codec}", answer.base_offset, version)
+    assert pair.errors("Produce") >= {"NONE", UNKNOWN}
 
 
 def test_what_lies(pair: Pair, release: str) -> None:

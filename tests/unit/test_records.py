@@ -78,6 +78,10 @@ def test_snappy_is_read_with_and_without_javas_framing() -> None:
     assert framed.startswith(compression.XERIAL_MAGIC)
     assert compression.decompress(compression.SNAPPY, framed) == data
     assert compression.decompress(compression.SNAPPY, snappy.compress(data)) == data
+    assert compression.decompress(compression.SNAPPY, framed + b"xyz") == data, "no size fits into three bytes"
+    for wrong in (framed[:12], framed + bytes(4), framed[:-1]):
+        with pytest.raises(compression.Undecodable):
+            compression.decompress(compression.SNAPPY, wrong)
 
 
 def test_the_time_of_append_is_every_records_time() -> None:
