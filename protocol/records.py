@@ -34,7 +34,7 @@ ATTRIBUTES_MASK = 0x7F
 NO_PRODUCER_ID = NO_TIMESTAMP = NO_SEQUENCE = NO_EPOCH = -1
 PRODUCER_EPOCH_MAX = 2**15 - 1
 
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_UP_TO_CRC = struct.Struct(">qiibI")
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
@@ -386,13 +386,12 @@ def batch_of(body: bytearray, t: Template, count: int, last_delta: int, base_tim
         | (CONTROL_MASK if t.control else 0)
         | (DELETE_HORIZON_MASK if t.delete_horizon_ms is not None else 0)
     )
-    packed = compression.compress(t.codec, bytes(body), t.level)
-    tail = _ATTRIBUTES_ETC.pack(
+    packed = body if t.codec == compression.NONE else compression.compress(t.codec, bytes(body), t.level)
+    length = HEADER_SIZE - LOG_OVERHEAD + len(packed)
+    out = bytearray(_UP_TO_CRC.pack(t.base_offset, length, t.leader_epoch, MAGIC, 0))
+    out += _ATTRIBUTES_ETC.pack(
         attributes, last_delta, base_timestamp, largest, t.producer_id, t.producer_epoch, t.base_sequence, count
     )
-    out = bytearray(_OFFSET_AND_LENGTH.pack(t.base_offset, HEADER_SIZE - LOG_OVERHEAD + len(packed)))
-    out += struct.pack(">ibI", t.leader_epoch, MAGIC, 0)
-    out += tail
     out += packed
     _CRC.pack_into(out, 17, computed_crc(out, 0, len(out)))
     return out

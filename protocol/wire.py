@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from construct import Construct, Container
@@ -299,6 +299,9 @@ class Encoded:
         """Encodes an element. Raises MalformedMessage if the version cannot hold it."""
         self.write(element, self.data)
         self.count += 1
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self.decoded())
 
     def decoded(self) -> list[object]:
         """Returns the elements as objects."""

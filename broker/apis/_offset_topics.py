@@ -50,5 +50,5 @@ def merged(*replies: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
         for topic in reply:
             found = topics.setdefault(key(topic), topic)
             if found is not topic:
-                found.partitions += topic.partitions
+                found.partitions = [*found.partitions, *topic.partitions]  # which may be encoded already
     return list(topics.values())

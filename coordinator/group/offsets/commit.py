@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ....protocol import messages
+from ....protocol import codec, messages
 from ....protocol.errors import ApiError, Errors
 from ....protocol.records import int64
+from ....protocol.wire import Encoded
 from ...shard import Result
 from ..environment import Client
 from ..format import NO_EXPIRY, Commit, Commits
@@ -23,6 +25,7 @@ NO_RETENTION = -1
 NO_METADATA = {"", None}
 GROUP_ID_NOT_FOUND_SINCE, TOPIC_IDS_SINCE = 9, 10  # OffsetCommit
 TXN_GROUP_ID_NOT_FOUND_SINCE = TXN_TOPIC_IDS_SINCE = 6  # TxnOffsetCommit
+_KEPT_PARTITIONS = 256  # of one answer that is kept, as a thousand larger ones would take much memory
 Check = Callable[[bytes, int], None]  # raises ApiError for a partition, by topic id, that the sender may not commit
 
 
@@ -33,9 +36,7 @@ def commit(
     r = messages.OffsetCommitResponse
     retention = request.retention_time_ms  # a sum beyond 64 bits wraps, as in Java: it has expired
     expire = NO_EXPIRY if retention == NO_RETENTION else int64(shard.env.now_ms() + retention)
-    reply = Answers(
-        r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, client.version >= TOPIC_IDS_SINCE
-    )
+    reply = Answers(r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, client.version, TOPIC_IDS_SINCE)
     return _committed(shard, request, check, reply, expire)
 
 
@@ -44,9 +45,8 @@ def commit_in_transaction(
 ) -> Result[messages.TxnOffsetCommitResponse]:
     """Like `commit`, for offsets that are pending until the transaction ends. Raises what `check` raises."""
     r = messages.TxnOffsetCommitResponse
-    by_id = client.version >= TXN_TOPIC_IDS_SINCE
-    reply = Answers(r(), r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition, by_id)
-    return _committed(shard, request, check, reply)
+    topic, partition = r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition
+    return _committed(shard, request, check, Answers(r(), topic, partition, client.version, TXN_TOPIC_IDS_SINCE))
 
 
 def is_anonymous(request: messages.TxnOffsetCommitRequest) -> bool:
@@ -106,19 +106,40 @@ class PartitionAnswer(Protocol):
 
 @dataclass(slots=True)
 class Answers(Generic[Response]):
-    """The response to a request, its classes for topics and partitions, and whether its version identifies topics by
-    ids instead of names.
+    """The response to a request, its classes for topics and partitions, its version, and the first version that
+    identifies topics by ids instead of names.
     """
 
     response: Response
     topic: Callable[..., Any]
     partition: Callable[[int], PartitionAnswer]
-    by_id: bool
+    version: int
+    ids_since: int
 
-    def add(self, topic: CommittedTopic, partitions: list[PartitionAnswer]) -> None:
-        named = self.topic(topic_id=topic.topic_id) if self.by_id else self.topic(name=topic.name)
-        named.partitions = partitions
+    def add(self, topic: CommittedTopic, indexes: list[int], codes: dict[int, int]) -> None:
+        """Adds a topic; `codes`: the errors of its partitions by their places in the request."""
+        by_id = self.version >= self.ids_since
+        named = self.topic(topic_id=topic.topic_id) if by_id else self.topic(name=topic.name)
+        if codes or len(indexes) > _KEPT_PARTITIONS:
+            named.partitions = answers = list(map(self.partition, indexes))
+            for place, code in codes.items():
+                answers[place].error_code = code
+        else:
+            named.partitions = _accepted(self.partition, type(self.response).__name__, self.version, tuple(indexes))
         self.response.topics.append(named)
+
+
+@lru_cache(1024)
+def _accepted(
+    partition: Callable[[int], PartitionAnswer], response: str, version: int, indexes: tuple[int, ...]
+) -> Encoded:
+    """Returns partitions without errors as they are in a response: the members of a group commit the same ones again
+    and again. Nothing may be added to them.
+    """
+    made = codec.encoded(response, version, "topics.partitions")
+    for index in indexes:
+        made.append(partition(index))
+    return made
 
 
 def _committed(
@@ -138,11 +159,8 @@ def _committed(
             records.append(_all_of(request.group_id, topic, indexes, check, now))
         else:
             codes = _each_of(shard, request.group_id, topic, check, now, expire, records)
-        answers = list(map(reply.partition, indexes))
-        for place, code in codes.items():
-            answers[place].error_code = code
-        shard.counts["offset_commits"] += len(answers) - len(codes)
-        reply.add(topic, answers)
+        shard.counts["offset_commits"] += len(indexes) - len(codes)
+        reply.add(topic, indexes, codes)
     if records and shard.groups.get(request.group_id) is None:  # a commit that is refused as a whole leaves nothing
         shard.put_simple(request.group_id)
     return Result(records, reply.response)
