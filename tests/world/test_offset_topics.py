@@ -33,20 +33,25 @@ def told(reply: Any) -> list[tuple[str, list[tuple[int, int]]]]:
     return [(t.name, [(p.partition_index, p.error_code) for p in t.partitions]) for t in reply.topics]
 
 
-def commit(w: World) -> Any:
+def commit(w: World, asked: list[tuple[str, list[int]]] = ASKED) -> Any:
     r = m.OffsetCommitRequest
     topics = [
         r.OffsetCommitRequestTopic(
             name=name,
             partitions=[r.OffsetCommitRequestPartition(partition_index=i, committed_offset=1) for i in indexes],
         )
-        for name, indexes in ASKED
+        for name, indexes in asked
     ]
     return w.ask("OffsetCommit", 8, r(group_id="g", generation_id_or_member_epoch=-1, topics=topics))
 
 
 def test_offset_commit_answers_what_does_not_exist_first() -> None:
     assert told(commit(world())) == FOUND
+
+
+def test_offset_commit_answers_a_topic_that_is_named_twice_once() -> None:
+    asked = [("t", [0]), ("gone", [1]), ("t", [0])]
+    assert told(commit(world(), asked)) == [("gone", [(1, UNKNOWN)]), ("t", [(0, 0), (0, 0)])]
 
 
 def test_offset_delete_answers_what_does_not_exist_first() -> None:
