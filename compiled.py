@@ -1,5 +1,6 @@
-"""The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, and what a
-Produce passes between its message and its log. The source is the same, compiled or not.
+"""The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, what a
+Produce passes between its message and its log, and the runtime of the coordinators. The source is the same, compiled or
+not.
 
 These modules gain because they use each other's classes. Modules that mostly handle what is interpreted (messages, the
 codec's functions, the loop) lose: docs/decisions/compiled.md has the figures.
@@ -20,7 +21,10 @@ TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ot
 MODULES = {
     "protocol": "plain_messages records",
     "storage": "epochs log producers rolling segment validation",
-    "broker": "internal_topics steps",
+    "coordinator": "aftermath batch parked runtime timeline timers",
+    "coordinator/group/offsets": "store",
+    "broker": "event_times internal_topics steps",
+    "broker/shards": "host",
     "broker/replica": "appender high_watermarks partition stale_leaders",
     "broker/apis": "k00_produce",
 }

@@ -70,7 +70,6 @@ class TimelineDict(Generic[K, V]):
     """A dict whose values are replaced and never changed."""
 
     __slots__ = ("_now", "_timeline")
-    __hash__ = object.__hash__
 
     def __init__(self, timeline: Timeline) -> None:
         self._now: dict[K, V] = {}

@@ -27,6 +27,8 @@ def with_bug(bug: Bug) -> Callable[[], None]:
     """Puts a bug into the running code; returns what takes it out again."""
     owner, name, right, wrong = bug
     before = getattr(owner, name)
+    if not hasattr(before, "__code__"):
+        pytest.skip(f"{name} is compiled")
     source = textwrap.dedent(inspect.getsource(before))
     assert source.count(right) == 1, f"{name} has no line {right!r} of its own"
     scope: dict[str, Any] = {}
