@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis import apis
-from ottla.broker.config.config import RELEASES
+from ottla.broker.config.config import RELEASES, Config
 from ottla.broker.emulation.error_codes import INSTEAD, ErrorCodes
 from ottla.broker.emulation.releases import releases
 from ottla.broker.net.dispatch import Dispatcher, Refused
@@ -22,7 +22,9 @@ from ottla.protocol.trees import tree
 
 from ..support.ask import fetch_message, produce_message
 from ..support.emulated import fetched, messages_in, put, sent, with_topic, world_of
+from ..support.everyday import ask_everyday, everyday_world
 from ..support.generate import Generator
+from ..support.sources import ROOT
 from ..support.topic_world import create, produced, read, set_policy
 from ..support.world import World
 
@@ -39,15 +41,43 @@ def test_the_last_release_is_what_the_broker_is() -> None:
         assert last.apis[key] == (api.low, api.high), api.name
 
 
-def test_nothing_of_emulation_is_imported_without_it() -> None:
-    program = (
-        "import sys; from ottla.broker.config import sources; from ottla.served import served_by\n"
-        "import ottla.broker.net.server\n"
-        "served_by(sources.build([]))\n"
-        "print([name for name in sys.modules if 'emulation' in name or name.endswith(('.conversion', '.lz4_frames'))])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+# Without emulation it costs nothing: none of its modules is imported, and no request looks whether there is one.
+START = """
+import sys
+from ottla.broker.config import sources
+from ottla.served import served_by
+import ottla.broker.net.server
+served_by(sources.build([]))
+"""
+REQUESTS = """
+import sys
+from tests.support.everyday import ask_everyday, everyday_world
+ask_everyday(everyday_world())
+"""
+FOUND = """
+ours = [name for name in sys.modules if name.startswith("ottla.")]
+only = ("ottla.broker.emulation", "ottla.broker.zookeeper", "ottla.protocol.conversion", "ottla.protocol.lz4_frames")
+print(len(ours) > 100, [name for name in ours if name.startswith(only)])
+"""
+
+
+@pytest.mark.parametrize("program", [START, REQUESTS], ids=("start", "requests"))
+def test_nothing_of_emulation_is_imported_without_it(program: str) -> None:
+    command = [sys.executable, "-c", program + FOUND]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
+    assert done.stdout.strip() == "True []"
+
+
+def test_no_request_looks_whether_a_release_is_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once what it needs is there: a topic's settings, which are kept, depend on the release."""
+    world = everyday_world()
+    ask_everyday(world)
+
+    def emulates(config: Config) -> str | None:
+        raise AssertionError("a request asks which release is emulated")
+
+    monkeypatch.setattr(Config, "emulates", property(emulates))
+    ask_everyday(world)
 
 
 @pytest.mark.parametrize("name", [name for name in releases() if not releases()[name].is_before(0, 10)])
