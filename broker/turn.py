@@ -16,6 +16,7 @@ from ..protocol.errors import ApiError, Errors
 from . import bugs
 from .clock import Cancellable, Schedule
 from .later import Later, drive
+from .rounds import Round
 
 T = TypeVar("T")
 RETRY_MS = 100  # until failed work is tried again
@@ -55,6 +56,7 @@ class Turn:
         self.fatal: Callable[[str], None] = _nothing
         self._moves: dict[Movable, None] = {}
         self._unflushed: dict[Writes, None] = {}  # those with writes of this event
+        self.resting: dict[Round, None] = {}  # until something happens
         self._settling = self._settles_soon = False
         self._steps: deque[Later[None]] = deque()  # of long requests, which wait for a turn of the loop
         self._steps_soon = False
@@ -75,6 +77,8 @@ class Turn:
 
     def settle(self) -> None:
         """Carries out the consequences of the event. Every input event ends with it, or with `settle_soon`."""
+        if self.resting:
+            self.wake()
         if self._settling:
             return
         self._settling = True
@@ -105,6 +109,8 @@ class Turn:
         """Like `settle`, but flushes coordinator writes at the end of the loop turn, so that requests that arrived
         together share one batch.
         """
+        if self.resting:
+            self.wake()
         self.settle_moves()
         if self._unflushed and not self._settles_soon:
             self._settles_soon = True
@@ -147,18 +153,22 @@ class Turn:
         self.schedule.soon(partial(self.event, call))
 
     def every(
-        self, interval_ms: Callable[[], float], call: Callable[[], object], first_ms: float | None = None
+        self,
+        interval_ms: Callable[[], float],
+        call: Callable[[], object],
+        first_ms: float | None = None,
+        due_ms: Callable[[], float] | None = None,
     ) -> None:
         """Runs `call` as an input event at intervals until the broker stops, even if it fails. `first_ms`: the delay of
-        the first call.
+        the first call. `due_ms`: when there is something to do, if nothing happens before (`rounds.py`).
         """
+        Round(self, interval_ms, call, due_ms).begin(interval_ms() if first_ms is None else first_ms)
 
-        self.schedule.later(interval_ms() if first_ms is None else first_ms, partial(self._round, call, interval_ms))
-
-    def _round(self, call: Callable[[], object], interval_ms: Callable[[], float]) -> None:
-        if not self.stopped:
-            self.schedule.later(interval_ms(), partial(self._round, call, interval_ms))
-            self.event(call)
+    def wake(self) -> None:
+        """Something has happened: the rounds that rest look again whether they have something to do."""
+        resting, self.resting = self.resting, {}
+        for one in resting:
+            one.wake()
 
     def in_thread(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Runs `work` in a thread, and `done` with its result or its exception as an input event."""

@@ -1,16 +1,20 @@
 """Timers as data: a shard's deadlines by key, in one heap.
 Moving a deadline changes a dict entry; old heap entries are skipped.
+
+What a shard does at intervals is a round. Its timer is set only while there is something to do: a broker has many
+shards, most of which are empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from .journal import NEVER, Journal
 
+Operation = Callable[[int], Any]
 OLD_MAX = 64  # entries of the heap that may be old, beyond as many as there are timers
 
 
@@ -22,7 +26,23 @@ class Timer:
 
     key: Hashable
     deadline_ms: int | None
-    operation: Callable[[int], Any] | None = None
+    operation: Operation | None = None
+
+
+@dataclass(slots=True)
+class Round:
+    """Every `interval_ms` after `since_ms` (monotonic), `operation` runs as the operation of a timer if `is_needed`."""
+
+    key: Hashable
+    interval_ms: int
+    since_ms: int
+    operation: Operation
+    is_needed: Callable[[], bool]
+
+    def timer(self, now_ms: int) -> Timer:
+        """The timer of the next interval."""
+        done = (now_ms - self.since_ms) // self.interval_ms
+        return Timer(self.key, self.since_ms + (done + 1) * self.interval_ms, self.operation)
 
 
 class Timers:
@@ -35,6 +55,8 @@ class Timers:
         # the deadline with which the heap holds a key; entries with another are old
         self._queued: dict[Hashable, int] = {}
         self._count = 0
+        self._rounds: Sequence[Round] = ()
+        self._monotonic_ms: Callable[[], int] = lambda: 0
 
     def __len__(self) -> int:
         return len(self._live)
@@ -62,6 +84,10 @@ class Timers:
         queued = self._queued.get(key)
         if queued is None or deadline_ms < queued:
             self._push(timer)
+
+    def begin_rounds(self, monotonic_ms: Callable[[], int], *rounds: Round) -> None:
+        """Has timers for these rounds from now on, each while it is needed."""
+        self._monotonic_ms, self._rounds = monotonic_ms, rounds
 
     def cancel(self, key: Hashable) -> None:
         """Removes the key's timer, if there is one."""
@@ -97,7 +123,11 @@ class Timers:
         heappush(self._heap, (timer.deadline_ms, self._count, timer.key))
 
     def next_deadline_ms(self) -> int | None:
-        """Returns when to call `due` next, which may find nothing then."""
+        """Returns when to call `due` next, which may find nothing then. Sets the timers of rounds that are needed."""
+        live = self._live
+        for one in self._rounds:
+            if one.key not in live and one.is_needed():
+                self.set(one.timer(self._monotonic_ms()))
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[Timer]:
@@ -118,6 +148,7 @@ class Timers:
         return found
 
     def clear(self) -> None:
+        self._rounds = ()
         self._live.clear()
         self._heap.clear()
         self._queued.clear()

@@ -10,6 +10,7 @@ part of the transaction, and no marker was written between this confirmation and
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from heapq import heappop, heappush
 from itertools import islice
@@ -320,6 +321,12 @@ class Producers:
                 del self.by_id[pid]
         for pid in [p for p, v in self.verifying.items() if now_ms - v.since_ms >= expiration_ms]:
             del self.verifying[pid]
+
+    def next_expiry_ms(self, expiration_ms: int) -> float:
+        """Returns a time before which `expire` removes nothing, unless a producer writes."""
+        known = min((p.last_timestamp for p in self.by_id.values() if p.transaction_first_offset < 0), default=math.inf)
+        verified = min((one.since_ms for one in self.verifying.values()), default=math.inf)
+        return min(known, verified) + expiration_ms
 
     def forget(self, count: int) -> None:
         """Removes the `count` producers that were silent for longest, except those with open transactions; looks at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .log import Log
 from .segment import Segment
 
@@ -22,6 +24,21 @@ def due(log: Log, high_watermark: int, now_ms: int) -> list[Segment]:
     return gone
 
 
+def next_ms(log: Log, high_watermark: int, now_ms: int) -> float:
+    """Returns a time before which `due` returns nothing, unless the log changes."""
+    if due(log, high_watermark, now_ms):
+        return now_ms
+    first, settings = log.segments[0], log.settings
+    upper = log.bases[1] if len(log.bases) > 1 else log.end_offset
+    if not settings.is_deleted or settings.retention_ms < 0 or high_watermark < upper or not log.size:
+        return math.inf
+    return _time(first) + settings.retention_ms + 1
+
+
+def _time(segment: Segment) -> int:
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+
+
 def _below_start(log: Log, high_watermark: int) -> list[Segment]:
     starts = log.bases[1:]
     return [
@@ -35,7 +52,7 @@ def _too_old(log: Log, now_ms: int) -> dict[int, bool]:
     if log.settings.retention_ms < 0:
         return {}
     limit = now_ms - log.settings.retention_ms
-    return {s.base_offset: (s.max_timestamp if s.max_timestamp >= 0 else s.modified_ms) < limit for s in log.segments}
+    return {s.base_offset: _time(s) < limit for s in log.segments}
 
 
 def _too_large(log: Log) -> dict[int, bool]:

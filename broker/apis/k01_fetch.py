@@ -99,7 +99,9 @@ def cache(context: Context) -> SessionCache:
         config = broker.config
         found = SessionCache(config["max.incremental.fetch.session.cache.slots"], 120_000, broker.chance)
         broker.extensions["fetch_sessions"] = made = found
-        broker.turn.every(lambda: SWEEP_MS, lambda: made.end_idle(broker.schedule.monotonic_ms()))
+        broker.turn.every(
+            lambda: SWEEP_MS, lambda: made.end_idle(broker.schedule.monotonic_ms()), due_ms=made.first_idle_ms
+        )
     sessions: SessionCache = found
     return sessions
 

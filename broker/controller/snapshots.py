@@ -7,6 +7,7 @@ snapshot before it is kept, with the log from that one on, in case the new one i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -68,10 +69,15 @@ class Snapshots:
         """Takes a snapshot every `metadata.log.max.snapshot.interval.ms` if there are new records."""
         interval_ms = self.log_directories.config["metadata.log.max.snapshot.interval.ms"]
         if interval_ms:
-            self.turn.every(lambda: interval_ms, self._take_if_old)
+            self.turn.every(
+                lambda: interval_ms, self._take_if_old, due_ms=lambda: -math.inf if self._is_old() else math.inf
+            )
+
+    def _is_old(self) -> bool:
+        return self.partition.log is not None and self.commits.applied_offset > self.offset
 
     def _take_if_old(self) -> None:
-        if self.partition.log is not None and self.commits.applied_offset > self.offset:
+        if self._is_old():
             self._begin()
 
     def take_if_due(self) -> None:

@@ -229,7 +229,7 @@ def _cleaner(server: Served) -> Iterator[Metric]:
     ottla has no cleaner buffer and no cleaner threads to report.
     """
     broker, cleaner = server.broker, server.broker.replicas.cleaner
-    figures, now_ms = cleaner.figures, broker.schedule.monotonic_ms()
+    figures = cleaner.figures
     for name, text, value in (
         (
             "LogCleanerManager_max_dirty_percent",
@@ -239,7 +239,7 @@ def _cleaner(server: Served) -> Iterator[Metric]:
         (
             "LogCleanerManager_time_since_last_run_ms",
             "Time since the cleaner last looked for a log to compact, in ms.",
-            now_ms - figures.last_run_ms,
+            cleaner.idle_ms(),
         ),
         ("LogCleaner_max_clean_time_secs", "Duration of the last compaction, in seconds.", figures.clean_time_ns // NS),
         (

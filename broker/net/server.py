@@ -28,6 +28,7 @@ from .chances import chances
 from .connection import Connection
 from .connection_counts import ConnectionCounts
 from .dispatch import Dispatcher
+from .idle import SWEEP_MS, IdleConnections
 from .listeners import Listeners, PortTaken
 from .listening import SharedBuffer
 from .logs import Logs
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from .tls import Share
 
 logger = logging.getLogger("ottla.kafka.network.SocketServer")
-SWEEP_MS = 1000
 WARM_AFTER_SECONDS = 0.1
 WARM_STEP_SECONDS = 0.01
 WARM_DEFERRALS_MAX = 200
@@ -133,7 +133,7 @@ class Server:
             from . import zookeeper
 
             await zookeeper.register(self.broker)
-        self.broker.turn.every(lambda: SWEEP_MS, self._close_idle)
+        IdleConnections(self.broker.turn, self.connections, self.config["connections.max.idle.ms"])
         # the rest obeys the machine's time
         self._loop.call_later(SWEEP_MS / 1000, self._sweep)
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
@@ -219,6 +219,7 @@ class Server:
     def connected(self, connection: Connection) -> bool:
         """Whether a new connection may stay: some descriptors are reserved for files."""
         self.connections[connection] = None
+        self.broker.turn.wake()  # it may become idle
         address = connection.peer.address.rpartition(":")[0]
         broker = connection.own_dispatcher.broker
         broker.metrics.connections_opened += 1
@@ -308,14 +309,6 @@ class Server:
         for connection in self.connections:
             connection.shrink()
         self._loop.call_later(SWEEP_MS / 1000, self._sweep)
-
-    def _close_idle(self) -> None:
-        """Closes connections that are idle for too long."""
-        limit = self.config["connections.max.idle.ms"]
-        now = self.schedule.monotonic_ms()
-        for connection in list(self.connections):
-            if limit >= 0 and now - connection.last_active_ms > limit and not connection.is_waiting():
-                connection.close("idle for longer than connections.max.idle.ms")
 
     def _watch_lag(self, expected: float) -> None:
         late_ms = (self._loop.time() - expected) * 1000

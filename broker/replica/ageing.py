@@ -7,6 +7,7 @@ take long for a large file.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -22,6 +23,8 @@ from .partition import Partition
 from .partitions import Partitions
 
 SEGMENTS_STEP = 8  # segments that a log loses at a time
+LOOKS_MAX = 4096  # at logs, segments and producers, to find out when retention is due next
+REMOVE_FILES_MS = 10_000
 ROUND_STEP = 1024  # logs that are checked per turn of the loop
 
 
@@ -41,6 +44,29 @@ class Ageing:
         self.partitions = partitions
         self._removes = False
         self._with_removed: dict[Partition, None] = {}  # those whose logs have segments whose files are to be removed
+
+    def start(self) -> None:
+        config = self.settings.config
+        interval_ms, first_ms = config["log.retention.check.interval.ms"], config["log.initial.task.delay.ms"]
+        self.turn.every(lambda: interval_ms, self.apply_retention, due_ms=self._due_ms)
+        self.turn.every(
+            lambda: REMOVE_FILES_MS,
+            self.remove_files,
+            first_ms,
+            lambda: -math.inf if self._with_removed else math.inf,
+        )
+
+    def _due_ms(self) -> float:
+        """Returns the monotonic time at which retention may have something to do."""
+        now_ms, expiration_ms = self.turn.schedule.now_ms(), self.settings.value("producer.id.expiration.ms")
+        due_ms, left = math.inf, LOOKS_MAX
+        for partition, log in self.partitions.open_logs():
+            left -= 1 + len(log.segments) + len(log.producers.by_id) + len(log.producers.verifying)
+            if left < 0 or partition.high_watermark < log.start_offset:
+                return -math.inf
+            at_ms = retention.next_ms(log, partition.high_watermark, now_ms)
+            due_ms = min(due_ms, at_ms, log.producers.next_expiry_ms(expiration_ms))
+        return self.turn.schedule.monotonic_ms() + due_ms - now_ms
 
     def apply_retention(self) -> None:
         """Begins a round that takes out the segments that retention releases."""

@@ -4,6 +4,7 @@ thread.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -25,6 +26,21 @@ class Checkpoints:
         self.log_directories = log_directories
         self.partitions = partitions
         self._busy = self._again = False
+
+    def start(self) -> None:
+        interval_ms = self.log_directories.config["log.flush.offset.checkpoint.interval.ms"]
+        self.turn.every(lambda: interval_ms, self.begin_round, due_ms=self._due_ms)
+
+    def _due_ms(self) -> float:
+        """Returns when the checkpoints differ from the offsets, or may differ: now or never."""
+        if self._busy or len(self.partitions.by_name) > ROUND_STEP:
+            return -math.inf
+        for directory in self.log_directories.online:
+            for _ in self._collect(directory):
+                continue
+            if not directories.are_stored(directory):
+                return -math.inf
+        return math.inf
 
     def begin_round(self) -> None:
         """Begins a round; after the one that runs, if there is one."""

@@ -10,6 +10,7 @@ again, as in Kafka.
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from ...storage.files import time_ns
 from ...storage.flush import FlushJob
 from ...storage.log import Log
 from ...storage.segment import IndexDamaged
+from ...storage.settings import FOREVER
 from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import off_loop
@@ -85,7 +87,11 @@ class Cleaner:
         """Begins the rounds of a node. `settings`: its own."""
         if settings not in self._paces and self.settings.config["log.cleaner.enable"]:
             self._paces[settings] = Pace()
-            self.turn.every(lambda: settings.value("log.cleaner.backoff.ms"), lambda: self._round(settings))
+            self.turn.every(
+                lambda: settings.value("log.cleaner.backoff.ms"),
+                partial(self._round, settings),
+                due_ms=partial(self._due_ms, settings),
+            )
 
     def stop(self) -> None:
         """Ends the compactions that wait; what others write until they notice is removed when the log is opened."""
@@ -100,6 +106,16 @@ class Cleaner:
         """Whether a compaction of a partition's log has begun."""
         return any(run.partition is partition for run in self._runs.values())
 
+    def _due_ms(self, settings: Settings) -> float:
+        """Returns when there is a log to clean, or may be: now or never."""
+        is_due = any(map(_waits, self._compacted)) or any(plan.is_due for _, plan in self._found(settings))
+        return -math.inf if is_due else math.inf
+
+    def idle_ms(self) -> int:
+        """Returns how long ago it looked for a log to clean last, or would have without a rest."""
+        since_ms = self.turn.schedule.monotonic_ms() - self.figures.last_run_ms
+        return since_ms if self._runs else since_ms % max(1, self.settings.value("log.cleaner.backoff.ms"))
+
     def _round(self, settings: Settings) -> None:
         is_free = all(run.settings is not settings for run in self._runs.values())
         if is_free and not self._wait_ms(settings, self._paces[settings]):
@@ -112,14 +128,18 @@ class Cleaner:
         """Starts to clean the dirtiest log that is due; returns False if none is due. `of`: of the node that leads it,
         if not of any.
         """
-        found = [one for one in self._plans() if of is None or self._leads(one[0]) is of]
-        self.figures.last_run_ms = self.turn.schedule.monotonic_ms()
-        self.figures.max_dirty_ratio = max((plan.dirty_ratio for _, plan in found), default=0.0)
-        due = [one for one in found if one[1].is_due]
+        due = [one for one in self._found(of) if one[1].is_due]
         if not due:
             return False
         self._begin(*max(due, key=lambda one: one[1].dirty_ratio))
         return True
+
+    def _found(self, of: Settings | None) -> list[tuple[Partition, cleaning.Plan]]:
+        """Returns what can be cleaned, whether due or not."""
+        found = [one for one in self._plans() if of is None or self._leads(one[0]) is of]
+        self.figures.last_run_ms = self.turn.schedule.monotonic_ms()
+        self.figures.max_dirty_ratio = max((plan.dirty_ratio for _, plan in found), default=0.0)
+        return found
 
     def _leads(self, partition: Partition) -> Settings:
         """Returns the settings of the node that leads a partition."""
@@ -244,3 +264,11 @@ class Cleaner:
             self._workers.stop()
         elif partition.log is log:
             self.partitions.io_failed(partition, error)
+
+
+def _waits(partition: Partition) -> bool:
+    """Whether a log may have to be cleaned because time has passed."""
+    log = partition.log
+    if log is None or len(log.segments) == 1:
+        return False
+    return log.settings.min_compaction_lag_ms > 0 or log.settings.max_compaction_lag_ms < FOREVER

@@ -278,15 +278,33 @@ class CheckpointJob(NamedTuple):
     crashed: tuple[int, ...] = ()
 
 
-def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
-    """Copies the offsets for the named checkpoints, by default for all."""
-    directory.jobs += 1
-    tables = {
+def _tables(directory: LogDirectory) -> dict[str, Offsets]:
+    """Returns the offsets by the checkpoint that holds them."""
+    return {
         RECOVERY_POINTS: directory.recovery_points,
         LOG_STARTS: directory.log_starts,
         HIGH_WATERMARKS: directory.high_watermarks,
         CLEANER_OFFSETS: directory.cleaner_offsets,
     }
+
+
+def _kept(name: str, offsets: Offsets) -> Offsets:
+    """Returns the offsets that a checkpoint holds."""
+    return {key: offset for key, offset in offsets.items() if offset > 0} if name == LOG_STARTS else offsets
+
+
+def are_stored(directory: LogDirectory) -> bool:
+    """Whether the checkpoints hold the offsets of a directory whose replicas have the whole logs."""
+    held = directory.replica_ends
+    return not (held.by_key or held.crashed or held.is_stored) and all(
+        directory.stored.get(name) == _kept(name, offsets) for name, offsets in _tables(directory).items()
+    )
+
+
+def checkpoint_job(directory: LogDirectory, *names: str) -> CheckpointJob:
+    """Copies the offsets for the named checkpoints, by default for all."""
+    directory.jobs += 1
+    tables = _tables(directory)
     ends = None if names else dict(directory.replica_ends.by_key)
     offsets = {name: dict(tables[name]) for name in names or tables}
     return CheckpointJob(directory.jobs, offsets, ends, tuple(sorted(directory.replica_ends.crashed)))
@@ -300,7 +318,7 @@ def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
         for name, offsets in job.offsets.items():
             if directory.written.get(name, 0) > job.number:
                 continue
-            kept = {key: offset for key, offset in offsets.items() if offset > 0} if name == LOG_STARTS else offsets
+            kept = _kept(name, offsets)
             if directory.stored.pop(name, None) != kept:
                 files.replace(f"{directory.path}/{name}", checkpoints.encode_offsets(kept))
             directory.written[name], directory.stored[name] = job.number, kept

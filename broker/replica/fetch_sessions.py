@@ -7,6 +7,7 @@ session has such entries while it waits.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -279,6 +280,10 @@ class SessionCache:
             self.evictions += 1
         elif session.used_ms - session.created_ms > self.eviction_ms:
             self._established.put(session)
+
+    def first_idle_ms(self) -> float:
+        """Returns when a session may be unused for too long."""
+        return next(iter(self.sessions.values())).used_ms + IDLE_MS_MAX + 1 if self.sessions else math.inf
 
     def end_idle(self, now_ms: int) -> None:
         """Closes sessions that are unused for long."""

@@ -10,6 +10,7 @@ before any sync that is not the disk's is retried soon (`storage.failures`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from ...storage.flush import FlushJob
@@ -43,6 +44,9 @@ class Flusher:
 
     def run_in_thread(self, partition: Partition, job: FlushJob, done: Done) -> None:
         self.turn.in_thread(job.run, done)
+
+    def start(self) -> None:
+        self.turn.every(self.round_ms, self.begin_round, due_ms=self._due_ms)
 
     def round_ms(self) -> int:
         """How often a round runs: every `log.flush.scheduler.interval.ms`, and at least every second."""
@@ -102,6 +106,9 @@ class Flusher:
         """
         if _waits(partition):
             self._ageing[partition] = None
+
+    def _due_ms(self) -> float:
+        return -math.inf if self._ageing else math.inf
 
     def begin_round(self) -> None:
         """Begins a round that flushes the logs whose oldest unflushed record has waited for `flush.ms`."""

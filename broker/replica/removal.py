@@ -7,6 +7,7 @@ Those of an earlier process are found at start, as in Kafka.
 from __future__ import annotations
 
 import logging
+import math
 
 from ...storage.layout import is_deleted_directory
 from ...storage.log import Log
@@ -15,6 +16,7 @@ from ..turn import Turn
 from .directories import LogDirectories, LogDirectory, may_exist
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
+ROUND_MS = 10_000
 
 
 class Removal:
@@ -27,6 +29,10 @@ class Removal:
         # due time, path, directory, and the log if it was open here
         self._waiting: list[tuple[int, str, LogDirectory, Log | None]] = []
         self._busy = False
+
+    def start(self) -> None:
+        first_ms = self.settings.config["log.initial.task.delay.ms"]
+        self.turn.every(lambda: ROUND_MS, self.remove_due, first_ms, lambda: -math.inf if self._waiting else math.inf)
 
     def __len__(self) -> int:
         return len(self._waiting)

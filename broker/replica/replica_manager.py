@@ -45,7 +45,6 @@ from .strays import partition_directories, set_aside_strays
 logger = logging.getLogger("ottla.kafka.server.ReplicaManager")
 STEP_NS = 2_000_000
 RETRY_MS = 1000
-REMOVE_FILES_MS = 10_000
 CHECKPOINT_DELAY_MS = 1000
 # logs that are opened per turn of the loop, if that takes less than `STEP_NS`; the next turn continues at once
 OPEN_STEP = 128
@@ -126,11 +125,8 @@ class ReplicaManager:
         self.moves.resume()
         self.turn.soon(self.homes.assign_all)
         self._open_some()
-        turn, config = self.turn, self.settings.config
-        turn.every(lambda: config["log.retention.check.interval.ms"], self.apply_retention)
-        turn.every(lambda: config["log.flush.offset.checkpoint.interval.ms"], self.checkpoints.begin_round)
-        turn.every(lambda: REMOVE_FILES_MS, self.remove_files, config["log.initial.task.delay.ms"])
-        turn.every(self.flusher.round_ms, self.flusher.begin_round)
+        for rounds in (self.ageing, self.checkpoints, self.removal, self.flusher):
+            rounds.start()
         self.cleaner.start(self.settings)
 
     def _add(self, topic: str, state: PartitionState, created: bool = False) -> Partition:

@@ -266,6 +266,10 @@ class ShardHost(Generic[S]):
         return self.runtime.read(lambda as_of: handler(self.shard, as_of))
 
     @property
+    def name(self) -> str:
+        return self.partition.name
+
+    @property
     def is_active(self) -> bool:
         """Whether it is loaded, and has not failed."""
         return self.runtime.state is State.ACTIVE

@@ -51,16 +51,17 @@ class ShareCoordinators(ShardHosts["ShareShard"]):
         shard.prune = lambda offset: self._prune(host, offset)
         return shard
 
-    def _prune(self, host: ShardHost[ShareShard], offset: int) -> None:
-        """Removes the records of a log before an offset below its high watermark."""
+    def _prune(self, host: ShardHost[ShareShard], offset: int) -> bool:
+        """Removes the records of a log before an offset below its high watermark; returns whether they are gone."""
         partition = host.partition
         log = partition.open_log()
         if log.start_offset < offset <= partition.high_watermark:
             try:
                 self.appender.cut(partition, offset)
             except ApiError:
-                return  # its directory is offline now
+                return False  # its directory is offline now
             self.pruned_to[partition.name] = offset
+        return log.start_offset >= offset
 
     def format(self) -> RecordFormat:
         from ...coordinator.format import share_format

@@ -11,7 +11,7 @@ from typing import Any
 from ...protocol.control import Marker
 from ...protocol.structs import Struct
 from ..shard import Result
-from ..timers import Timer
+from ..timers import Round, Timer
 from . import deletion
 from .classic import records as classic_records
 from .consumer import records as consumer_records
@@ -59,7 +59,11 @@ class GroupShard(ShardState):
             LOADED[type(group)](self, group)
             if number % STEP_GROUPS == 0:
                 yield None
-        self._await_expiry()
+        interval_ms = self.env.config("offsets.retention.check.interval.ms")
+        self.timers.begin_rounds(
+            self.env.monotonic_ms,
+            Round(EXPIRY, interval_ms, now_ms, lambda now: self.expire(), self._has_groups),
+        )
 
     def on_unloaded(self) -> None:
         self.assigning.clear()
@@ -69,20 +73,18 @@ class GroupShard(ShardState):
                 unloaded(self, group)
 
     def on_timer(self, key: TimerKey, arguments: tuple[object, ...], now_ms: int) -> Result:
-        if key == EXPIRY:
-            return self.expire()
         name, group_id, *rest = key
         group = self.groups.get(group_id)
         ended = TIMERS.get((name, type(group)))
         return Result() if ended is None else ended(self, group, *rest, *arguments)
 
-    def _await_expiry(self) -> None:
-        self.schedule(EXPIRY, self.env.config("offsets.retention.check.interval.ms"))
-
     def expire(self) -> Result:
         """Takes out offsets that have expired, and groups that have neither members nor offsets then."""
-        self._await_expiry()
         return deletion.expire(self)
+
+    def _has_groups(self) -> bool:
+        """Whether something may expire: groups, or what is left of their offsets."""
+        return bool(self.groups or self.offsets.by_group)
 
     def topics_changed(self, names: Iterable[str], settled: Callable[[Callable[[], None]], None]) -> Iterator[None]:
         """Topics were created, grew or were deleted: the groups that are subscribed to them compute their metadata hash

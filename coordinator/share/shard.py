@@ -15,9 +15,10 @@ from ...protocol import messages
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from .. import epochs
+from ..journal import JournaledDict
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
-from ..timers import Timer, Timers
+from ..timers import Round, Timer, Timers
 from .batches import UNSET_OFFSET, StateBatch, combine
 from .state import UNSET_COUNT, PartitionKey, PartitionState, Runs, Write, as_messages, of_lone_update, of_snapshot
 
@@ -54,7 +55,10 @@ class ShareShard:
         self.update_counts: TimelineDict[PartitionKey, int] = TimelineDict(timeline)
         self.snapshots: TimelineDict[PartitionKey, int] = TimelineDict(timeline)  # the offset of each last snapshot
         self.counts: Counter[str] = Counter()
-        self.prune: Callable[[int], None] = lambda offset: None  # removes the records of the log before an offset
+        self._resting: dict[tuple[str], None] = JournaledDict(timeline.journal)  # rounds that have nothing to do
+        self._resting[COLD] = self._resting[PRUNE] = None
+        # removes the records of the log before an offset; returns whether they are gone
+        self.prune: Callable[[int], bool] = lambda offset: True
 
     # requests
 
@@ -167,22 +171,26 @@ class ShareShard:
     # periodic work
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
-        return [self._timer(COLD, self.snapshot_cold), self._timer(PRUNE, self.prune_redundant)]
+        cold, prune = (
+            self.env.config(f"share.coordinator.{name}.interval.ms")
+            for name in ("cold.partition.snapshot", "state.topic.prune")
+        )
+        self.timers.begin_rounds(
+            self.env.monotonic_ms,
+            Round(COLD, cold, now_ms, lambda now: self.snapshot_cold(), lambda: COLD not in self._resting),
+            Round(PRUNE, prune, now_ms, lambda now: self.prune_redundant(), lambda: PRUNE not in self._resting),
+        )
+        return []
 
     def on_unloaded(self) -> None:
         """Does nothing: the runtime answers the waiting requests."""
 
-    def _timer(self, key: tuple[str], operation: Callable[[], Result]) -> Timer:
-        name = "cold.partition.snapshot" if key == COLD else "state.topic.prune"
-        interval = self.env.config(f"share.coordinator.{name}.interval.ms")
-        return Timer(key, self.env.monotonic_ms() + interval, lambda now: operation())
-
     def snapshot_cold(self) -> Result:
         """Writes the states of share-partitions without a recent snapshot, so that their old records can be removed."""
-        self.timers.set(self._timer(COLD, self.snapshot_cold))
         interval = self.env.config("share.coordinator.cold.partition.snapshot.interval.ms")
         now = self.env.now_ms()
         if all(state.created_ms != state.written_ms for state in self.states.values()):
+            self._resting[COLD] = None
             return Result()  # all states have been written by this process, and not changed since
         cold = [(key, state) for key, state in self.states.items() if now - state.written_ms >= interval]
         records = [
@@ -192,10 +200,9 @@ class ShareShard:
         return Result(records, atomic=False)
 
     def prune_redundant(self) -> Result:
-        self.timers.set(self._timer(PRUNE, self.prune_redundant))
         offset = self.redundant_before()
-        if offset is not None:
-            self.prune(offset)
+        if offset is None or self.prune(offset):
+            self._resting[PRUNE] = None
         return Result()
 
     def redundant_before(self) -> int | None:
@@ -213,6 +220,8 @@ class ShareShard:
         self, offset: int, producer_id: int, producer_epoch: int, key: StateKey, value: StateValue | None
     ) -> None:
         name = PartitionKey(key.group_id, bytes(key.topic_id), key.partition)
+        if self._resting:
+            self._resting.clear()
         if isinstance(value, messages.ShareUpdateValue):
             self._replay_update(name, value)
         elif value is not None:

@@ -22,7 +22,7 @@ from ...protocol.records import NO_EPOCH, NO_PRODUCER_ID, PRODUCER_EPOCH_MAX
 from ..journal import JournaledDict
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
-from ..timers import Timer, Timers
+from ..timers import Round, Timer, Timers
 from .format import TransactionRecord
 from .state import (
     AT_REST,
@@ -92,6 +92,8 @@ class TransactionShard:
         # transactional ids whose first record was not committed in time: they have a producer id without an epoch
         self.unwritten: dict[str, Transaction] = {}
         self.aborted_overdue = 0
+        self.resting: dict[tuple[str], None] = JournaledDict(self.journal)  # rounds that have nothing to do
+        self.resting[ABORT_OVERDUE] = None
         # runs a handler as a write of this shard, by a name
         self.write: Callable[[str, Callable[[], Result]], None] = lambda name, handler: None
 
@@ -325,25 +327,29 @@ class TransactionShard:
     # periodic work
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
-        return [self._abort_later(), self._expire_later()]
+        abort_ms = self.env.config("transaction.abort.timed.out.transaction.cleanup.interval.ms")
+        expire_ms = self.env.config("transaction.remove.expired.transaction.cleanup.interval.ms")
+        self.timers.begin_rounds(
+            self.env.monotonic_ms,
+            Round(ABORT_OVERDUE, abort_ms, now_ms, lambda now: self.abort_overdue(), self._may_have_overdue),
+            Round(EXPIRE, expire_ms, now_ms, lambda now: self.expire(), self._has_ids),
+        )
+        return []
 
     def on_unloaded(self) -> None:
         """Does nothing: the runtime answers the waiting requests."""
 
-    def _abort_later(self) -> Timer:
-        return self._timer(
-            ABORT_OVERDUE, "transaction.abort.timed.out.transaction.cleanup.interval.ms", self.abort_overdue
-        )
+    def _may_have_overdue(self) -> bool:
+        return ABORT_OVERDUE not in self.resting
 
-    def _expire_later(self) -> Timer:
-        return self._timer(EXPIRE, "transaction.remove.expired.transaction.cleanup.interval.ms", self.expire)
-
-    def _timer(self, key: tuple[str], interval: str, operation: Callable[[], Result]) -> Timer:
-        return Timer(key, self.env.monotonic_ms() + self.env.config(interval), lambda now: operation())
+    def _has_ids(self) -> bool:
+        return bool(self.transactions or self.unwritten)
 
     def abort_overdue(self) -> Result:
         """Aborts the transactions that exceed their timeout, each in its own write."""
         now = self.env.now_ms()
+        if not any(found.can_be_overdue for found in self.transactions.values()):
+            self.resting[ABORT_OVERDUE] = None
         overdue = [
             (transactional_id, found)
             for transactional_id, found in self.transactions.items()
@@ -356,10 +362,8 @@ class TransactionShard:
         end = start + STEP_ABORTS
         for transactional_id, found in overdue[start:end]:
             self.journal.after(partial(self._abort_overdue, transactional_id, found))
-        is_last = end >= len(overdue)
-        self.timers.set(
-            self._abort_later() if is_last else self._soon(ABORT_OVERDUE, lambda: self._abort_some(overdue, end))
-        )
+        if end < len(overdue):
+            self.timers.set(self._soon(ABORT_OVERDUE, lambda: self._abort_some(overdue, end)))
         return Result()
 
     def _soon(self, key: tuple[str], operation: Callable[[], Result]) -> Timer:
@@ -397,10 +401,8 @@ class TransactionShard:
         """
         end = start + STEP_IDS
         records: list[TransactionRecord] = [(one, None) for one in unused[start:end] if self._is_unused(one, limit)]
-        is_last = end >= len(unused)
-        self.timers.set(
-            self._expire_later() if is_last else self._soon(EXPIRE, lambda: self._expire_some(unused, limit, end))
-        )
+        if end < len(unused):
+            self.timers.set(self._soon(EXPIRE, lambda: self._expire_some(unused, limit, end)))
         return Result(records, atomic=False)
 
     # replay
@@ -412,6 +414,8 @@ class TransactionShard:
             self.unwritten.pop(key, None)
             return
         self.transactions[key] = value
+        if self.resting and value.can_be_overdue:
+            del self.resting[ABORT_OVERDUE]
         if value.state in PREPARED:
             self.prepared[key] = offset
             self.newly_prepared.append((offset, key))

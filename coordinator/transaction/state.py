@@ -151,9 +151,14 @@ class Transaction(NamedTuple):
             updated_ms=now_ms,
         )
 
+    @property
+    def can_be_overdue(self) -> bool:
+        """Whether the transaction is open and has a timeout."""
+        return self.state is State.ONGOING and self.has_timeout
+
     def is_overdue(self, now_ms: int) -> bool:
         """Whether the transaction has been open for longer than its timeout."""
-        return self.state is State.ONGOING and self.has_timeout and self.start_ms + self.timeout_ms < now_ms
+        return self.can_be_overdue and self.start_ms + self.timeout_ms < now_ms
 
 
 def unborn(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:

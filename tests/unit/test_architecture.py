@@ -63,6 +63,7 @@ FLOOR = {
     "program",
     "replies",
     "retrying",
+    "rounds",
     "sparse_log",
     "steps",
     "timer_queue",

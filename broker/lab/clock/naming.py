@@ -7,6 +7,7 @@ from functools import partial
 from types import MethodType
 
 from ...clock import Alarm
+from ...rounds import Round
 from ...turn import Turn
 
 
@@ -30,4 +31,4 @@ def name_of(call: Callable[..., object]) -> str:
 
 
 def _is_event(func: Callable[..., object]) -> bool:
-    return isinstance(func, MethodType) and isinstance(func.__self__, Turn)
+    return isinstance(func, MethodType) and isinstance(func.__self__, Turn | Round)

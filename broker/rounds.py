@@ -1,0 +1,90 @@
+"""What the broker does at intervals, while there is something to do.
+
+A round that says when it has something to do next rests until then: it has no timer, or one for that time. Any event
+may change what it said, so an event wakes the rounds that rest. Each runs at the times at which it would run without
+resting. So a broker to which nothing happens has next to no timers, and lets a year pass in seconds.
+
+A rest ends after an hour at the latest, because wall time may pass without monotonic time: the machine slept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from . import bugs
+from .clock import Cancellable, Schedule
+
+REST_MS_MAX = 3_600_000
+
+
+class Events(Protocol):
+    """The turn, of which a round uses this."""
+
+    schedule: Schedule
+    stopped: bool
+    resting: dict[Round, None]
+
+    def event(self, call: Callable[[], object]) -> None: ...
+
+
+class Round:
+    """One thing to do. `due_ms`: returns the monotonic time at which there is something to do, if nothing happens
+    before; infinity for never. None: always at the next interval.
+    """
+
+    __slots__ = ("_at_ms", "_events", "_timer", "call", "due_ms", "interval_ms")
+
+    def __init__(
+        self,
+        events: Events,
+        interval_ms: Callable[[], float],
+        call: Callable[[], object],
+        due_ms: Callable[[], float] | None,
+    ) -> None:
+        self._events = events
+        self.interval_ms = interval_ms
+        self.call = call
+        self.due_ms = due_ms
+        self._at_ms = 0  # when it ran last, or would have
+        self._timer: Cancellable | None = None  # of a round that rests
+
+    def begin(self, delay_ms: float) -> None:
+        self._events.schedule.later(delay_ms, partial(self._fire, self.call))
+
+    def _fire(self, _: Callable[[], object]) -> None:
+        """The argument tells the clock's view what is called."""
+        events, schedule = self._events, self._events.schedule
+        if events.stopped:
+            return
+        self._timer = None
+        events.resting.pop(self, None)
+        self._at_ms = now_ms = schedule.monotonic_ms()
+        due_ms = now_ms if self.due_ms is None else self._due_ms(self.due_ms)
+        if due_ms <= now_ms:
+            self.begin(self.interval_ms())
+            events.event(self.call)
+            return
+        events.resting[self] = None
+        if due_ms < math.inf:
+            self._timer = self._await(min(due_ms, now_ms + REST_MS_MAX))
+
+    def _due_ms(self, due_ms: Callable[[], float]) -> float:
+        try:
+            return due_ms()
+        except Exception as error:
+            bugs.report("a round that may rest", error)
+            return -math.inf
+
+    def wake(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._await(self._at_ms)
+
+    def _await(self, due_ms: float) -> Cancellable:
+        """Sets a timer for the first interval that is not over, and ends at `due_ms` or later."""
+        interval_ms, now_ms = max(1.0, self.interval_ms()), self._events.schedule.monotonic_ms()
+        ends = max((now_ms - self._at_ms) // interval_ms + 1, math.ceil((due_ms - self._at_ms) / interval_ms))
+        return self._events.schedule.later(self._at_ms + ends * interval_ms - now_ms, partial(self._fire, self.call))

@@ -1,0 +1,185 @@
+"""What the broker does at intervals rests while there is nothing to do, and is done when it would be without a rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ottla.broker.clock import VirtualSchedule
+from ottla.broker.lab.clock.naming import name_of
+from ottla.broker.rounds import REST_MS_MAX, Round
+from ottla.broker.turn import Turn
+from ottla.coordinator.timers import Round as ShardRound
+from ottla.protocol import messages as m
+from ottla.protocol import records
+from ottla.protocol.records import Record
+
+from ..support import group_world, topic_world
+from ..support.ask import batch, produce_message
+from ..support.transaction_world import begun
+from ..support.world import World
+
+DAY_MS = 86_400_000
+
+
+def count_events(w: World, by_ms: int) -> int:
+    """Lets time pass; returns how many timers fired."""
+    schedule, events = w.schedule, 0
+    until_ms = schedule.elapsed_ms + by_ms
+    while schedule.timers.next_ms() <= until_ms:
+        schedule.take_next()()
+        events += 1
+    schedule.elapsed_ms = until_ms
+    return events
+
+
+def used_world(**settings: str) -> World:
+    """A broker with topics, a group, a transactional id and coordinators on 150 partitions."""
+    w = group_world.world(offsets_topic_num_partitions="50", **settings)
+    for key_type, key in ((1, "x"), (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0")):
+        w.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]))
+    assert group_world.code(group_world.commit(w, 7, "g")) == 0
+    writer = begun(w)
+    assert (writer.write(b"first"), writer.end()) == (0, 0)
+    assert w.ask("Produce", 9, produce_message("t", batch(b"a", now=w.schedule.now_ms()))) is not None
+    return w
+
+
+def test_400_days_of_an_idle_broker_are_few_events() -> None:
+    w = used_world(offsets_retention_minutes="1440")
+    assert count_events(w, 400 * DAY_MS) < 5_000
+    log = w.broker.partitions.by_name["t", 0].open_log()
+    assert log.start_offset == log.end_offset > 0, "retention took what was there"
+    assert len(group_world.shard(w).groups) == 0, "the group's offsets have expired"
+    assert count_events(w, 400 * DAY_MS) == 0
+    assert len(w.schedule.timers) == 0, "a broker with nothing to do waits for nothing"
+
+
+def tree(w: World, path: str = "/data") -> Iterator[tuple[str, Any]]:
+    """All files with their bytes."""
+    for name in sorted(w.files.names(path)):
+        inner = f"{path}/{name}"
+        try:
+            yield inner, bytes(w.files._inode(inner).data)
+        except FileNotFoundError:
+            yield from tree(w, inner)
+
+
+def test_retention_needs_no_event() -> None:
+    w = World()
+    assert topic_world.create(w, "t", retention_ms="90000000") == 0
+    w.ask("Produce", 9, produce_message("t", batch(b"a", now=w.schedule.now_ms())))
+    events, log = count_events(w, 90_000_000), w.broker.partitions.by_name["t", 0].open_log()
+    assert (log.start_offset, events < 300) == (0, True)
+    w.pass_ms(300_000)
+    assert log.start_offset == 1
+
+
+def stored(w: World) -> dict[str, Any]:
+    """The files, up to where they are durable, and the producers of each partition."""
+    logs = w.broker.partitions.open_logs()
+    known = {one.name: (log.recovery_point, sorted(log.producers.by_id)) for one, log in logs}
+    return {**dict(tree(w)), **known}
+
+
+def history() -> Iterator[dict[str, Any]]:
+    """Something for each round, between times at which nothing happens; what is stored at some moments."""
+    w = used_world(
+        offsets_retention_minutes="20",
+        transaction_state_log_num_partitions="2",
+        share_coordinator_state_topic_num_partitions="2",
+        transactional_id_expiration_ms="3000000",
+        producer_id_expiration_ms="3000000",
+        offsets_topic_segment_bytes="1048576",
+    )
+    compacted = {"cleanup_policy": "compact", "segment_ms": "1000", "min_cleanable_dirty_ratio": "0.01"}
+    for name, configs in (
+        ("short", {"retention_ms": "900000", "segment_ms": "60000", "file_delete_delay_ms": "7000"}),
+        ("compact", {**compacted, "flush_ms": "2500"}),
+        ("lag", {**compacted, "min_compaction_lag_ms": "400000"}),
+    ):
+        assert topic_world.create(w, name, **configs) == 0
+    begun(w, "open").write(b"open")
+    for number in range(5):
+        for name in ("short", "compact", "lag"):
+            data = bytes(records.encode([Record(b"key", b"%d" % number, w.schedule.now_ms())]))
+            assert topic_world.produced(w.ask("Produce", 9, produce_message(name, data))).error_code == 0
+        group_world.commit(w, number, f"g{number}")
+        w.pass_ms(31_003 * (number + 1))
+        yield stored(w)
+    for _ in range(20):
+        w.pass_ms(100_000)
+        yield stored(w)
+    w.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["lag"], timeout_ms=1000))
+    for _ in range(30):
+        w.pass_ms(150_000)
+        yield stored(w)
+
+
+def test_what_rests_is_done_when_it_would_be_done_without_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    rested = list(history())
+    monkeypatch.setattr(Round, "_due_ms", lambda self, due_ms: 0)
+    begin = ShardRound.__init__
+
+    def always(self: ShardRound, *given: Any) -> None:
+        begin(self, *given[:-1], lambda: True)
+
+    monkeypatch.setattr(ShardRound, "__init__", always)
+    for number, (one, other) in enumerate(zip(rested, history(), strict=True)):
+        differ = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+        assert (number, differ) == (number, [])
+
+
+class Rounds:
+    """A turn with one round every 10 ms, and when it ran."""
+
+    def __init__(self) -> None:
+        self.schedule = VirtualSchedule()
+        self.turn = Turn(self.schedule)
+        self.due_ms = float("inf")
+        self.ran: list[int] = []
+        self.turn.every(lambda: 10, self.run, due_ms=lambda: self.due_ms)
+
+    def run(self) -> None:
+        self.ran.append(self.schedule.monotonic_ms())
+        self.due_ms = float("inf")
+
+
+def test_a_round_runs_at_its_intervals_after_a_rest() -> None:
+    rounds = Rounds()
+    rounds.schedule.advance(1013)
+    assert (rounds.ran, len(rounds.schedule.timers)) == ([], 0)
+    rounds.due_ms = 1013
+    rounds.turn.settle()
+    assert [name_of(call) for _, call in rounds.schedule.timers.first(9)] == ["Rounds.run"]
+    rounds.schedule.advance(100)
+    assert rounds.ran == [1020]
+
+
+def test_a_round_that_is_due_later_rests_until_then() -> None:
+    rounds = Rounds()
+    rounds.due_ms = 501
+    assert [rounds.schedule.advance(1000), rounds.ran] == [None, [510]]
+    rounds.due_ms = rounds.schedule.monotonic_ms() + 10.0 * REST_MS_MAX
+    rounds.turn.settle()
+    rounds.schedule.advance(10)
+    (at_ms, _), *_ = rounds.schedule.timers.first(1)
+    assert at_ms == 1010 + REST_MS_MAX, "wall time may pass without monotonic time"
+
+
+def test_an_event_while_a_round_waits_does_not_delay_it() -> None:
+    rounds = Rounds()
+    rounds.due_ms = 95
+    rounds.schedule.advance(91)
+    for _ in range(20):
+        rounds.turn.settle()
+        rounds.schedule.advance(1)
+    assert rounds.ran == [100]
+
+
+def test_a_round_whose_time_cannot_be_told_does_not_rest() -> None:
+    rounds, ran = Rounds(), []
+    rounds.turn.every(lambda: 10, lambda: ran.append(rounds.schedule.monotonic_ms()), due_ms=lambda: 1 // 0)
+    rounds.schedule.advance(35)
+    assert (ran, rounds.ran) == ([10, 20, 30], [])
