@@ -149,6 +149,25 @@ def test_no_more_is_put_off_than_may_be() -> None:
     assert fed.taken == ["12345", "67890", "abc", "larger than all"]
 
 
+def test_nothing_is_put_off_for_longer_than_some_seconds() -> None:
+    """So a program that is killed takes at most so much with it."""
+    now, fed = 5.0, Keeping()
+    feed = Feed(fed, lambda: now)
+    feed.puts_off = True
+    feed.feed(sent("one"))
+    now += feeding.PUT_OFF_SECONDS / 2
+    feed.feed(sent("two"))
+    now += feeding.PUT_OFF_SECONDS / 2
+    feed.feed(sent("3"))
+    assert fed.taken == [], "not longer than that"
+    now += 0.1
+    feed.feed(sent("4"))
+    assert fed.taken == ["one"]
+    now += feeding.PUT_OFF_SECONDS
+    feed.feed(sent("5"))
+    assert fed.taken == ["one", "two", "3", "4"]
+
+
 def test_what_is_urgent_is_worked_on_after_all_that_was_put_off_before() -> None:
     fed = Keeping()
     feed = Feed(fed)

@@ -8,7 +8,7 @@ processor, a thread with a lower priority than theirs (nice) takes over, which g
 for a while. There are two threads because Linux lets only root leave SCHED_IDLE; one of them works at a time.
 
 Even so a program slows the loop where their processors are threads of one core. So while much comes, a program only
-keeps it, and works on it when less does, or when as much waits as it may keep.
+keeps it, and works on it when less does, when as much waits as it may keep, or when it has waited for some seconds.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ STARVED_SECONDS: Final = 0.05  # that work was delayed; less says nothing
 CALM_SECONDS: Final = 1.0  # without bytes, after which there is no hurry
 MUCH_BYTES: Final = 1 << 20  # in a second: some 3,000 exchanges, which keep the loop busy for an eighth of it
 MEASURED_SECONDS: Final = 0.1
+PUT_OFF_SECONDS: Final = 10.0  # that a block waits at most, so that little is lost with a program that is killed
 Answer = Callable[[bytes], object]
 """Sends bytes to the broker."""
 
@@ -61,11 +62,12 @@ class Feed:
     later.
     """
 
-    def __init__(self, fed: Fed) -> None:
+    def __init__(self, fed: Fed, now: Callable[[], float] = time.perf_counter) -> None:
         self.puts_off = False
         self._fed = fed
+        self._now = now
         self._stream = bytearray()
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[float, bytes]] = deque()  # each with when it came
         self._waiting_bytes = 0
 
     @property
@@ -91,15 +93,16 @@ class Feed:
         if not self.puts_off and not self._waiting:
             self._fed.take(block)
             return
-        self._waiting.append(block)
+        now = self._now()
+        self._waiting.append((now, block))
         self._waiting_bytes += len(block)
         kept_max = 0 if self._fed.is_urgent(block) else self._fed.put_off_bytes_max
-        while self._waiting_bytes > kept_max:
+        while self._waiting_bytes > kept_max or (self._waiting and now - self._waiting[0][0] > PUT_OFF_SECONDS):
             self.catch_up()
 
     def catch_up(self) -> None:
         """Works on the first block that was put off."""
-        block = self._waiting.popleft()
+        _, block = self._waiting.popleft()
         self._waiting_bytes -= len(block)
         self._fed.take(block)
 
