@@ -34,7 +34,7 @@ def count_events(w: World, by_ms: int) -> int:
     return events
 
 
-def used_world(**settings: str) -> World:
+def used_world(**settings: Any) -> World:
     """A broker with topics, a group, a transactional id and coordinators on 150 partitions."""
     w = group_world.world(offsets_topic_num_partitions="50", **settings)
     for key_type, key in ((1, "x"), (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0")):
@@ -94,15 +94,16 @@ def history() -> Iterator[dict[str, Any]]:
         offsets_topic_segment_bytes="1048576",
     )
     compacted = {"cleanup_policy": "compact", "segment_ms": "1000", "min_cleanable_dirty_ratio": "0.01"}
-    for name, configs in (
-        ("short", {"retention_ms": "900000", "segment_ms": "60000", "file_delete_delay_ms": "7000"}),
-        ("compact", {**compacted, "flush_ms": "2500"}),
-        ("lag", {**compacted, "min_compaction_lag_ms": "400000"}),
-    ):
+    topics: dict[str, dict[str, Any]] = {
+        "short": {"retention_ms": "900000", "segment_ms": "60000", "file_delete_delay_ms": "7000"},
+        "compact": {**compacted, "flush_ms": "2500"},
+        "lag": {**compacted, "min_compaction_lag_ms": "400000"},
+    }
+    for name, configs in topics.items():
         assert topic_world.create(w, name, **configs) == 0
     begun(w, "open").write(b"open")
     for number in range(5):
-        for name in ("short", "compact", "lag"):
+        for name in topics:
             data = bytes(records.encode([Record(b"key", b"%d" % number, w.schedule.now_ms())]))
             assert topic_world.produced(w.ask("Produce", 9, produce_message(name, data))).error_code == 0
         group_world.commit(w, number, f"g{number}")
@@ -120,7 +121,7 @@ def history() -> Iterator[dict[str, Any]]:
 def test_what_rests_is_done_when_it_would_be_done_without_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     rested = list(history())
     monkeypatch.setattr(Round, "_due_ms", lambda self, due_ms: 0)
-    begin = ShardRound.__init__
+    begin: Any = ShardRound.__init__
 
     def always(self: ShardRound, *given: Any) -> None:
         begin(self, *given[:-1], lambda: True)
@@ -160,7 +161,8 @@ def test_a_round_runs_at_its_intervals_after_a_rest() -> None:
 def test_a_round_that_is_due_later_rests_until_then() -> None:
     rounds = Rounds()
     rounds.due_ms = 501
-    assert [rounds.schedule.advance(1000), rounds.ran] == [None, [510]]
+    rounds.schedule.advance(1000)
+    assert rounds.ran == [510]
     rounds.due_ms = rounds.schedule.monotonic_ms() + 10.0 * REST_MS_MAX
     rounds.turn.settle()
     rounds.schedule.advance(10)
