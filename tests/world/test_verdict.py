@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from ottla.broker.config.config import RELEASES
+from ottla.broker.lab.faults.request_actions import Close
+from ottla.broker.lab.faults.rules import Fault
 from ottla.broker.lab.http import Request, Response
 from ottla.broker.lab.traces import recorder, stream
 from ottla.broker.lab.verdict.live import Answer, Answers, Live
-from ottla.broker.lab.verdict.provocations import SCHEDULES, provocations
+from ottla.broker.lab.verdict.provocations import SCHEDULES, Provocation, provocations
 from ottla.broker.lab.verdict.routes import Verdicts
 from ottla.broker.later import Later
 from ottla.protocol import messages as m
@@ -285,11 +288,43 @@ def test_an_examination_provokes_all_of_its_schedule(examination: Examination) -
 
 def test_a_release_that_is_emulated_is_examined_by_what_it_has() -> None:
     lab = LabWorld(world_of("0.10.2"))
-    apis = {one["api"] for one in lab.ask("POST /v1/verdict", examination="basic", provokes=True)["provoked"]}
-    assert "Metadata" in apis
-    assert "PushTelemetry" not in apis
+    begun = lab.ask("POST /v1/verdict", examination="basic", provokes=True)
+    apis = [one["api"] for one in begun["provoked"]]
+    assert apis == ["Metadata", "Produce", "Fetch", "Fetch", "Fetch", "ListOffsets"]
+    assert begun["not_provoked"] == [
+        {"what": "an older broker", "api": "ApiVersions", "why": "the broker has ApiVersions 0 to 0 only"},
+        {
+            "what": "a fetch session that the broker has forgotten",
+            "api": "Fetch",
+            "why": "the broker has Fetch 0 to 3 only",
+        },
+        {
+            "what": "the subscription to metrics has changed",
+            "api": "PushTelemetry",
+            "why": "the broker has no PushTelemetry",
+        },
+    ]
     lab.ask("DELETE /v1/verdict")
     assert lab.ask("POST /v1/verdict", examination="share-group", provokes=True)["provoked"] != []
+
+
+@pytest.mark.parametrize("release", RELEASES[::4])
+def test_every_release_is_examined_by_all_that_it_has(release: str) -> None:
+    """No fault of a schedule is wrong but by what the release does not have: that would be raised."""
+    lab = LabWorld(world_of(release))
+    for examination, schedule in SCHEDULES.items():
+        begun = lab.ask("POST /v1/verdict", examination=examination, provokes=True)
+        assert len(begun["provoked"]) + len(begun["not_provoked"]) == len(schedule)
+        assert lab.ask("DELETE /v1/verdict")["not_provoked"] == begun["not_provoked"]
+
+
+def test_a_fault_of_a_schedule_that_is_wrong_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = LabWorld(ConnectedWorld())
+    fault = Fault(api="Heartbeat", nth=1, topic="none", action=Close(at="request"))
+    monkeypatch.setitem(SCHEDULES, "network", (Provocation("no such topic", fault),))
+    status, _ = lab.refused("POST /v1/verdict", {"examination": "network", "provokes": True})
+    assert status == 400
+    assert lab.world.dispatcher.seam is None
 
 
 def test_an_examination_plays_a_broker_that_is_older_than_the_client() -> None:

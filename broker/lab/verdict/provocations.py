@@ -16,6 +16,7 @@ from typing import Final
 from ....verdict.rule import Examination
 from ..faults.byte_actions import Trickle
 from ..faults.error_action import Fail
+from ..faults.matching import Apis
 from ..faults.request_actions import Close, Throttle
 from ..faults.rules import AnyAction, Fault
 
@@ -142,3 +143,16 @@ def provocations(examination: Examination, seed: int) -> Iterator[Provocation]:
         nth = one.fault.nth
         assert nth is not None
         yield replace(one, fault=replace(one.fault, nth=nth + moved))
+
+
+def why_absent(fault: Fault, server: Apis) -> str | None:
+    """Returns why no request can meet a fault: what the server, which may emulate a release, does not have. None if
+    requests can.
+    """
+    api = next((one for one in map(server.api, server.api_keys()) if one.name == fault.api), None)
+    if api is None:
+        return f"the broker has no {fault.api}"
+    versions = fault.version_range
+    if versions is not None and (versions.low > api.high or versions.high < api.low):
+        return f"the broker has {api.name} {api.low} to {api.high} only"
+    return None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypedDict, cast
+from typing import Annotated, Final, Literal, NamedTuple, TypedDict, cast
 
 from ....verdict.badge import badge
 from ....verdict.html_report import POLICY, html
@@ -19,7 +19,7 @@ from ..lab import Lab
 from ..routes import Nothing, Page, Refused, route
 from ..shapes import Invalid
 from .live import Answer, Live
-from .provocations import METRICS, provocations
+from .provocations import METRICS, Provocation, provocations, why_absent
 
 SUBSCRIPTION: Final = "ottla.verdict"
 
@@ -33,6 +33,8 @@ class Verdicts:
         self._begun: list[Live] | None = None  # whose programs may work still
         self.provoked: list[tuple[str, FaultRule]] = []
         """What the examination provokes, with the rule of faults."""
+        self.not_provoked: list[tuple[Provocation, str]] = []
+        """What it cannot provoke, with the reason."""
 
     def start(self, examination: Examination | None, seed: int | None) -> Live:
         """Begins a verdict. `seed`: of what the examination provokes; None provokes nothing. Raises OverflowError if
@@ -43,15 +45,18 @@ class Verdicts:
         self._live = Live(examination, self._lab.broker, self._lab.server.machine)
         self._note_begun(self._live)
         self._lab.server.intercept(self._live)
-        self.provoked = []
+        self.provoked, self.not_provoked = [], []
         try:
             if examination is not None and seed is not None:
                 faults = self._lab.part(Faults)
                 for one in provocations(examination, seed):
-                    with suppress(Invalid):  # of an API or a version that the emulated release does not have
+                    why = why_absent(one.fault, self._lab.server)
+                    if why is None:
                         self.provoked.append((one.what, faults.add(one.fault)))
+                    else:
+                        self.not_provoked.append((one, why))
                 self._lab.broker.client_metrics.subscribe(SUBSCRIPTION, METRICS.get(examination, {}))
-        except OverflowError:
+        except (OverflowError, Invalid):
             self.stop()
             raise
         return self._live
@@ -130,24 +135,44 @@ class ProvokedView(TypedDict):
     applied: bool
 
 
+class NotProvokedView(TypedDict):
+    """A fault of the examination that there cannot be with the release that the broker emulates. `why`: what that does
+    not have.
+    """
+
+    what: str
+    api: str
+    why: str
+
+
 class VerdictView(TypedDict):
-    """What is known of each client so far. `provoked`: the faults of the examination; `events`: requests, replies and
+    """What is known of each client so far. `provoked`: the faults of the examination; `not_provoked`: those that there
+    cannot be; `events`: requests, replies and
     others that were recorded; `dropped`: those that the program beside the broker did not take fast enough, from which
     nothing is concluded; `unexamined`: requests of clients beyond the first 1,000.
     """
 
     examination: Examination | None
     provoked: list[ProvokedView]
+    not_provoked: list[NotProvokedView]
     events: int
     dropped: int
     unexamined: int
     clients: Iterable[ClientReport]
 
 
-def _view(live: Live, provoked: list[ProvokedView], answer: Answer) -> VerdictView:
+class _Provoked(NamedTuple):
+    """The faults of an examination, as they are shown."""
+
+    provoked: list[ProvokedView]
+    not_provoked: list[NotProvokedView]
+
+
+def _view(live: Live, faults: _Provoked, answer: Answer) -> VerdictView:
     return VerdictView(
         examination=live.examination,
-        provoked=provoked,
+        provoked=faults.provoked,
+        not_provoked=faults.not_provoked,
         events=live.events,
         dropped=live.dropped,
         unexamined=answer.unexamined,
@@ -156,12 +181,16 @@ def _view(live: Live, provoked: list[ProvokedView], answer: Answer) -> VerdictVi
 
 
 def _asked(lab: Lab, live: Live, client_id: str | None = None) -> Later[VerdictView]:
-    provoked = _all_provoked(lab)
-    return after(live.ask(client_id), lambda found: _view(live, provoked, found.get()))
+    faults = _faults(lab)
+    return after(live.ask(client_id), lambda found: _view(live, faults, found.get()))
 
 
-def _all_provoked(lab: Lab) -> list[ProvokedView]:
-    return [_provoked(what, rule) for what, rule in lab.part(Verdicts).provoked]
+def _faults(lab: Lab) -> _Provoked:
+    verdicts = lab.part(Verdicts)
+    return _Provoked(
+        [_provoked(what, rule) for what, rule in verdicts.provoked],
+        [NotProvokedView(what=one.what, api=str(one.fault.api), why=why) for one, why in verdicts.not_provoked],
+    )
 
 
 def _provoked(what: str, rule: FaultRule) -> ProvokedView:
@@ -197,7 +226,7 @@ def start_verdict(lab: Lab, asked: VerdictAsked) -> VerdictView:
         live = lab.part(Verdicts).start(asked.examination, asked.seed if asked.provokes else None)
     except (OverflowError, OSError) as error:
         raise Refused(409, str(error)) from None
-    return _view(live, _all_provoked(lab), Answer(0, ()))
+    return _view(live, _faults(lab), Answer(0, ()))
 
 
 ERRORS: Final = {404: "the broker does not examine its clients", 503: "the program that examines them has ended"}
