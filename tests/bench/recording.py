@@ -56,7 +56,7 @@ def recorder(program: Nowhere) -> Tracer:
         work_ns=time.perf_counter_ns, wall_ms=lambda: time.time_ns() // 1_000_000, after=lambda delay_ms, call: None
     )
     schedule = SimpleNamespace(is_machines=True, now_ms=machine.wall_ms)
-    broker = SimpleNamespace(schedule=schedule, config=None, cluster_id="")
+    broker = SimpleNamespace(schedule=schedule, config=None, cluster_id="", nodes=())
     made = Tracer(TraceAsked(), None, Matcher(TraceAsked(), cast(Any, None)), cast(Any, broker), cast(Any, machine))
     made.sink = cast(Any, Stream(cast(Any, program), cast(Any, machine), "nothing"))
     return made
