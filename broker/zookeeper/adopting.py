@@ -18,7 +18,7 @@ from ...protocol.zookeeper_values import TopicAssignment
 from ..controller.controller import MetadataController
 from .agreed import Agreed, merged
 from .entities import Entities
-from .forms import goes_when_empty
+from .forms import form_of
 from .found import Entity, FoundConfig, FoundTopic, Values
 from .publishing import Publisher
 from .tree import Seen
@@ -53,7 +53,7 @@ class Adopter:
         found = {name: one for name, one in seen.assignments.items() if name not in gone}
         if seen.tree is not None:  # what goes when it is empty has no node
             for entity in self._agreed.entities():
-                if goes_when_empty(entity):
+                if form_of(entity).goes_when_empty:
                     seen.configs.setdefault(entity, FoundConfig({}, None))
         for entity, config in seen.configs.items():
             if self._is_shown(entity):

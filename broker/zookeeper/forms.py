@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...protocol import zookeeper_paths as paths
 from ...protocol import zookeeper_values as values
@@ -10,29 +11,26 @@ from . import rights, tokens
 from .found import Entity, Values
 
 
-def goes_when_empty(entity: Entity) -> bool:
-    """Whether an entity that has nothing has no node either."""
-    return rights.is_rights(entity) or tokens.is_token(entity)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`values_of`: reads the value of a node, raises Malformed; `value_of`: makes one; `change_of`: makes the path
+    without its number, and the value, of what says that an entity has changed.
+    """
+
+    values_of: Callable[[bytes], Values]
+    value_of: Callable[[Values, paths.Number], bytes]
+    change_of: Callable[[Entity, paths.Number], tuple[str, bytes]]
+    goes_when_empty: bool = True
 
 
-def parser_of(entity: Entity) -> Callable[[bytes], Values]:
-    """Returns what reads the value of an entity's node; it raises Malformed."""
-    if tokens.is_token(entity):
-        return tokens.values_of
-    return rights.values_of if rights.is_rights(entity) else values.config_of
-
-
-def value_of(entity: Entity, found: Values, release: paths.Number) -> bytes:
-    """Returns the value of an entity's node."""
-    if tokens.is_token(entity):
-        return tokens.value_of(found, release)
-    return rights.value_of(found, release) if rights.is_rights(entity) else values.config(found)
-
-
-def change_of(entity: Entity, release: paths.Number) -> tuple[str, bytes]:
-    """Returns the path without its number, and the value, of what says that an entity has changed."""
-    if tokens.is_token(entity):
-        return f"{paths.TOKEN_CHANGES}/{paths.TOKEN_CHANGE_PREFIX}", entity[1].encode()
-    if rights.is_rights(entity):
-        return rights.change_of(entity, release)
+def _config_change_of(entity: Entity, release: paths.Number) -> tuple[str, bytes]:
     return f"{paths.CONFIG_CHANGES}/{paths.CONFIG_CHANGE_PREFIX}", values.config_change(*entity, release)
+
+
+_CONFIG = Form(values.config_of, lambda found, _: values.config(found), _config_change_of, goes_when_empty=False)
+_FORMS = dict.fromkeys(rights.KINDS, Form(rights.values_of, rights.value_of, rights.change_of))
+_FORMS[paths.TOKENS] = Form(tokens.values_of, tokens.value_of, tokens.change_of)
+
+
+def form_of(entity: Entity) -> Form:
+    return _FORMS.get(entity[0], _CONFIG)

@@ -13,7 +13,7 @@ from ...protocol.zookeeper_paths import Number
 from ...protocol.zookeeper_values import PartitionState, TopicAssignment
 from .agreed import Agreed, KnownTopic
 from .entities import Entities
-from .forms import change_of, goes_when_empty, value_of
+from .forms import form_of
 from .found import Entity, FoundConfig, FoundTopic, Values
 from .writing import Append, Put, PutConfig, PutTopic, Remove, RemoveConfig, Write, Written
 
@@ -162,7 +162,7 @@ class Publisher:
             if name in written.topics:
                 self._agreed.note_topic(name, KnownTopic(topic_id, written.topics[name]))
         for entity, config in done.configs.items():
-            if config or not goes_when_empty(entity):
+            if config or not form_of(entity).goes_when_empty:
                 self._configs[entity] = FoundConfig(config, written.versions.get(entity))
             else:
                 self._configs.pop(entity, None)
@@ -207,12 +207,12 @@ class Publisher:
         states = self._agreed.states(entity) or ({},)
         self._agreed.note_config(entity, *(one for one in states if one != config), config)
         version = None if before is None else before.version
-        if config or not goes_when_empty(entity):
-            yield PutConfig(entity, value_of(entity, config, self._release), version, is_new)
+        if config or not form_of(entity).goes_when_empty:
+            yield PutConfig(entity, form_of(entity).value_of(config, self._release), version, is_new)
         elif version is not None:
             yield RemoveConfig(entity, version)
         if not is_new:
-            yield Append(*change_of(entity, self._release))
+            yield Append(*form_of(entity).change_of(entity, self._release))
 
     def _topic(self, name: str) -> Iterator[Write | None]:
         topic = self._image.topics.get(name)

@@ -23,14 +23,17 @@ from ..controller.controller import MetadataController
 from .found import Entity, Values
 
 _PATTERNS = {paths.ACLS: PatternType.LITERAL, paths.PREFIXED_ACLS: PatternType.PREFIXED}
+KINDS = tuple(_PATTERNS)
+PREFIXED_SINCE = (2, 0)
 _ABOVE = {pattern: above for above, pattern in _PATTERNS.items()}
 
 
 class Rights:
     """The entries of the metadata, by resource."""
 
-    def __init__(self, metadata: MetadataController, image: MetadataState) -> None:
+    def __init__(self, metadata: MetadataController, image: MetadataState, release: paths.Number) -> None:
         self._metadata = metadata
+        self._release = release
         self._image = image
         self._by_id: dict[bytes, Acl] = {}
         self._by_entity: dict[Entity, dict[Acl, None]] = {}
@@ -71,13 +74,17 @@ class Rights:
     def here(self, entity: Entity) -> Values:
         return {_key(entry_of(acl)): "" for acl in self._by_entity.get(entity, ())}
 
-    def is_known(self, entity: Entity, key: str) -> bool:
-        """Whether this broker can have an entry of a resource."""
+    def is_shown(self, entity: Entity) -> bool:
+        above, name = entity
+        is_known = above == paths.ACLS or self._release >= PREFIXED_SINCE
+        return is_known and paths.is_node_name(name.partition("/")[2])
+
+    def taken(self, entity: Entity, key: str, value: str) -> str | None:
         try:
             acls.check(self._image, _acl(entity, key))
         except (ApiError, KeyError):
-            return False
-        return True
+            return None
+        return ""
 
     async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:
         """Creates and deletes entries; returns the first error. Fails with ApiError."""
@@ -91,10 +98,6 @@ class Rights:
         if deleted:
             await self._metadata.submit(partial(acls.delete, controller, deleted))
         return next((error for error in errors if error is not None), None)
-
-
-def is_rights(entity: Entity) -> bool:
-    return entity[0] in _PATTERNS
 
 
 def values_of(data: bytes) -> Values:

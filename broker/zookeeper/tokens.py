@@ -51,16 +51,20 @@ class Tokens:
         times = found.issue_timestamp, found.expiration_timestamp, found.max_timestamp
         return {KEY: _text(Token(found.token_id, found.owner, requester, tuple(found.renewers), *times))}
 
-    def is_known(self, entity: Entity, text: str) -> bool:
-        """Whether this broker can have a token: it has the node's name, and names principals and moments."""
-        token = _token(text)
+    def is_shown(self, entity: Entity) -> bool:
+        return True
+
+    def taken(self, entity: Entity, key: str, value: str) -> str | None:
+        """Returns a token that has the node's name, and names principals and moments."""
+        token = _token(value)
         moments = token.issued_ms, token.expires_ms, token.latest_ms
         principals = (token.owner, token.requester, *token.renewers)
-        return (
+        is_known = (
             token.token_id == entity[1]
             and all(0 <= one <= tokens.TIME_MAX for one in moments)
             and all(all(one.partition(":")) for one in principals)
         )
+        return value if is_known else None
 
     async def change(self, entity: Entity, changes: Mapping[str, str | None]) -> ApiError | None:
         """Makes, changes or removes a token; returns the error if that is refused. Fails with ApiError."""
@@ -85,10 +89,6 @@ class Tokens:
         return None
 
 
-def is_token(entity: Entity) -> bool:
-    return entity[0] == paths.TOKENS
-
-
 def values_of(data: bytes) -> Values:
     """Returns what a token's node has. Raises Malformed."""
     found = Token.decode(data)
@@ -103,6 +103,11 @@ def value_of(found: Values, release: paths.Number) -> bytes:
     requester = paths.sanitized(token.requester) if release >= REQUESTERS_SINCE else ""
     renewers = tuple(map(paths.sanitized, token.renewers))
     return Token(token.token_id, paths.sanitized(token.owner), requester, renewers, *_moments(token)).encode()
+
+
+def change_of(entity: Entity, release: paths.Number) -> tuple[str, bytes]:
+    """Returns the path without its number, and the value, of what says that a token has changed."""
+    return f"{paths.TOKEN_CHANGES}/{paths.TOKEN_CHANGE_PREFIX}", entity[1].encode()
 
 
 def changed(data: bytes) -> Entity:

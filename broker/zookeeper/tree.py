@@ -21,7 +21,7 @@ from ...protocol import zookeeper_values as values
 from ...protocol.zookeeper_json import Malformed
 from ...protocol.zookeeper_values import BrokerRegistration, TopicAssignment
 from . import rights, tokens
-from .forms import goes_when_empty, parser_of
+from .forms import form_of
 from .found import Entity, FoundConfig, FoundTopic, Values
 
 if TYPE_CHECKING:
@@ -217,10 +217,10 @@ class Tree:
     def _configs(self, client: KazooClient, wanted: Iterable[Entity]) -> dict[Entity, FoundConfig]:
         """Returns what entities have there. What goes when it is empty has none, in no node."""
         by_path = {paths.entity_path(*one): one for one in wanted if _is_possible(one)}
-        found = {entity: FoundConfig({}, None) for entity in by_path.values() if goes_when_empty(entity)}
+        found = {entity: FoundConfig({}, None) for entity in by_path.values() if form_of(entity).goes_when_empty}
         for path, data, stat in self._values(client, by_path, str):
             entity = by_path[path]
-            parsed = _parsed(path, data, parser_of(entity))
+            parsed = _parsed(path, data, form_of(entity).values_of)
             found[entity] = FoundConfig(parsed, stat.version)
             if parsed is not None:
                 self._learn(entity, parsed)

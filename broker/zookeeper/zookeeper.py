@@ -37,7 +37,8 @@ from ..steps import Pace, in_steps
 from ..turn import Turn
 from .adopting import Adopter
 from .agreed import FILE, Agreed
-from .entities import Changes, Entities
+from .entities import Entities
+from .kind import Changes
 from .neighbours import Neighbours
 from .publishing import Publisher
 from .session import FAILURES, Session, Thread, make_chroot

@@ -312,7 +312,7 @@ def test_rights_are_indexed_in_steps_between_which_they_may_change(client: Kazoo
     for name in ("User:alice", "User:bob", "User:carol"):
         grant(w, name)
     image = w.broker.image
-    rights = Rights(w.broker.metadata, image)
+    rights = Rights(w.broker.metadata, image, (2, 8))
     steps = rights.load()
     next(steps)
     w.broker.metadata.watch(lambda delta: (None for _ in rights.changed(delta)))
