@@ -220,13 +220,21 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
 
     @property
     def ids(self) -> int:
-        """How many transactional ids there are."""
-        return sum(len(host.shard.transactions) + len(host.shard.unwritten) for host in self.hosts.values())
+        """How many transactional ids there are. One that is written, and was not committed in time, is in both maps."""
+        shards = [host.shard for host in self.hosts.values()]
+        unwritten = (one not in shard.transactions for shard in shards for one in shard.unwritten)
+        return sum(len(shard.transactions) for shard in shards) + sum(unwritten)
+
+    def has_room(self) -> bool:
+        """Whether there may be one more transactional id; counts exactly only where that matters."""
+        most: int = self.config("ottla.transactional.ids.max")
+        shards = (host.shard for host in self.hosts.values())
+        return sum(len(one.transactions) + len(one.unwritten) for one in shards) < most or self.ids < most
 
     def check_room(self, shard: TransactionShard, transactional_id: str) -> None:
         """Raises ApiError(POLICY_VIOLATION): for a new transactional id, if there are too many."""
         known = transactional_id in shard.transactions or transactional_id in shard.unwritten
-        if not known and self.ids >= self.config("ottla.transactional.ids.max"):
+        if not known and not self.has_room():
             self.limits.reached(TRANSACTIONAL_IDS, f"transactional id {transactional_id}")
             raise ApiError(Errors.POLICY_VIOLATION)
 

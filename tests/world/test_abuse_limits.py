@@ -28,6 +28,7 @@ from ..support.group_world import world as group_world
 from ..support.share_world import Consumer
 from ..support.share_world import world as share_world
 from ..support.topic_world import create
+from ..support.transaction_world import hold
 from ..support.world import World
 
 MEMBERS = [f"AAAAAAAAAAAAAAAAAAAAA{letter}" for letter in "ABCDEFGH"]
@@ -123,12 +124,24 @@ def test_the_producers_of_a_partition_are_bounded_and_the_silent_ones_go() -> No
 def test_transactional_ids_are_bounded() -> None:
     world = group_world(1, ottla_transactional_ids_max="2")
     world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=1, coordinator_keys=["one"]))
-    codes = {}
-    for name in ("one", "two", "three", "one"):
-        asked = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
-        codes[name] = world.ask("InitProducerId", 4, asked).error_code
+    codes = {name: initialized(world, name) for name in ("one", "two", "three", "one")}
     assert codes == {"one": 0, "two": 0, "three": int(Errors.POLICY_VIOLATION)}
     assert reached(world) == {"transactional-ids": 1}
+
+
+def test_a_transactional_id_that_was_not_committed_in_time_counts_once() -> None:
+    world = group_world(1, ottla_transactional_ids_max="2")
+    world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=1, coordinator_keys=["one"]))
+    hold(world)
+    unwritten = int(Errors.COORDINATOR_NOT_AVAILABLE)
+    assert [initialized(world, name) for name in ("one", "two")] == [unwritten, unwritten]
+    assert initialized(world, "three") == int(Errors.POLICY_VIOLATION)
+    assert reached(world) == {"transactional-ids": 1}
+
+
+def initialized(world: World, transactional_id: str) -> int:
+    asked = m.InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+    return int(world.ask("InitProducerId", 4, asked).error_code)
 
 
 def test_delegation_tokens_are_bounded_in_all_and_of_one_owner_and_so_are_their_renewers() -> None:
