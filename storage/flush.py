@@ -20,6 +20,16 @@ class FlushJob(NamedTuple):
         """Whether there is nothing to sync."""
         return not self.paths and not self.directories
 
+    @property
+    def of_log(self) -> FlushJob:
+        """The job without `shared`."""
+        return self._replace(directories=self.directories[:1])
+
+    @property
+    def shared(self) -> list[str]:
+        """The directory in which the log's own is, if that has a new name."""
+        return self.directories[1:]
+
     def run(self) -> int:
         """Syncs; returns the duration in nanoseconds. Ignores files that were removed meanwhile. Raises OSError."""
         began = time_ns()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ...storage.flush import FlushJob
 from ...storage.log import Log
@@ -135,9 +136,7 @@ class Flusher:
                 jobs.append((partition, log, log.close_job()))
             except Exception as error:
                 yield partition, _reported(partition, error)
-        left = [one for one in jobs if not one[2].is_empty]
-        errors = self.turn.schedule.run_all([job.run for _, _, job in left])
-        failed = {partition: error for (partition, _, _), error in zip(left, errors, strict=True) if error is not None}
+        failed = self._sync_all([(partition, job) for partition, _, job in jobs if not job.is_empty])
         for partition, log, job in jobs:
             failure = failed.get(partition)
             if failure is None:
@@ -145,6 +144,20 @@ class Flusher:
             else:
                 yield partition, _reported(partition, failure)
             log.close_files()
+
+    def _sync_all(self, jobs: list[tuple[Partition, FlushJob]]) -> dict[Partition, BaseException]:
+        """Runs jobs, and returns the failures. A directory that many logs are in is synced once, after all of them."""
+        run_all = self.turn.schedule.run_all
+        errors = run_all([job.of_log.run for _, job in jobs])
+        shared = {path: job.files for _, job in jobs for path in job.shared}
+        of_shared = run_all([partial(files.sync_directory, path) for path, files in shared.items()])
+        failed_at = {path: error for path, error in zip(shared, of_shared, strict=True) if error is not None}
+        found = {}
+        for (partition, job), error in zip(jobs, errors, strict=True):
+            failure = error or next((failed_at[path] for path in job.shared if path in failed_at), None)
+            if failure is not None:
+                found[partition] = failure
+        return found
 
 
 def _waits(partition: Partition) -> bool:

@@ -49,6 +49,26 @@ def test_a_stop_syncs_what_changed_and_nothing_else(files: FailingFiles) -> None
         assert touched == {f"{name}-0" for name in changed}
 
 
+def test_a_stop_syncs_the_directory_of_many_new_logs_once_after_them(files: FailingFiles) -> None:
+    world = World(files)
+    names = [f"t{number}" for number in range(30)]
+    assert [create(world, name) for name in names] == [0] * 30
+    files.synced.clear()
+    assert world.broker.stop() is None
+    assert {f"/data/{name}-0" for name in names} <= set(files.synced)
+    assert "/data" in files.synced[files.synced.index("/data/t29-0") :]
+    assert files.synced.count("/data") < 10, "the checkpoints' and the metadata log's are among them"
+
+
+def test_a_stop_is_not_clean_if_the_names_of_new_logs_are_not_durable(files: FailingFiles) -> None:
+    world = World(files)
+    assert create(world, "t") == 0
+    fault = files.fail("sync", "/data", times=1)
+    assert world.broker.stop() == "closing t-0: [Errno 5] Input/output error: '/data'"
+    assert fault.hits == 1
+    assert not files.exists("/data/.kafka_cleanshutdown")
+
+
 def test_directories_of_deleted_partitions_that_a_stop_left_are_removed(files: FailingFiles) -> None:
     world = World(files, log_segment_delete_delay_ms="60000")
     for name in ("a", "b", "c"):
