@@ -97,18 +97,9 @@ class Appender:
         log = partition.open_log()
         if acks == -1:
             check_replicas(partition)
-        settings = log.settings
-        validation.check_header(at, data, settings.max_message_bytes)
         now = self.schedule.now_ms()
-        if isinstance(opened, ApiError):
-            raise opened
-        if opened is not None:
-            data, at = opened
-        elif self._must_open(partition, at.header, settings, now):
-            data, at = at_once(self.open_batch(partition, data, at), allowance)
+        data, at = self.validated(partition, log.settings, data, at, allowance, opened)
         header = at.header
-        if header.size > settings.segment_bytes:
-            raise ApiError(Errors.RECORD_LIST_TOO_LARGE)
         if header.producer_id >= 0:
             duplicate = log.producers.find_duplicate(header)
             if duplicate is not None:
@@ -126,6 +117,27 @@ class Appender:
         answer.log_append_time_ms = done.append_time
         answer.log_start_offset = log.start_offset
         return done.next_offset
+
+    def validated(
+        self,
+        partition: Partition,
+        settings: LogSettings,
+        data: WritableData,
+        at: BatchAt,
+        allowance: Allowance,
+        opened: Batch | ApiError | None,
+    ) -> Batch:
+        """Returns a batch as it is appended. Parameters and errors are those of `append`."""
+        validation.check_header(at, data, settings.max_message_bytes)
+        if isinstance(opened, ApiError):
+            raise opened
+        if opened is not None:
+            data, at = opened
+        elif self._must_open(partition, at.header, settings, self.schedule.now_ms()):
+            data, at = at_once(self.open_batch(partition, data, at), allowance)
+        if at.header.size > settings.segment_bytes:
+            raise ApiError(Errors.RECORD_LIST_TOO_LARGE)
+        return data, at
 
     def _forget_producers(self, partition: Partition, producers: Producers) -> None:
         """Removes producers that were silent for longest until no more than allowed are left."""

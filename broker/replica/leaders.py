@@ -15,6 +15,7 @@ from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
 from ...protocol.errors import ApiError, Errors
 from ...storage.log import Log
+from ...storage.producers import Producers
 from ...storage.segment import IndexDamaged
 from ...storage.truncation import truncate
 from .. import bugs
@@ -94,7 +95,11 @@ class Leaders:
             return
         before, isr_size = partition.leader, partition.isr_size
         left = StaleLeader(
-            partition.leader_epoch, partition.end_offset, partition.high_watermark, partition.is_under_min_isr
+            partition.leader_epoch,
+            partition.end_offset,
+            partition.high_watermark,
+            partition.is_under_min_isr,
+            Producers(partition.name),
         )
         has_moved, end = partition.follow(state, self.nodes, self.turn.schedule.monotonic_ms())
         if partition.log is None:
@@ -153,7 +158,7 @@ class Leaders:
         partition.high_watermark = min(partition.high_watermark, end)
         partition.follower.cut(end)
         for stale in partition.stale.values():
-            stale.cut(end)
+            stale.cut(end, log.producers)
         self.owner.reopen(partition)
 
     def _note_loss(self, partition: Partition, log: Log, end: int, before: int | None) -> Loss:

@@ -21,6 +21,7 @@ from ...storage.batch_info import Appended
 from ...storage.file_slice import FileSlice
 from ...storage.log import Log
 from ...storage.message_sets import append_messages
+from ...storage.producers import Producer, Producers
 from ...storage.segment import IndexDamaged, Segment
 from .. import bugs
 from ..later import Later
@@ -46,16 +47,36 @@ class Waiter(Protocol):
 @dataclass(slots=True)
 class StaleLeader:
     """A leader that is cut off, and goes on with its epoch after another one was elected (`stale_leaders.py`).
-    `end_offset`: with what it has taken since.
+    `end_offset`: with what it has taken since. `producers`: those from which that came.
     """
 
     leader_epoch: int
     end_offset: int
     high_watermark: int
     is_under_min_isr: bool
+    producers: Producers
+    first_offset: int = -1  # of what it has and the log has not
 
-    def cut(self, end: int) -> None:
-        """What it could read from `end` on is lost."""
+    def __post_init__(self) -> None:
+        self.first_offset = self.end_offset
+
+    def recall(self, producer_id: int, log: Producers) -> None:
+        """Adds a producer, the first time that it is heard, with those of its last batches that the log had before:
+        none, if the new leader has heard a newer epoch of it.
+        """
+        known = log.by_id.get(producer_id)
+        if known is not None and producer_id not in self.producers.by_id:
+            batches = [one for one in known.batches if one.last_offset < self.first_offset]
+            if batches:
+                found = self.producers.by_id[producer_id] = Producer(known.epoch)
+                found.batches = batches
+
+    def cut(self, end: int, log: Producers) -> None:
+        """What it could read from `end` on is lost; it still knows the producers from which that came."""
+        for producer_id, found in log.by_id.items():
+            if found.last_offset >= end:
+                self.recall(producer_id, log)
+        self.first_offset = min(self.first_offset, end)
         self.high_watermark = min(self.high_watermark, end)
 
 

@@ -2,7 +2,8 @@
 
 Such a node goes on with its old epoch, as in Kafka: clients that hear of no other leader read from it what was
 committed, and write to it what will be lost. It has no log of its own here: what it takes is validated and counted,
-and not kept. With acks=all it waits for followers that do not come.
+and not kept, but for what its producers have sent last, which they may send again. With acks=all it waits for followers
+that do not come.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from __future__ import annotations
 from ...protocol import messages
 from ...protocol.buffers import WritableData
 from ...protocol.errors import ApiError, Errors
-from ...protocol.records import BatchAt
-from ...storage import validation
+from ...protocol.records import BatchAt, BatchHeader
 from ...storage.producers import Verification
-from ..steps import Allowance, at_once
+from ..steps import Allowance
 from .appender import Appender, Batch
-from .partition import NEVER, Partition
+from .partition import NEVER, Partition, StaleLeader
 
 
 class StaleAppender(Appender):
@@ -51,14 +51,31 @@ class StaleAppender(Appender):
         log = partition.open_log()
         if acks == -1 and stale.is_under_min_isr:
             raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
-        validation.check_header(at, data, log.settings.max_message_bytes)
-        if isinstance(opened, ApiError):
-            raise opened
-        if opened is not None:
-            data, at = opened
-        elif self._must_open(partition, at.header, log.settings, self.schedule.now_ms()):
-            data, at = at_once(self.open_batch(partition, data, at), allowance)
-        answer.base_offset = stale.end_offset
-        answer.log_start_offset = log.start_offset
-        stale.end_offset += at.header.last_offset_delta + 1
+        _, at = self.validated(partition, log.settings, data, at, allowance, opened)
+        self._take(partition, stale, at.header, answer)
         return NEVER
+
+    def _take(
+        self,
+        partition: Partition,
+        stale: StaleLeader,
+        header: BatchHeader,
+        answer: messages.ProduceResponse.PartitionProduceResponse,
+    ) -> None:
+        """Counts a batch, unless it repeats one. Raises ApiError."""
+        log, producers = partition.open_log(), stale.producers
+        if header.producer_id >= 0:
+            stale.recall(header.producer_id, log.producers)
+            duplicate = producers.find_duplicate(header)
+            if duplicate is not None:
+                answer.base_offset, answer.log_append_time_ms = duplicate.first_offset, duplicate.timestamp
+                answer.log_start_offset = log.start_offset
+                return
+            producers.check(header, stale.end_offset)
+        answer.base_offset, answer.log_start_offset = stale.end_offset, log.start_offset
+        if log.settings.is_append_time:
+            answer.log_append_time_ms = self.schedule.now_ms()
+        producers.update(header, stale.end_offset)
+        if len(producers.by_id) > self.producers_max:
+            self._forget_producers(partition, producers)
+        stale.end_offset += header.last_offset_delta + 1
