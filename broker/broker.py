@@ -301,7 +301,7 @@ class Broker:
         if view is not None and isinstance(view.partitions, PartitionsOfNode):
             view.image = self.image.copied()
             view.partitions.cut_off(view.image)
-            view.metadata = view.producer_ids.metadata = UnreachedController.of(self.metadata)
+            view.metadata = view.producer_ids.metadata = UnreachedController.of(self.metadata, node)
             view.appender = StaleAppender(self.appender, node.id)
 
     def healed(self, node: Node) -> None:

@@ -12,11 +12,11 @@ from ..net.context import Context
 
 
 async def voters_of(context: Context, asked_cluster: str | None) -> list[ReplicaKey]:
-    """Returns the voters, once there is an active controller. Raises ApiError(REQUEST_TIMED_OUT), and
+    """Returns the voters, once there is a controller that answers. Raises ApiError(REQUEST_TIMED_OUT), and
     INCONSISTENT_CLUSTER_ID if the request names another cluster.
     """
     metadata, own = context.broker.metadata, context.broker.cluster_id
-    await metadata.reached()
+    await metadata.answers()
     if asked_cluster is not None and asked_cluster != own:
         text = f'The given id "{asked_cluster}" doesn\'t match the cluster id "{own}"'
         raise ApiError(Errors.INCONSISTENT_CLUSTER_ID, text)

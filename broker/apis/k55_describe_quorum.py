@@ -2,7 +2,8 @@
 alone is a voter, or all nodes are where the controller is at one of them.
 
 **Behaviour**
-- While there is no active controller, the reply waits, and says REQUEST_TIMED_OUT after a minute.
+- While there is no active controller, the reply waits, and says REQUEST_TIMED_OUT after a minute. One that reaches too
+  few voters answers until it resigns.
 
 **Versions**
 - 1 the times of the last fetches (KIP-836)
@@ -15,6 +16,7 @@ from ...coordinator.metadata.format import CLUSTER_METADATA
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..controller.quorum import Fetched
 from ..error_places import Place, Text, array, codes
 from ..error_replies import answers_with_error
 from ..net.context import Context
@@ -53,14 +55,14 @@ async def handle(context: Context, request: messages.DescribeQuorumRequest) -> m
         unknown = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         return r(topics=answers_with_error(context.api, context.version, PARTITIONS, request.topics, unknown))
     metadata = context.broker.metadata
-    partition, quorum = metadata.partition, metadata.quorum
-    await metadata.answers()
+    quorum = metadata.quorum
+    standing = await metadata.answers()
     told = r.PartitionData(
-        leader_id=quorum.leader,
-        leader_epoch=partition.leader_epoch,
-        high_watermark=partition.high_watermark,
-        current_voters=[_replica(context, one) for one in quorum.voters],
-        observers=[_replica(context, one) for one in quorum.observers],
+        leader_id=standing.leader,
+        leader_epoch=standing.leader_epoch,
+        high_watermark=standing.high_watermark,
+        current_voters=[_replica(context, one, standing.fetched(one)) for one in quorum.voters],
+        observers=[_replica(context, one, standing.fetched(one)) for one in quorum.observers],
     )
     response = r(topics=[r.TopicData(topic_name=CLUSTER_METADATA, partitions=[told])])
     if context.version >= DIRECTORIES_SINCE:
@@ -70,8 +72,7 @@ async def handle(context: Context, request: messages.DescribeQuorumRequest) -> m
     return response
 
 
-def _replica(context: Context, node: int) -> messages.DescribeQuorumResponse.ReplicaState:
-    fetched = context.broker.metadata.quorum.fetched(node)
+def _replica(context: Context, node: int, fetched: Fetched) -> messages.DescribeQuorumResponse.ReplicaState:
     found = messages.DescribeQuorumResponse.ReplicaState(
         replica_id=node,
         log_end_offset=fetched.end_offset,

@@ -56,4 +56,5 @@ async def _add(context: Context, request: messages.AddRaftVoterRequest) -> None:
     if added not in map(metadata.replica_key, metadata.quorum.can_vote):
         text = f"Aborted add voter operation for {added} since it is lagging behind"
         raise ApiError(Errors.REQUEST_TIMED_OUT, text)
+    await metadata.reached()
     metadata.quorum.add(added.id)

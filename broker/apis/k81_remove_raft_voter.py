@@ -45,6 +45,7 @@ async def _remove(context: Context, request: messages.RemoveRaftVoterRequest) ->
         text = f"Cannot remove voter {removed} from the set of voters {listed(voters)}"
         raise ApiError(Errors.VOTER_NOT_FOUND, text)
     metadata = context.broker.metadata
+    await context.turn.within(AGREE_MS, metadata.reached())
     metadata.quorum.remove(removed.id)
     if not metadata.quorum.is_possible:
         await context.turn.within(AGREE_MS, metadata.reached())

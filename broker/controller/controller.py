@@ -45,7 +45,7 @@ from .commits import Commits
 from .events import EVENT, Events, Handler
 from .metadata_log import DIRECTORY, TOPIC_ID, ReplicaKey, Voter
 from .metadata_opening import FlushedOffset, Opened, open_metadata
-from .quorum import Quorum
+from .quorum import Quorum, Standing
 from .registering import record_of
 from .snapshots import Snapshots
 from .watchers import Changed
@@ -137,7 +137,7 @@ class MetadataController:
         self.runtime = Runtime(DIRECTORY, self.controller, MetadataFormat(), _Writer(self), timeline)
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{DIRECTORY}: {name}", bug)
         self.runtime.on_failed = lambda: turn.fatal("the metadata in memory is not what its log says")
-        self.quorum = Quorum(turn, config, nodes, self._next_epoch, lambda: self.partition.end_offset)
+        self.quorum = Quorum(turn, config, nodes, self._next_epoch, self.partition)
         self.events = Events(turn, self.runtime, self.controller.state, self, self.quorum)
         self.snapshots = Snapshots(turn, self.image, self.partition, self.commits, log_directories, self.voter)
         self.broker_epoch = -1
@@ -320,9 +320,10 @@ class MetadataController:
         """Completes when there is an active controller. Fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
         return self.quorum.reached()
 
-    def answers(self) -> Later[None]:
-        """Like `reached`, for what changes nothing (`Quorum.is_lonely`)."""
-        return self.quorum.answers()
+    async def answers(self) -> Standing:
+        """Like `reached`, for what changes nothing: returns the controller that answers (`Quorum.is_lonely`)."""
+        await self.quorum.answers()
+        return self.quorum.standing()
 
     async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
         """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute."""

@@ -6,7 +6,8 @@ Where it is at a node, the nodes are the voters of the metadata log, except for 
 observers (KIP-853), and a controller needs the majority of the voters. It fails with its node: the voters elect another
 one, at once when the node stops, which resigns, and after `controller.quorum.fetch.timeout.ms` when it is killed,
 paused or cut off. Until then the metadata does not change: what brokers and clients ask of the controller waits
-(`Events`).
+(`Events`). One that is cut off does not hear of it: its side has it, for reads, until it resigns, after one and a half
+times that timeout.
 
 There is one log all the same: voters are as far as it is while they are reached. A restart makes all nodes voters.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
@@ -22,6 +24,7 @@ from ..clock import Cancellable
 from ..config.config import Config
 from ..config.nodes import Node, NodeRefused, Nodes, NodeState
 from ..later import Later, finished
+from ..replica.partition import Partition
 from ..turn import Turn
 
 logger = logging.getLogger("ottla.org.apache.kafka.controller.QuorumController")
@@ -40,10 +43,17 @@ class Fetched(NamedTuple):
 UNKNOWN = Fetched(-1, -1)
 
 
+class Standing(NamedTuple):
+    """An active controller as it describes itself. `fetched`: how far it knows a voter or an observer to be."""
+
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+    fetched: Callable[[int], Fetched]
+
+
 class Quorum:
-    """`begin_epoch`: called when another node is the active controller. `end_offset`: returns that of the metadata
-    log.
-    """
+    """`begin_epoch`: called when another node is the active controller. `log`: the metadata log."""
 
     def __init__(
         self,
@@ -51,19 +61,21 @@ class Quorum:
         config: Config,
         nodes: Nodes,
         begin_epoch: Callable[[], None],
-        end_offset: Callable[[], int],
+        log: Partition,
     ) -> None:
         self.turn = turn
         self.nodes = nodes
         self.timeout_ms: int = config["controller.quorum.fetch.timeout.ms"]
         self.joins: bool = config["controller.quorum.auto.join.enable"]
         self.begin_epoch = begin_epoch
-        self.end_offset = end_offset
+        self.log = log
         given = config["ottla.controller.node"]
         self.active: int | None = None if given == ANYWHERE else given
         self.missing: Later[None] | None = None  # until there is an active controller
         self._election: Cancellable | None = None  # the next one
         self._has_resigned = False  # the active controller, because too few voters were there for too long
+        self._cut_off: dict[int, Cancellable] = {}  # controllers of other sides, by node, until they resign
+        self._waiting: list[Later[None]] = []  # for an active controller; some may have ended
         self._observers: set[int] = set()
         self._away: dict[int, Fetched] = {}  # nodes that are lost, when they were
         self.changed: Callable[[], None] | None = None  # called when there is another one, or none
@@ -85,6 +97,14 @@ class Quorum:
         if self.missing is None or self.active is None or self._has_resigned:
             return False
         return self._is_alive(self.active) and not self.is_possible
+
+    def lonely_at(self, side: int) -> int | None:
+        """The id of a controller on this side of the network, which is not the main one, that has not resigned yet."""
+        for node_id in self._cut_off:
+            node = self.nodes.by_id.get(node_id)
+            if node is not None and node.side == side and node.is_serving:
+                return node_id
+        return None
 
     @property
     def voters(self) -> list[int]:
@@ -123,7 +143,11 @@ class Quorum:
     def fetched(self, node_id: int) -> Fetched:
         """Returns how far a voter or an observer is."""
         away = None if node_id == self.leader else self._away.get(node_id)
-        return away or Fetched(self.end_offset(), self.turn.now_ms())
+        return away or Fetched(self.log.end_offset, self.turn.now_ms())
+
+    def standing(self) -> Standing:
+        """Returns the active controller as it describes itself now."""
+        return Standing(self.leader, self.log.leader_epoch, self.log.high_watermark, self.fetched)
 
     def reached(self) -> Later[None]:
         """Completes when there is an active controller; fails with ApiError(REQUEST_TIMED_OUT) after a minute."""
@@ -132,6 +156,7 @@ class Quorum:
             later.finish(None)
             return later
         timer = self.turn.later(REACH_MS, lambda: later.fail(ApiError(Errors.REQUEST_TIMED_OUT)))
+        self._waiting.append(later)
 
         def found(_: Later[None]) -> None:
             timer.cancel()
@@ -141,8 +166,11 @@ class Quorum:
         return later
 
     def answers(self) -> Later[None]:
-        """Like `reached`, for what changes nothing."""
-        return finished(None) if self.is_lonely else self.reached()
+        """Like `reached`, for what changes nothing. A broker forwards one request at a time: a lonely controller does
+        not get it after one that waits.
+        """
+        is_free = self.is_lonely and all(one.done for one in self._waiting)
+        return finished(None) if is_free else self.reached()
 
     # changes that are asked for
 
@@ -186,7 +214,9 @@ class Quorum:
 
     def lost(self, node: Node, *, resigned: bool = False) -> None:
         """A node is stopped, killed, paused or cut off. `resigned`: it has asked the others to elect another one."""
-        self._away[node.id] = Fetched(self.end_offset(), self.turn.now_ms())
+        self._away[node.id] = Fetched(self.log.end_offset, self.turn.now_ms())
+        if node.is_cut and node.id == self.active and self.missing is None:
+            self._cut_off[node.id] = self.turn.later(self._resigns_ms, partial(self._resigned, node.id))
         if self.active is None or (node.id != self.active and self.is_possible):
             return
         self.missing = self.missing or Later()
@@ -201,6 +231,8 @@ class Quorum:
         short time.
         """
         self._away.pop(node.id, None)
+        if node.id in self._cut_off:
+            self._resigned(node.id)
         if self.missing is None or self.active is None or not self.is_possible:
             return
         if self._is_alive(self.active) and not self._has_resigned:
@@ -230,8 +262,17 @@ class Quorum:
     def _elect_later(self) -> None:
         """Followers miss a leader for as long as their timeout, and a leader misses them for half as long again."""
         if self._election is None:
-            wait_ms = self.timeout_ms * 3 // 2 if self.is_lonely else self.timeout_ms
+            is_last = self.is_lonely or (self.active in self._cut_off and not self.is_possible)
+            wait_ms = self._resigns_ms if is_last else self.timeout_ms
             self._election = self.turn.later(wait_ms, self._elect)
+
+    @property
+    def _resigns_ms(self) -> int:
+        return self.timeout_ms * 3 // 2
+
+    def _resigned(self, node_id: int) -> None:
+        """A controller of another side is none any more, or its side has joined the main one."""
+        self._cut_off.pop(node_id).cancel()
 
     def _elect(self) -> None:
         self._election = None
@@ -258,6 +299,7 @@ class Quorum:
             self._election.cancel()
             self._election = None
         missing, self.missing = self.missing, None
+        self._waiting.clear()
         if missing is not None:
             missing.finish(None)
         self._tell()

@@ -21,10 +21,13 @@ from ..support.stories.coordinators import KINDS
 from ..support.stories.groups import commit_request
 from ..support.stories.nodes import Ids
 from ..support.stories.quorum import Quorum, asked, same
+from ..support.stories.topics import batch, produce_request
 from ..support.transcripts import Transcript
 
 pytestmark = pytest.mark.slow
 IMPATIENT_MS = 1000
+ELSEWHERE = b"\x07" * 16
+FIRST, SECOND, THIRD = 71, 72, 73  # ids of producers
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +167,41 @@ def test_a_leader_is_alone_on_its_side(story: Parted) -> None:
     assert story.errors("Produce") == {"NONE", "REQUEST_TIMED_OUT"}
 
 
+def test_a_leader_that_is_alone_knows_a_batch_again(story: Parted) -> None:
+    """Also after another one was elected, and those of before: of each producer as much as a leader knows."""
+    quorum = Quorum(story)
+    far, near = (node for node in NODES if node != quorum.leader)
+    here, there = story.at(near), story.at(far)
+    ids = story.topic("again", [far, near, quorum.leader])
+
+    def sends(at: AtNode, producer_id: int, sequence: int, *values: str, epoch: int = 0) -> None:
+        sent = batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+        at.both("Produce", 10, lambda side: produce_request(10, "again", ids[side], sent, 0, 1))
+
+    sends(there, FIRST, 0, "a", "b")
+    sends(there, FIRST, 2, "c")
+    sends(there, SECOND, 0, "d")
+    nodes.read(here, "again", ids)
+    story.part([near, quorum.leader], [far])
+    sends(there, FIRST, 3, "alone", "too", "three")
+    story.sessions_expire()
+    story.knows("again")
+    sends(here, THIRD, 0, "kept")
+    sends(here, FIRST, 3, "kept")
+    sent = (0, ("a", "b")), (3, ("alone", "too", "three")), (6, ("e", "f")), (6, ("e", "f")), (9, ("gap",))
+    for sequence, values in sent:
+        sends(there, FIRST, sequence, *values)
+    for epoch, sequence in ((0, 0), (0, 1), (0, 1), (1, 1), (1, 0), (0, 2)):
+        sends(there, SECOND, sequence, "g", epoch=epoch)
+    for sequence in (5, 5, 6, 8):
+        sends(there, THIRD, sequence, "h")
+    story.join()
+    story.knows("again")
+    nodes.read(there, "again", ids)
+    sends(here, FIRST, 4, "i")
+    assert story.errors("Produce") == {"NONE", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH"}
+
+
 def test_a_coordinator_is_alone_on_its_side(story: Parted) -> None:
     quorum = Quorum(story)
     nodes.coordinators_ready(story)
@@ -244,6 +282,39 @@ def test_the_controller_is_alone_on_its_side(story: Parted) -> None:
     quorum.described(1, 2, 3)
     for node in NODES:
         nodes.read(story.at(node), "ruled", led)
+
+
+@pytest.mark.parametrize("then", ["a topic is created", "a voter is removed", "no side has the majority"])
+def test_a_controller_that_is_alone_answers_until_it_resigns(story: Parted, then: str) -> None:
+    """What only reads it answers, and what it refuses. A change waits, and so does what its node asks after that: a
+    broker forwards one request at a time.
+    """
+    quorum = Quorum(story)
+    far = quorum.leader
+    near, third = (node for node in NODES if node != far)
+    at, moves = story.at(far), m.ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000)
+    has_producer_ids(story)
+    story.part([far], *([[near], [third]] if then == "no side has the majority" else [[near, third]]))
+    quorum.described(far)
+    at.ask("ListPartitionReassignments", 0, moves)
+    quorum.remove(9, ELSEWHERE, at=far)
+    quorum.add(9, ELSEWHERE, at=far)
+    waiting = []
+    if then == "a voter is removed":
+        quorum.remove(near, at=far)
+    elif then == "a topic is created":
+        create = m.CreateTopicsRequest
+        named = create.CreatableTopic("asked-alone", 1, 1)
+        waiting.append(said(story, far, "CreateTopics", 7, create(topics=[named], timeout_ms=5000)))
+        waiting.append(said(story, far, "ListPartitionReassignments", 0, moves))
+    story.has_resigned(far)
+    if then != "no side has the majority":
+        quorum.follow(near, after=far)
+    story.join()
+    quorum.follow()
+    for heard in waiting:
+        heard()
+    quorum.described(*NODES)
 
 
 def test_no_node_reaches_another(story: Parted) -> None:

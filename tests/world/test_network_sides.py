@@ -101,25 +101,68 @@ def test_without_a_majority_there_is_no_controller_until_the_sides_join(sides: t
     assert alive(w) == [1, 2, 3, 4]
 
 
-def test_a_controller_that_loses_the_majority_answers_until_it_resigns() -> None:
-    """It changes nothing meanwhile."""
-    w = five(1, nodes=4)
-    part(w, [1, 2], [3, 4])
+@pytest.mark.parametrize("others", [[3, 4], [3, 4, 5]])
+def test_a_controller_that_loses_the_majority_answers_until_it_resigns(others: list[int]) -> None:
+    """It changes nothing meanwhile. A node that waits for a change does not reach it for more. The others may have
+    elected one by then.
+    """
+    w = five(1, nodes=2 + len(others))
+    part(w, [1, 2], others)
+    w.pass_ms(FETCH_MS * 3 // 2 - 100)
+    for node in (1, 2):
+        assert leader(asked_at(w, node, "DescribeQuorum")) == (1, 1)
+        assert asked_at(w, node, "ListPartitionReassignments").reply.error_code == 0
+    assert asked_at(w, 3, "DescribeQuorum").done is (len(others) == 3)
+    waiting = [asked_at(w, 1, name) for name in ("CreateTopics", "DescribeQuorum", "ListPartitionReassignments")]
+    w.pass_ms(200)
+    waiting.append(asked_at(w, 2, "DescribeQuorum"))
+    w.pass_ms(FETCH_MS)
+    assert not any(one.done for one in waiting)
+    join(w)
+    assert leader(waiting[1]) == leader(waiting[3]) == (3 if len(others) == 3 else 1, 2)
+    assert waiting[0].reply.topics[0].error_code == waiting[2].reply.error_code == 0
+
+
+def test_a_controller_that_is_reached_again_in_time_goes_on() -> None:
+    w = five(1)
+    part(w, [1], [2, 3], [4, 5])
+    w.pass_ms(FETCH_MS * 3 // 2 - 100)
+    assert leader(asked_at(w, 1, "DescribeQuorum")) == (1, 1)
+    join(w)
+    assert leader(asked_at(w, 1, "DescribeQuorum")) == leader(asked_at(w, 5, "DescribeQuorum")) == (1, 1)
+    happens(w, "cut", 1)
+    w.pass_ms(FETCH_MS - 100)
+    happens(w, "heal", 1)
+    happens(w, "cut", 1)
+    w.pass_ms(FETCH_MS - 100)
+    happens(w, "pause", 1)
+    happens(w, "resume", 1)
+    assert leader(asked_at(w, 1, "DescribeQuorum")) == (1, 1)
+    w.pass_ms(FETCH_MS)
+    assert not asked_at(w, 1, "DescribeQuorum").done, "it has resigned"
+    assert leader(asked_at(w, 2, "DescribeQuorum")) == (2, 2)
+
+
+def asked_at(w: World, node: int, name: str) -> Answer:
+    """Asks a node something that it forwards to the controller."""
     r, move, create_ = m.DescribeQuorumRequest, m.ListPartitionReassignmentsRequest, m.CreateTopicsRequest
     log = r.TopicData(topic_name="__cluster_metadata", partitions=[r.PartitionData(partition_index=0)])
     topic = create_.CreatableTopic(name="late", num_partitions=1, replication_factor=1)
-    creating = w.send("CreateTopics", 7, create_(topics=[topic], timeout_ms=1000))
-    w.pass_ms(FETCH_MS * 3 // 2 - 100)
-    assert w.ask("DescribeQuorum", 2, r(topics=[log])).topics[0].partitions[0].leader_id == 1
-    assert w.ask("ListPartitionReassignments", 0, move(topics=None, timeout_ms=1000)).error_code == 0
-    w.pass_ms(200)
-    waiting = w.send("DescribeQuorum", 2, r(topics=[log]))
-    w.pass_ms(FETCH_MS)
-    assert not waiting.done
-    assert not creating.done
-    join(w)
-    assert waiting.reply.topics[0].partitions[0].leader_id > 0
-    assert creating.reply.topics[0].error_code == 0
+    version, message = {
+        "DescribeQuorum": (2, r(topics=[log])),
+        "ListPartitionReassignments": (0, move(topics=None, timeout_ms=1000)),
+        "CreateTopics": (7, create_(topics=[topic], timeout_ms=1000)),
+    }[name]
+    before, w.dispatcher = w.dispatcher, w.dispatchers[node]
+    answer = w.send(name, version, message)
+    w.dispatcher = before
+    return answer
+
+
+def leader(answer: Answer) -> tuple[int, int]:
+    """The active controller and its epoch."""
+    part = answer.reply.topics[0].partitions[0]
+    return part.leader_id, part.leader_epoch
 
 
 def test_a_majority_of_nodes_that_do_not_run_elects_none() -> None:
