@@ -1,6 +1,10 @@
 """DeleteRecords, versions 0 to 2: advances the log start offset of partitions to an offset
 or to the high watermark (KIP-107).
 
+**Behaviour**
+- The reply waits until all replicas on nodes that are not fenced have heard of it, for the request's timeout: then it
+  says REQUEST_TIMED_OUT, and the records are deleted all the same.
+
 **Versions**
 - 2 flexible
 """
@@ -9,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ..broker import Broker
 from ..error_places import Place, array, codes
 from ..net.context import Context
+from ..replica.partition import Partition
 from ..security.authorization import Check, Refusal
 from ..steps import Pace
 from ._partition_answers import answered
@@ -22,6 +29,7 @@ from ._partition_answers import answered
 TOPICS = Check(Operation.DELETE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 AUTHORIZATION = (TOPICS,)
 TO_HIGH_WATERMARK = -1
+CHECK_MS = 100
 PARTITIONS = Place(
     "each partition",
     codes(
@@ -36,6 +44,14 @@ PARTITIONS = Place(
     others=(("low_watermark", -1),),
 )
 ERRORS = (PARTITIONS,)
+
+
+class Late(NamedTuple):
+    """A partition whose log begins at an offset, and some replica does not know it."""
+
+    partition: Partition
+    offset: int
+    answer: messages.DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 async def narrowed(
@@ -58,7 +74,8 @@ async def narrowed(
 
 async def handle(context: Context, request: messages.DeleteRecordsRequest) -> messages.DeleteRecordsResponse:
     r = messages.DeleteRecordsResponse
-    response, pace = r(), Pace(context.broker.turn)
+    response, pace, ends_ms = r(), Pace(context.turn), context.turn.schedule.monotonic_ms() + request.timeout_ms
+    late: list[Late] = []
     topics: dict[str, dict[int, int]] = {}  # the last offset counts if a partition is named twice
     for topic in request.topics:
         topics.setdefault(topic.name, {}).update((p.partition_index, p.offset) for p in topic.partitions)
@@ -69,18 +86,33 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
             (offset, r.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1))
             for index, offset in partitions.items()
         )
-        answers = await answered(pace, asked, partial(_delete, context, name))
+        answers = await answered(pace, asked, partial(_delete, context, name, late))
         response.topics.append(r.DeleteRecordsTopicResult(name=name, partitions=answers))
+    while late and (left_ms := ends_ms - context.turn.schedule.monotonic_ms()) > 0:
+        await context.turn.pause(min(CHECK_MS, left_ms))
+        late = await _still_late(context, pace, late)
     return response
+
+
+async def _still_late(context: Context, pace: Pace, late: list[Late]) -> list[Late]:
+    """Ends the wait of those of which all replicas have heard; returns the others."""
+    found = []
+    for one in late:
+        if not _has_ended(context.broker, one):
+            found.append(one)
+        if pace.is_over():
+            await pace.rest()
+    return found
 
 
 def _delete(
     context: Context,
     topic: str,
+    late: list[Late],
     offset: int,
     answer: messages.DeleteRecordsResponse.DeleteRecordsPartitionResult,
 ) -> None:
-    """ApiError."""
+    """ApiError. Adds to `late` what replicas have not heard of."""
     broker = context.broker
     partition = broker.partitions.led(topic, answer.partition_index)
     if not broker.partitions.leads(partition):  # a leader that is cut off, of which another one was elected
@@ -92,5 +124,31 @@ def _delete(
         offset = partition.high_watermark
     if offset < 0 or offset > partition.high_watermark:
         raise ApiError(Errors.OFFSET_OUT_OF_RANGE)
+    if partition.replica_set is not None and offset > log.start_offset:
+        partition.replica_set.note_start(log.start_offset)
     broker.appender.cut(partition, offset)
-    answer.low_watermark = log.start_offset
+    answer.low_watermark = _low_watermark(broker, partition)
+    if answer.low_watermark < offset:
+        answer.error_code = Errors.REQUEST_TIMED_OUT
+        late.append(Late(partition, offset, answer))
+
+
+def _low_watermark(broker: Broker, partition: Partition) -> int:
+    """Returns from where on all replicas that are alive have the log."""
+    start, replicas = partition.start_offset, partition.replica_set
+    return start if replicas is None else replicas.low_watermark(start, {one.id for one in broker.alive()})
+
+
+def _has_ended(broker: Broker, late: Late) -> bool:
+    """Whether all replicas have heard that records were deleted, or this node does not lead the partition any more."""
+    partition, offset, answer = late
+    try:
+        broker.partitions.led(partition.topic, partition.index)
+    except ApiError as error:
+        answer.error_code, answer.low_watermark = error.code, -1
+        return True
+    low_watermark = _low_watermark(broker, partition)
+    if low_watermark < offset:
+        return False
+    answer.error_code, answer.low_watermark = 0, low_watermark
+    return True

@@ -8,7 +8,7 @@ start of the log, and catches up (`catching_up.py`). The high watermark waits fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
@@ -99,11 +99,12 @@ class Replica:
 class Replicas:
     """The replicas of a partition with several. `leads`: whether the leader has heard of its election."""
 
-    __slots__ = ("_by_node", "_network", "asked", "isr", "leader", "leads", "unanswered")
+    __slots__ = ("_by_node", "_network", "_starts", "asked", "isr", "leader", "leads", "unanswered")
 
     def __init__(self, network: Network) -> None:
         self._by_node: dict[int, Replica] = {}
         self._network = network
+        self._starts: dict[int, int] = {}  # where the log began when replicas did not hear that records were deleted
         self.leads = True
         self.asked: list[int] = []  # those that the controller may take into the ISR at any moment (KIP-497)
         self.unanswered: list[int] = []  # those that it has taken, and the leader, which is cut off, does not know it
@@ -269,6 +270,23 @@ class Replicas:
             if node in self._by_node:
                 found = min(found, self.end_of(node, end, replicated))
         return found
+
+    def note_start(self, start: int) -> None:
+        """The log is going to begin later than at `start`; a replica that does not fetch does not hear of it."""
+        for node in self._by_node:
+            if not self._fetches(node):
+                self._starts.setdefault(node, start)
+
+    def low_watermark(self, start: int, alive: Container[int]) -> int:
+        """Returns from where on all replicas on nodes that are alive have the log. `start`: of the leader's."""
+        starts = self._starts
+        for node in [one for one in starts if one not in self._by_node or self._fetches(one)]:
+            del starts[node]
+        return min([start, *(one for node, one in starts.items() if node in alive)])
+
+    def _fetches(self, node: int) -> bool:
+        one = self._by_node[node]
+        return node == self.leader or (one.stopped_at is None and (one.own is None or one.own.policy.kind != "held"))
 
     def joining(self, end: int, replicated: int, high_watermark: int) -> Iterator[int]:
         """Yields the replicas that follow, are not in sync and have reached the high watermark. A replica that is held

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from ..support.node_stories import NODES, Story
+from ..support.node_stories import NODES, Story, ends
 from ..support.stories import nodes
+from ..support.stories.quorum import same
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +74,33 @@ def test_a_follower_deletes_with_its_leader(story: Story) -> None:
     for offset in (0, 1, 2, 3):
         nodes.read(story.at(2), "deleted", ids, offset)
     assert "OFFSET_OUT_OF_RANGE" in story.errors("Fetch")
+
+
+def test_a_deletion_waits_for_the_replicas_that_are_alive(story: Story) -> None:
+    """It has happened on the leader. A replica that has the start already is not waited for, nor one that is fenced."""
+    ids = story.topic("awaited", [1, 3])
+    at = story.at(1)
+
+    def delete(offset: int) -> None:
+        request = nodes.deletion("awaited", offset)
+        request.timeout_ms = 1000
+        at.ask("DeleteRecords", 2, request)
+
+    nodes.written(at, "awaited", ids, "a", "b", "c", "d", "e")
+    delete(1)
+    story.happens("pause", 3, 0)
+    for offset in (2, 1, 2, 0, 3, 9):
+        delete(offset)
+    at.ask("ListOffsets", 7, ends("awaited", 0, timestamp=-2, replica_id=-1))
+    late = story.beside(1)
+    late.say("DeleteRecords", 2, partial(same, nodes.deletion("awaited", 4)))
+    story.happens("resume", 3)
+    late.hear("DeleteRecords", 2)
+    late.close()
+    delete(0)
+    story.happens("pause", 3)
+    story.knows("awaited")
+    delete(5)
+    story.happens("resume", 3)
+    story.knows("awaited")
+    assert story.errors("DeleteRecords") == {"NONE", "REQUEST_TIMED_OUT", "OFFSET_OUT_OF_RANGE"}
