@@ -419,7 +419,7 @@ class Runtime:
         if late:
             self.aftermath.when_settled(lambda: self._parked.time_out(late, ApiError(self.timeout_code)))
         for timer in self.timers.due(now_ms):
-            if self.state is State.ACTIVE and self.timers.get(timer.key) is timer:
+            if self.state is State.ACTIVE and self.timers.is_due(timer, now_ms):
                 self._fire(timer, now_ms)
 
     def _fire(self, timer: Timer, now_ms: int) -> None:

@@ -89,6 +89,24 @@ class Timers:
         """Has timers for these rounds from now on, each while it is needed."""
         self._monotonic_ms, self._rounds = monotonic_ms, rounds
 
+    def move(self, key: Hashable, deadline_ms: int) -> bool:
+        """Gives the key's timer another deadline; returns whether there is one. It stays the same object, so that
+        thousands of members who beat leave nothing for the garbage collector.
+        """
+        timer = self._live.get(key)
+        if timer is None or timer.deadline_ms is None:
+            return False
+        if self._journal.is_open:
+            self._journal.notes.append((self._move, timer, timer.deadline_ms))
+        self._move(timer, deadline_ms)
+        return True
+
+    def _move(self, timer: Timer, deadline_ms: int) -> None:
+        timer.deadline_ms = deadline_ms
+        queued = self._queued.get(timer.key)
+        if queued is None or deadline_ms < queued:
+            self._push(timer)
+
     def cancel(self, key: Hashable) -> None:
         """Removes the key's timer, if there is one."""
         timer = self._live.pop(key, None)
@@ -146,6 +164,11 @@ class Timers:
             else:
                 found.append(timer)
         return found
+
+    def is_due(self, timer: Timer, now_ms: int) -> bool:
+        """Whether a timer that `due` returned still is: nothing has replaced, cancelled or moved it since."""
+        deadline_ms = timer.deadline_ms
+        return self._live.get(timer.key) is timer and deadline_ms is not None and deadline_ms <= now_ms
 
     def clear(self) -> None:
         self._rounds = ()

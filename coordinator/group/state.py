@@ -136,6 +136,11 @@ class ShardState:
         """Sets a timer. When it ends, `on_timer` runs with these arguments."""
         self.timers.set(Timer(key, self.env.monotonic_ms() + max(0, delay_ms), partial(self.on_timer, key, arguments)))
 
+    def renew(self, key: TimerKey, delay_ms: int) -> None:
+        """Like `schedule`, for a timer that never has arguments and is set again by each request of a member."""
+        if not self.timers.move(key, self.env.monotonic_ms() + max(0, delay_ms)):
+            self.schedule(key, delay_ms)
+
     def cancel(self, key: TimerKey) -> None:
         self.timers.cancel(key)
 
@@ -147,7 +152,7 @@ class ShardState:
         """A member of a modern group must send another request in time."""
         if timeout_ms is None:
             timeout_ms = self.env.group_config(group.id, f"{group.kind}.session.timeout.ms")
-        self.schedule(("session", group.id, member_id), timeout_ms)
+        self.renew(("session", group.id, member_id), timeout_ms)
 
 
 def other_kind(group_id: str, kind: str) -> ApiError:

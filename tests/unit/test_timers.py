@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Hashable
 
 import pytest
 from ottla.coordinator.journal import Journal
@@ -26,7 +27,7 @@ def test_cancelled_timers_leave_nothing() -> None:
 def test_timers_are_due_in_time_whatever_was_cancelled_or_taken_back(seed: int) -> None:
     chance, journal = random.Random(seed), Journal()
     timers = Timers(journal)
-    model: dict[int, int] = {}
+    model: dict[Hashable, int] = {}
     now = 0
     for _ in range(300):
         before, journal.is_open = dict(model), True
@@ -35,6 +36,11 @@ def test_timers_are_due_in_time_whatever_was_cancelled_or_taken_back(seed: int) 
             if chance.random() < 0.6:
                 timers.cancel(key)
                 model.pop(key, None)
+            elif chance.random() < 0.5:
+                deadline_ms = now + chance.randrange(1, 500)
+                assert timers.move(key, deadline_ms) == (key in model)
+                if key in model:
+                    model[key] = deadline_ms
             else:
                 model[key] = now + chance.randrange(1, 500)
                 timers.set(Timer(key, model[key], lambda now: None))
@@ -45,8 +51,15 @@ def test_timers_are_due_in_time_whatever_was_cancelled_or_taken_back(seed: int) 
             journal.close()
         now += chance.randrange(5)
         due = [key for key, deadline_ms in model.items() if deadline_ms <= now]
-        assert {timer.key for timer in timers.due(now)} == set(due)
-        for key in due:
-            timers.cancel(key)
-            del model[key]
+        found = timers.due(now)
+        assert {timer.key for timer in found} == set(due)
+        for timer in found:
+            assert timers.is_due(timer, now)
+            if chance.random() < 0.2:  # by what another one caused that was due
+                model[timer.key] = now + 100
+                timers.move(timer.key, now + 100)
+            else:
+                timers.cancel(timer.key)
+                del model[timer.key]
+            assert not timers.is_due(timer, now)
         assert len(timers) == len(model)

@@ -258,3 +258,17 @@ def test_offsets_of_a_deleted_topic_are_deleted_for_some_groups_at_a_time(monkey
             assert not w.ask("CreateTopics", 5, c(topics=[again], timeout_ms=1000)).topics[0].error_code
             assert not commit(w, 7, group="g4").reply.topics[0].partitions[0].error_code
     assert left == [["g2", "g3", "g4"], ["g4"], ["g4"]]
+
+
+def test_a_member_that_beats_leaves_nothing_to_the_garbage_collector() -> None:
+    """Its timer is moved: thousands of new ones would all be looked at in one step."""
+    w = of_one_partition()
+    epoch = beat(w, "m", 0, "t").reply.member_epoch
+    timers, key = shard(w).timers, ("session", "g", "m")
+    timer = timers.get(key)
+    assert timer is not None
+    before = timer.deadline_ms
+    w.pass_ms(1000)
+    assert not beat(w, "m", epoch).reply.error_code
+    assert timers.get(key) is timer
+    assert timer.deadline_ms == before + 1000

@@ -8,12 +8,12 @@ from .member import ClassicMember
 
 
 def renew_session(shard: ShardState, group: ClassicGroup, member: ClassicMember) -> None:
-    shard.schedule(("heartbeat", group.id, member.id), member.session_timeout_ms)
+    shard.renew(("heartbeat", group.id, member.id), member.session_timeout_ms)
 
 
 def await_heartbeat(shard: ShardState, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
     """Like `renew_session`, for another time-out, or for an id that is not a member yet."""
-    shard.schedule(("heartbeat", group.id, member_id), timeout_ms)
+    shard.renew(("heartbeat", group.id, member_id), timeout_ms)
 
 
 def end_session(shard: ShardState, group: ClassicGroup, member_id: str) -> None:
