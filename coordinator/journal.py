@@ -180,7 +180,8 @@ class JournaledDict(dict[K, V]):
         if key not in self:
             return super().pop(key, *default)
         found = super().pop(key)
-        self.journal.note(self._put_back, key, found)
+        if self.journal.is_open:
+            self.journal.notes.append((self._put_back, key, found))
         return found
 
     def clear(self) -> None:

@@ -91,6 +91,10 @@ class Packed:
         """
         raise NotImplementedError
 
+    def told(self) -> Iterable[Record]:
+        """Returns the records if they tell what happens to a group."""
+        return ()
+
 
 Encoded = Record | Packed
 

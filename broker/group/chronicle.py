@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from ...coordinator.group.events import Event, GroupEventView, shown
@@ -136,7 +137,7 @@ class Chronicle:
     def _appended(self, followed: Followed, end_offset: int, batch: Sequence[Encoded], at_ms: int) -> None:
         """A batch was appended by the shard of a partition."""
         monotonic_ms = self._groups.monotonic_ms()
-        told = [one for one in batch if not isinstance(one, Packed)]  # these are commits
+        told = list(chain.from_iterable(one.told() if isinstance(one, Packed) else (one,) for one in batch))
 
         def tell() -> None:
             self._tell(followed, told, at_ms, monotonic_ms)

@@ -253,9 +253,9 @@ class GroupFormat(CoordinatorFormat):
     def encode(self, record: CoordinatorRecord | Commit) -> Record:
         return record.encode() if isinstance(record, Commit) else super().encode(record)
 
-    def replayed(self, record: CoordinatorRecord | Commit | Commits) -> CoordinatorRecord:
+    def replayed(self, record: CoordinatorRecord | Commit | Packed) -> CoordinatorRecord:
         # a union of classes in `isinstance` would be made again by each call
-        return (record, record) if isinstance(record, Commits) or isinstance(record, Commit) else record  # noqa: SIM101
+        return (record, record) if isinstance(record, Packed) or isinstance(record, Commit) else record  # noqa: SIM101
 
     def decode(self, record: Record) -> CoordinatorRecord | None:
         data = record.key

@@ -15,6 +15,7 @@ from ..timers import Round, Timer
 from . import deletion
 from .classic import records as classic_records
 from .consumer import records as consumer_records
+from .consumer.leaving import MembersGone
 from .format import Commit, Commits
 from .modern import ModernGroup
 from .modern_replay import Replay
@@ -45,6 +46,8 @@ class GroupShard(ShardState):
                 self.put_simple(value.group)
             put = self.offsets.put if kind is Commit else self.offsets.put_all
             return put(offset, producer_id, value)
+        if kind is MembersGone:
+            return consumer_records.replay_gone(self, value.group, value.member_ids)
         name = type(key).__name__
         if name in REPLAYS:
             REPLAYS[name](self, key, value)

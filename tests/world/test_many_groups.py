@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import cycle
 
 import pytest
 from ottla.broker.group import coordinators, room
 from ottla.broker.group.coordinators import GroupCoordinators
+from ottla.broker.shards.loader import log_entries
 from ottla.coordinator.group import deletion, target_assignment
 from ottla.coordinator.group import shard as group_shard
+from ottla.coordinator.group.consumer.leaving import FEW, MembersGone
+from ottla.coordinator.group.consumer.records import member_tombstones
+from ottla.coordinator.group.format import GroupFormat
 from ottla.coordinator.shard import Result
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.failing_appends import fail_appends
 from ..support.group_world import beat, commit, given, join, shard, sync, world
+from ..support.step_work import longest_step_of
 from ..support.world import Answer, World
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -272,3 +278,55 @@ def test_a_member_that_beats_leaves_nothing_to_the_garbage_collector() -> None:
     assert not beat(w, "m", epoch).reply.error_code
     assert timers.get(key) is timer
     assert timer.deadline_ms == before + 1000
+
+
+def members_left(w: World, count: int, lengths: Iterable[int]) -> list[str]:
+    """Has members join a consumer group, and all but one leave it with one request; returns who left."""
+    ids = [f"m{number}".ljust(length, "-") for number, length in zip(range(count), cycle(lengths), strict=False)]
+    for one in ("stays", *ids):
+        assert not beat(w, one, 0, "t").reply.error_code
+    w.pass_ms(10_000)
+    r = m.LeaveGroupRequest
+    asked = [r.MemberIdentity(member_id=one) for one in (*ids, "absent", ids[0])]
+    reply = w.ask("LeaveGroup", 5, r(group_id="g", members=asked)).members
+    assert [one.member_id for one in reply if one.error_code == Errors.UNKNOWN_MEMBER_ID] == ["absent"]
+    return ids
+
+
+@pytest.mark.parametrize("lengths", [(36,), (5, 200)])
+def test_members_that_leave_at_once_are_one_change_of_the_group_and_stay_away(lengths: tuple[int, ...]) -> None:
+    """As in Kafka: three tombstones for each, in one batch with the group's new epoch."""
+    w = of_one_partition()
+    ids = members_left(w, FEW + 1, lengths)
+    expected = [GroupFormat().encode(record).key for one in ids for record in member_tombstones("g", one)]
+    log = w.broker.groups.hosts[0].partition.open_log()
+    written = [entry.record for entry in log_entries(log) if entry.record is not None]
+    keys = [one.key for one in written[-len(expected) - 1 :] if one.value is None]
+    assert keys == expected
+    assert all(one.value is None for one in written[-len(expected) - 1 : -1])
+    before = shard(w).groups["g"]
+    assert list(before.members) == ["stays"]
+    w.broker.turn.event(lambda: w.broker.groups.reload(w.broker.groups.hosts[0].partition))
+    w.pass_ms(100)
+    loaded = shard(w).groups["g"]
+    assert list(loaded.members) == list(loaded.targets) == ["stays"]
+    for name in ("topics", "targets", "owner_epochs", "assignor_votes", "regex_counts", "static_members"):
+        assert dict(getattr(loaded, name).items()) == dict(getattr(before, name).items()), name
+
+
+def test_many_members_leave_with_little_work() -> None:
+    w, count = of_one_partition(), 300
+    ids = [f"m{number}".ljust(36, "-") for number in range(count)]
+    for one in ids:
+        beat(w, one, 0, "t")
+    r = m.LeaveGroupRequest
+    request = r(group_id="g", members=[r.MemberIdentity(member_id=one) for one in ids])
+    assert longest_step_of(w, "LeaveGroup", 5, request) < 600 * count
+    assert not len(shard(w).groups["g"].members)
+
+
+def test_a_timeline_tells_of_each_member_that_leaves_with_others() -> None:
+    gone = MembersGone("g", ["a", "b"])
+    assert [one.key for one in gone.told()] == [
+        GroupFormat().encode(record).key for one in "ab" for record in member_tombstones("g", one)
+    ]

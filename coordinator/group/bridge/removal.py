@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ... import epochs
+from ...format import CoordinatorRecord
 from ...shard import Result
 from ..consumer.group import ConsumerGroup
+from ..consumer.leaving import FEW, MembersGone
 from ..consumer.member import LEAVE_STATIC_EPOCH, Member
 from ..consumer.membership import static_member
 from ..consumer.records import assignment_record, current_record, epoch_record, member_tombstones, regex_tombstone
@@ -99,10 +101,14 @@ def remove(shard: ShardState, group: ConsumerGroup, members: list[Member], reply
     """Takes members out of the group. It becomes classic if only classic members stay and that is allowed."""
     if not members:
         return Result(reply=reply)
-    gone = {m.id for m in members}
-    if may_downgrade(shard, group, gone):
-        return downgrade_without(shard, group, gone, reply)
-    records = [record for m in members for record in member_tombstones(group.id, m.id)]
+    gone = dict.fromkeys(m.id for m in members)
+    if may_downgrade(shard, group, set(gone)):
+        return downgrade_without(shard, group, set(gone), reply)
+    records: list[CoordinatorRecord | MembersGone] = (
+        [MembersGone(group.id, list(gone))]
+        if len(gone) > FEW
+        else [record for m in members for record in member_tombstones(group.id, m.id)]
+    )
     staying = [m for m in group.members.values() if m.id not in gone]
     wanted = {m.topic_regex for m in staying if m.topic_regex}
     for expression in dict.fromkeys(m.topic_regex for m in members if m.topic_regex):

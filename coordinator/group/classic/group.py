@@ -125,8 +125,10 @@ class ClassicGroup(Journaled):
                 self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
-        self.pending.pop(member_id, None)
-        self.pending_sync.pop(member_id, None)
+        if self.pending:
+            self.pending.pop(member_id, None)
+        if self.pending_sync:
+            self.pending_sync.pop(member_id, None)
 
     def replace_static(self, instance_id: str, old_id: str, new_id: str) -> ClassicMember:
         """A static member joined again with another id; requests that wait with the old id are answered with

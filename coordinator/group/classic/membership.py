@@ -99,7 +99,8 @@ def _leave_one(shard: ShardState, group: ClassicGroup, one: Identity) -> None:
     end_session(shard, group, member_id)
     shard.tell(group, "left", member_id, epoch=group.generation)
     member = group.members[member_id]
-    group.answer_join(member, join_error("", Errors.UNKNOWN_MEMBER_ID))
+    if member.join is not None:
+        group.answer_join(member, join_error("", Errors.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
@@ -81,6 +82,21 @@ class ConsumerGroup(ModernGroup[Member, Target]):
             self._drop_static(before)
             self._count(before, None)
             self._own(before, None)
+
+    def remove_members(self, member_ids: Iterable[str]) -> None:
+        """Like `remove_member` for each, and their targets."""
+        members, targets = self.members.at(), self.targets.at()
+        gone = {member_id: members[member_id] for member_id in member_ids if member_id in members}
+        self.targets.remove_all([member_id for member_id in gone if member_id in targets])
+        self.members.remove_all(gone.keys())
+        for member in gone.values():
+            self._drop_static(member)
+            self._own(member, None)
+        for names, times in Counter(one.topic_names for one in gone.values()).items():
+            for name in sorted(names):
+                self._change_count(name, -times, 0)
+        _tally_gone(self.regex_counts, Counter(one.topic_regex for one in gone.values()))
+        _tally_gone(self.assignor_votes, Counter(one.server_assignor for one in gone.values()))
 
     def _drop_static(self, member: Member) -> None:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:
@@ -288,6 +304,16 @@ class ConsumerGroup(ModernGroup[Member, Target]):
 def _owned(member: Member) -> set[tuple[bytes, int]]:
     owned = {(topic, p) for topic, of in member.assigned.items() for p in of}
     return owned | {(topic, p) for topic, of in member.revoking.items() for p in of}
+
+
+def _tally_gone(counts: TimelineDict[str, int], gone: Counter[str] | Counter[str | None]) -> None:
+    for name, times in gone.items():
+        if name:
+            count = counts.get(name, 0) - times
+            if count:
+                counts[name] = count
+            else:
+                counts.pop(name)
 
 
 def _tally(counts: TimelineDict[str, int], before: str | None, after: str | None) -> None:

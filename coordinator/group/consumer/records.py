@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -190,6 +191,13 @@ def replay_current(
         group.set_member(_with_current(member or Member(key.member_id), value))
     elif member is not None:
         group.set_member(replace(member, epoch=-1, previous_epoch=-1, assigned={}, revoking={}))
+
+
+def replay_gone(shard: ShardState, group_id: str, member_ids: Sequence[str]) -> None:
+    """Replays `member_tombstones` of many members."""
+    group = replayed_group(shard, ConsumerGroup, group_id, None)
+    if group is not None:
+        group.remove_members(member_ids)
 
 
 def replay_partition_metadata(
