@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...protocol.config_def import ConfigKey, keys, keys_in_force, topic_synonyms
+from ...protocol.config_def import ConfigKey, keys, keys_in_force, numbers_of, topic_synonyms
 from ..peer import SecurityProtocol
 from .lab_clock import SEEDED_START_MS, ClockStart, parse_clock
 from .listener_values import Listener, ListenerValues, parse_listener, security_protocols
@@ -183,6 +183,11 @@ class Config:
         """Whether the broker is registered in a ZooKeeper: one is named, and the emulated release knows of it."""
         is_named = bool(self["zookeeper.connect"])
         return is_named and self.emulates is not None and int(self.emulates.partition(".")[0]) < 4
+
+    @property
+    def is_without_kraft(self) -> bool:
+        """Whether a broker of the emulated release has ZooKeeper, and no controller's listener: before 3.3 each has."""
+        return self.uses_zookeeper or (self.emulates is not None and numbers_of(self.emulates) < (3, 3))
 
     @property
     def clock(self) -> ClockStart:

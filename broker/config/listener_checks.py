@@ -27,7 +27,7 @@ def _protocols(config: Config) -> Iterator[Fault]:
     except ValueError as error:
         yield MAP, str(error)
         return
-    every = config.every_listener
+    every = config.listeners if config.is_without_kraft else config.every_listener
     if MAP in config.given or any(protocol for name, protocol in known.items() if name in [one.name for one in every]):
         for one in every:
             if one.name not in known:
