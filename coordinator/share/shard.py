@@ -177,10 +177,16 @@ class ShareShard:
         )
         self.timers.begin_rounds(
             self.env.monotonic_ms,
-            Round(COLD, cold, now_ms, lambda now: self.snapshot_cold(), lambda: COLD not in self._resting),
-            Round(PRUNE, prune, now_ms, lambda now: self.prune_redundant(), lambda: PRUNE not in self._resting),
+            Round(COLD, cold, now_ms, lambda now: self.snapshot_cold(), self._may_be_cold),
+            Round(PRUNE, prune, now_ms, lambda now: self.prune_redundant(), self._may_be_redundant),
         )
         return []
+
+    def _may_be_cold(self) -> bool:
+        return COLD not in self._resting
+
+    def _may_be_redundant(self) -> bool:
+        return PRUNE not in self._resting
 
     def on_unloaded(self) -> None:
         """Does nothing: the runtime answers the waiting requests."""
