@@ -62,7 +62,7 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
         once(_PARTITION_MOVED, "Produce", 3, "NOT_LEADER_OR_FOLLOWER"),
         once("the first fetch is out of range", "Fetch", 1, "OFFSET_OUT_OF_RANGE", moves=False),
         once(_PARTITION_MOVED, "Fetch", 4, "NOT_LEADER_OR_FOLLOWER"),
-        once("a leader with a newer epoch", "Fetch", 9, "FENCED_LEADER_EPOCH"),
+        once("a leader with a newer epoch", "Fetch", 9, "FENCED_LEADER_EPOCH", versions="9+"),
         once("a fetch session that the broker has forgotten", "Fetch", 14, "FETCH_SESSION_ID_NOT_FOUND", versions="7+"),
         once(_PARTITION_MOVED, "ListOffsets", 1, "NOT_LEADER_OR_FOLLOWER", moves=False),
         once("the subscription to metrics has changed", "PushTelemetry", 2, "UNKNOWN_SUBSCRIPTION_ID", moves=False),
