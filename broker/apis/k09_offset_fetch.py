@@ -15,17 +15,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...coordinator.group.offsets.fetch import fetch
+from ...coordinator.group.offsets.fetch import Work, fetch
 from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.shard import Result
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.schema import NO_UUID
+from ...protocol.structs import Struct
 from ..error_places import COORDINATOR, ITSELF, Place, array, codes
 from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ..steps import Pace
+from ..steps import Pace, paced
 
 if TYPE_CHECKING:
     from ...coordinator.group.environment import TopicImage
@@ -168,6 +169,11 @@ def _with_id(topic: Topic, image: TopicImage) -> bool:
 
 
 async def _of_coordinator(context: Context, asked: WantedGroup, require_stable: bool) -> Group:
+    found = await _read(context, asked, require_stable)
+    return found if isinstance(found, Struct) else await paced(context.broker.turn, found, 1)
+
+
+async def _read(context: Context, asked: WantedGroup, require_stable: bool) -> Group | Work:
     groups = context.broker.groups
     if not require_stable:
         return groups.read(asked.group_id, lambda shard, as_of: fetch(shard, asked, as_of))

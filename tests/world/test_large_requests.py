@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ottla.broker.net.context import Context
 from ottla.broker.net.large_replies import STEP_ENCODED, arrays_of, encoded_in_steps
+from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.emit import STEP_ELEMENTS
@@ -121,3 +122,36 @@ def test_a_reply_beyond_its_budget_is_given_up() -> None:
     assert answer.closed
     assert answer.reply is None
     assert world.broker.limits.counts["reply-bytes"] == 1
+
+
+def committing(offset: int, partitions: int) -> Any:
+    r = m.OffsetCommitRequest
+    parts = [
+        r.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset) for index in range(partitions)
+    ]
+    return r(group_id="g", topics=[r.OffsetCommitRequestTopic(name="t", partitions=parts)])
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_offsets_of_many_partitions_are_read_in_steps_and_are_those_of_one_moment(named: bool, stable: bool) -> None:
+    world, count = Turns(), 3 * STEP_PARTITIONS
+    c = m.CreateTopicsRequest
+    topic = c.CreatableTopic(name="t", num_partitions=count, replication_factor=1)
+    world.ask("CreateTopics", 7, c(topics=[topic], timeout_ms=10_000))
+    world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    world.ask("OffsetCommit", 9, committing(1, count))
+    r = m.OffsetFetchRequest
+    topics = [r.OffsetFetchRequestTopics(name="t", partition_indexes=list(range(count)))] if named else None
+    request = r(groups=[r.OffsetFetchRequestGroup(group_id="g", topics=topics)], require_stable=stable)
+    world.turns = 0
+    answer = world.send("OffsetFetch", 9, request)
+    if named:
+        world.broker.turn._next_step()  # in which it is handled
+    changed = world.send("OffsetCommit", 9, committing(2, 1))
+    assert changed.done
+    assert not answer.done
+    world.pass_ms(100)
+    (found,) = answer.reply.groups[0].topics
+    assert [(one.partition_index, one.committed_offset) for one in found.partitions] == [(i, 1) for i in range(count)]
+    assert world.turns >= 3

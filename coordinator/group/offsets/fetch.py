@@ -2,66 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+
 from ....protocol import messages
 from ....protocol.errors import Errors
 from ....protocol.schema import NO_UUID
-from ...timeline import TimelineDict
 from ..format import TOPIC_ID, Key, Stored
 from ..state import ShardState
 
 NO_OFFSET = -1
+STEP_PARTITIONS = 1000
+Response = messages.OffsetFetchResponse.OffsetFetchResponseGroup
+Request = messages.OffsetFetchRequest.OffsetFetchRequestGroup
+Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
+Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
+Work = Generator[None, None, Response]
+"""It yields after each `STEP_PARTITIONS`."""
 
 
-def fetch(
-    shard: ShardState, request: messages.OffsetFetchRequest.OffsetFetchRequestGroup, as_of: int | None
-) -> messages.OffsetFetchResponse.OffsetFetchResponseGroup:
-    """Returns the committed offsets of a group, for the requested topics or for all. `as_of` None: the newest ones,
-    including unstable offsets. Raises ApiError.
+def fetch(shard: ShardState, request: Request, as_of: int | None) -> Response | Work:
+    """Returns the committed offsets of a group, for the requested topics or for all; if they are many, the work that
+    makes the reply of what is committed now. `as_of` None: the newest ones, including unstable offsets. Raises
+    ApiError.
     """
-    r = messages.OffsetFetchResponse
-    response = r.OffsetFetchResponseGroup(group_id=request.group_id)
-    group = shard.groups.get(request.group_id, None, as_of)
-    found = None
+    group_id = request.group_id
+    group = shard.groups.get(group_id, None, as_of)
+    offsets = None
     if group is not None and group.has_readable_offsets(request.member_id, request.member_epoch, as_of):
-        found = shard.offsets.by_group.get(request.group_id)
+        offsets = shard.offsets.by_group.get(group_id)
+    unstable = shard.offsets.pending_keys(group_id) if as_of is None else ()
+    response = Response(group_id=group_id)
     if request.topics is None:
-        for name, partitions in _by_topic(found, as_of).items():
-            topic = r.OffsetFetchResponseTopics(name=name)
-            topic.partitions = [_fetched(shard, request.group_id, name, p, c, as_of) for p, c in partitions.items()]
-            response.topics.append(topic)
+        every = offsets.at(as_of) if offsets is not None else {}
+        if len(every) >= STEP_PARTITIONS:
+            return _all(response, dict(every), frozenset(unstable))
+        return _at_once(_all(response, every, unstable))
+    if sum(len(topic.partition_indexes) for topic in request.topics) >= STEP_PARTITIONS:
+        kept = dict(offsets.at(as_of)) if offsets is not None else {}
+        return _asked(response, request.topics, kept.get, frozenset(unstable))
+    committed = _nothing if offsets is None else lambda key: offsets.get(key, None, as_of)
+    return _at_once(_asked(response, request.topics, committed, unstable))
+
+
+def _nothing(key: Key) -> None:
+    return None
+
+
+def _at_once(work: Work) -> Response:
+    """Returns the reply of work that takes less than a step."""
+    try:
+        next(work)
+    except StopIteration as end:
+        response: Response = end.value
         return response
-    for asked in request.topics:
-        topic = r.OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id)
-        for index in asked.partition_indexes:
-            committed: Stored | None = found.get((asked.name, index), None, as_of) if found is not None else None
-            if committed is not None and NO_UUID != committed[TOPIC_ID] != asked.topic_id != NO_UUID:
-                committed = None
-            topic.partitions.append(_fetched(shard, request.group_id, asked.name, index, committed, as_of))
-        response.topics.append(topic)
+    raise AssertionError("it takes more than a step")
+
+
+def _all(response: Response, found: Mapping[Key, Stored], unstable: Collection[Key]) -> Work:
+    topics: dict[str, list[Partition]] = {}
+    for number, (key, committed) in enumerate(found.items(), 1):
+        topics.setdefault(key[0], []).append(_fetched(key[1], committed, key in unstable))
+        if number % STEP_PARTITIONS == 0:
+            yield
+    response.topics = [Topic(name=name, partitions=partitions) for name, partitions in topics.items()]
     return response
 
 
-def _by_topic(found: TimelineDict[Key, Stored] | None, as_of: int | None) -> dict[str, dict[int, Stored]]:
-    topics: dict[str, dict[int, Stored]] = {}
-    for (name, index), committed in found.items(as_of) if found is not None else ():
-        topics.setdefault(name, {})[index] = committed
-    return topics
+def _asked(
+    response: Response,
+    topics: Iterable[messages.OffsetFetchRequest.OffsetFetchRequestTopics],
+    committed_at: Callable[[Key], Stored | None],
+    unstable: Collection[Key],
+) -> Work:
+    left = STEP_PARTITIONS
+    for asked in topics:
+        name, topic_id = asked.name, asked.topic_id
+        topic = Topic(name=name, topic_id=topic_id)
+        partitions = topic.partitions
+        response.topics.append(topic)
+        for index in asked.partition_indexes:
+            key = name, index
+            committed = committed_at(key)
+            if committed is not None and NO_UUID != committed[TOPIC_ID] != topic_id != NO_UUID:
+                committed = None
+            partitions.append(_fetched(index, committed, key in unstable))
+            left -= 1
+            if not left:
+                left = STEP_PARTITIONS
+                yield
+    return response
 
 
-def _fetched(
-    shard: ShardState, group_id: str, name: str, index: int, committed: Stored | None, as_of: int | None
-) -> messages.OffsetFetchResponse.OffsetFetchResponsePartitions:
-    p = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
-    if as_of is None and shard.offsets.is_pending(group_id, (name, index)):
-        unstable = int(Errors.UNSTABLE_OFFSET_COMMIT)
-        return p(
+def _fetched(index: int, committed: Stored | None, is_unstable: bool) -> Partition:
+    if is_unstable:
+        return Partition(
             partition_index=index,
-            error_code=unstable,
+            error_code=int(Errors.UNSTABLE_OFFSET_COMMIT),
             committed_offset=NO_OFFSET,
             committed_leader_epoch=-1,
             metadata="",
         )
     if committed is None:
-        return p(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
+        return Partition(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="")
     _, offset, leader_epoch, metadata, *_ = committed
-    return p(partition_index=index, committed_offset=offset, committed_leader_epoch=leader_epoch, metadata=metadata)
+    return Partition(
+        partition_index=index, committed_offset=offset, committed_leader_epoch=leader_epoch, metadata=metadata
+    )

@@ -45,6 +45,11 @@ class Offsets:
         found = self.pending_producers.get(group_id)
         return found is not None and key in found
 
+    def pending_keys(self, group_id: str) -> Collection[Key]:
+        """Returns the topics and partitions for which offsets of a group are pending."""
+        found = self.pending_producers.get(group_id)
+        return () if found is None else found.keys()
+
     def pending_of(self, group_id: str) -> Iterator[tuple[Key, Stored]]:
         """Yields the pending commits of open transactions for a group; a key is repeated for each of them."""
         for key, producers in self.pending_producers.get(group_id, _NOTHING).items():
