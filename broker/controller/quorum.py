@@ -75,7 +75,7 @@ class Quorum:
         self._election: Cancellable | None = None  # the next one
         self._has_resigned = False  # the active controller, because too few voters were there for too long
         self._cut_off: dict[int, Cancellable] = {}  # controllers of other sides, by node, until they resign
-        self._waiting: list[Later[None]] = []  # for an active controller; some may have ended
+        self._waiting: dict[Later[None], None] = {}  # for an active controller
         self._observers: set[int] = set()
         self._away: dict[int, Fetched] = {}  # nodes that are lost, when they were
         self.changed: Callable[[], None] | None = None  # called when there is another one, or none
@@ -156,21 +156,26 @@ class Quorum:
             later.finish(None)
             return later
         timer = self.turn.later(REACH_MS, lambda: later.fail(ApiError(Errors.REQUEST_TIMED_OUT)))
-        self._waiting.append(later)
+        self._waiting[later] = None
 
-        def found(_: Later[None]) -> None:
+        def ended(*_: Later[None]) -> None:
             timer.cancel()
-            later.settle(None, None)
+            del self._waiting[later]
 
-        self.missing.when_done(found)
+        later.on_cancel = ended
+        later.when_done(ended)
         return later
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for an active controller."""
+        return len(self._waiting)
 
     def answers(self) -> Later[None]:
         """Like `reached`, for what changes nothing. A broker forwards one request at a time: a lonely controller does
         not get it after one that waits.
         """
-        is_free = self.is_lonely and all(one.done for one in self._waiting)
-        return finished(None) if is_free else self.reached()
+        return finished(None) if self.is_lonely and not self.waiting else self.reached()
 
     # changes that are asked for
 
@@ -299,9 +304,10 @@ class Quorum:
             self._election.cancel()
             self._election = None
         missing, self.missing = self.missing, None
-        self._waiting.clear()
         if missing is not None:
             missing.finish(None)
+        for one in list(self._waiting):
+            one.finish(None)
         self._tell()
 
     def _tell(self) -> None:

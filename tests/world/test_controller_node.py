@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ottla.broker.config.config import ConfigError
 from ottla.broker.config.nodes import NodeRefused
+from ottla.broker.controller.quorum import REACH_MS
 from ottla.broker.later import drive
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -340,3 +341,21 @@ def test_a_controller_must_be_a_node_that_runs(w: World) -> None:
         happens(w, "control", 3)
     with pytest.raises(ConfigError, match="there is no node 7, only 1 to 3"):
         cluster(ottla_controller_node="7")
+
+
+def test_what_waits_for_a_controller_is_forgotten_when_it_ends(w: World) -> None:
+    """Clients may ask, give up and ask again for days, while most voters are gone."""
+    happens(w, "kill", 1)
+    happens(w, "kill", 3)
+    w.pass_ms(2 * FETCH_MS)
+    waits = w.broker.metadata.quorum
+    left, too_late = waits.reached(), waits.reached()
+    assert waits.waiting == 2
+    left.cancel()
+    assert waits.waiting == 1
+    w.pass_ms(REACH_MS)
+    assert (too_late.done, waits.waiting) == (True, 0)
+    found = waits.reached()
+    happens(w, "begin", 1)
+    w.pass_ms(2 * FETCH_MS)
+    assert (found.done, found.error, waits.waiting) == (True, None, 0)
