@@ -5,7 +5,7 @@ One broker serves the same requests in rounds, with a part of the lab and withou
 same load of the machine. A round has a steady part, which is measured, between a start and an end that are not: a
 program beside the broker starts, and works on what it has put off. Figures are medians of the ratio of what is got
 through per second and of the processor time of the broker's loop, both to the rounds without the lab beside them, and
-the processor time that a request takes more. All of it takes some five minutes.
+the processor time that a request takes more. Each run has one round of everything; five take some five minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ..support.poll import until
 from ..support.wire import Wire, request_frame
 from .servers import RECORD_1K, RECORD_100, Figures, fetch_request, produce_request, topic, warm_memory
 
-ROUNDS = 5
 WARM = 20
 START_SHARE = 0.3  # of the measured part, before it
 MANY, TIMES = 10_000, 21
@@ -178,19 +177,15 @@ def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker
 
 
 def figures(server: Broker, load: Load, parts: dict[str, Part], seconds: float) -> Figures:
-    """Interleaved rounds; each part is compared with the rounds without any beside it. `seconds`: of a round."""
-    found: dict[str, list[Round]] = {name: [] for name in parts}
-    for _ in range(ROUNDS):
-        for name, part in parts.items():
-            found[name].append(_round(server, load, part, seconds))
+    """A round of each part, which is compared with the one without any. `seconds`: of a round."""
+    found = {name: _round(server, load, part, seconds) for name, part in parts.items()}
     base = found.pop("nothing")
-    shown: Figures = {f"{load.name}, us of the loop": statistics.median(one.loop for one in base) * 1e6}
-    for name, taken in found.items():
-        pairs = list(zip(base, taken, strict=True))
+    shown: Figures = {f"{load.name}, us of the loop": base.loop * 1e6}
+    for name, one in found.items():
         shown |= {
-            f"{load.name}, {name}: rate": statistics.median(a.clock / b.clock for a, b in pairs),
-            f"{load.name}, {name}: loop": statistics.median(b.loop / a.loop for a, b in pairs),
-            f"{load.name}, {name}: more, us": statistics.median(b.loop - a.loop for a, b in pairs) * 1e6,
+            f"{load.name}, {name}: rate": base.clock / one.clock,
+            f"{load.name}, {name}: loop": one.loop / base.loop,
+            f"{load.name}, {name}: more, us": (one.loop - base.loop) * 1e6,
         }
     return shown
 
