@@ -147,7 +147,7 @@ def loads(broker: Broker) -> Iterator[Load]:
     yield Load("Produce of 16 KiB", produce_request("medium", [RECORD_100] * 150))
     yield Load("Fetch of 16 KiB", request_frame("Fetch", 11, fetch_request("batch", 0)))
     yield Load("Produce of 1 MB", produce_request("large", [RECORD_1K] * 900))
-    yield Load("Fetch of 1 MB", request_frame("Fetch", 11, fetch_request("large", 0)))
+    yield Load("Fetch of 1 MB", request_frame("Fetch", 11, fetch_request("whole", 0)))
 
 
 def _is_committed(wire: Wire) -> bool:
@@ -163,11 +163,15 @@ def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker
     (directory / "traces").mkdir()
     try:
         with Broker(settings, directory=directory / "data") as server:
-            for name in ("small", "medium", "large", "one", "batch"):
+            for name in ("small", "medium", "large", "one", "batch", "whole"):
                 topic(server, name)
             with Wire(server.bootstrap_servers) as wire:
-                for name, records in (("one", 1), ("batch", 150)):
-                    wire.send(produce_request(name, [RECORD_100] * records))
+                for name, records in (
+                    ("one", [RECORD_100]),
+                    ("batch", [RECORD_100] * 150),
+                    ("whole", [RECORD_1K] * 900),
+                ):
+                    wire.send(produce_request(name, records))
                     wire.read_frame()
                 wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["g"]))
                 until(lambda: _is_committed(wire), "the coordinators are loaded")
