@@ -22,6 +22,7 @@ NOT_READERS = (
     "net/listener_changes.py",
     "config/checks.py",
     "config/listener_checks.py",
+    "config/listener_values.py",
     "config/effects.py",
     "config/relations.py",
     "config/docs.py",
