@@ -232,9 +232,8 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 self._waiting = self.dispatcher.handle(self.peer, view[start : start + size], self._send)
             except Refused as error:
-                if self.dispatcher.seam is not None:
-                    self.dispatcher.seam.refused(self.peer, view[start : start + size], str(error))
-                return self._refuse(error)
+                self.dispatcher.refused(self.peer, view[start : start + size], error)
+                return self.close(str(error))
             except Exception as error:
                 bugs.report("taking a request", error)
                 return self.close("a request could not be taken")
@@ -254,12 +253,8 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 self.dispatcher.check_size(key, size)
             except Refused as error:
-                self._refuse(error)
-
-    def _refuse(self, error: Refused) -> None:
-        if error.limit is not None:
-            self._server.broker.limits.reached(error.limit, f"{self.peer.address}: {error}")
-        self.close(str(error))
+                self.dispatcher.refused(self.peer, None, error)
+                self.close(str(error))
 
     def _keep_rest(self, view: memoryview) -> None:
         """Moves unserved bytes to the private buffer, which is only as large as needed now."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeVar
 
 from ...coordinator.metadata import topics
 from ...coordinator.security.authorizer import Authorizer
 from ..broker import Broker
 from ..client_quotas import Usage
+from ..later import Later
 from ..peer import Peer
 from ..replies import NO_REPLY
 from ..security.authorization import Audit
 from ..turn import Turn
 from .api import Api
+
+T = TypeVar("T")
 
 
 class Context:
@@ -54,6 +58,16 @@ class Context:
     def usage(self) -> Usage | None:
         """What counts for the client's quotas; None if there are no quotas."""
         return self.peer.usage
+
+    async def paused(self, later: Later[T]) -> T:
+        """Waits; the time does not count for the client's quotas."""
+        usage = self.usage
+        if usage is None or later.done:
+            return await later
+        usage.pause()
+        result = await later
+        usage.resume()
+        return result
 
     def throttle(self, usage: Usage, outcome: object) -> None:
         """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time

@@ -154,15 +154,19 @@ class Dispatcher:
         if pending is not None:
             await after(pending, lambda _: None)  # it ends with this request
 
+    def refused(self, peer: Peer, frame: memoryview | None, error: Refused) -> None:
+        """Tells of a frame that closes its connection. `frame`: None for one that is not read any more."""
+        if self.seam is not None and frame is not None:
+            self.seam.refused(peer, frame, str(error))
+        if error.limit is not None:
+            self.broker.limits.reached(error.limit, f"{peer.address}: {error}")
+
     def _refuse(self, peer: Peer, frame: memoryview, send: Send, error: Exception) -> None:
         """Closes the connection of a frame that is refused, or cannot be taken, in a later step."""
         if not isinstance(error, Refused):
             bugs.report("taking a request", error)
             return send(None, True)
-        if self.seam is not None:
-            self.seam.refused(peer, frame, str(error))
-        if error.limit is not None:
-            self.broker.limits.reached(error.limit, f"{peer.address}: {error}")
+        self.refused(peer, frame, error)
         logger.debug("closing the connection from %s: %s", peer.address, error)
         send(None, True)
 
@@ -251,12 +255,8 @@ class Dispatcher:
         """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large
         reply already by this function, unless the caller looks at them.
         """
-        turn, usage = self.broker.turn, context.usage
-        if usage is not None:
-            usage.pause()
-        await turn.next()
-        if usage is not None:
-            usage.resume()
+        turn = self.broker.turn
+        await context.paused(turn.next())
         began = time.perf_counter_ns()
         outcome = self.call(api, context, request)
         self.broker.metrics.apis[api.key, context.version].handle_ns += time.perf_counter_ns() - began
@@ -270,13 +270,8 @@ class Dispatcher:
 
     async def encode_in_steps(self, context: Context, outcome: Struct) -> None:
         """Replaces the large arrays of a reply by their bytes. Raises ReplyTooLarge and MalformedMessage."""
-        turn, usage = self.broker.turn, context.usage
         for _ in encoded_in_steps(context, outcome):
-            if usage is not None:
-                usage.pause()
-            await turn.next()
-            if usage is not None:
-                usage.resume()
+            await context.paused(self.broker.turn.next())
 
     def _narrowed(
         self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, cast
 
 from ...protocol.errors import ApiError
 from ...protocol.structs import Struct
@@ -28,7 +28,6 @@ from .pacing import pace
 
 WAITING_MAX: Final = 10_000  # requests and replies that interceptors keep waiting
 WAITING_BYTES_MAX: Final = 256 << 20
-T = TypeVar("T")
 Instead = Outcome | Later[Outcome | None] | Later[None] | None
 
 
@@ -284,7 +283,7 @@ class _Intercepted:
         del request
         if isinstance(outcome, Later):
             handled = after(outcome, lambda found: dispatcher.outcome_of(api, context, kept, found))
-            outcome = await self._paused(handled)
+            outcome = await self._context.paused(handled)
         return cast(Struct | Silence, outcome)
 
     def _made(self, outcome: Outcome, kept: Struct | None) -> Struct | Silence:
@@ -333,17 +332,7 @@ class _Intercepted:
         seam.waiting += 1
         seam.waiting_bytes += size
         try:
-            return await self._paused(later)
+            return await self._context.paused(later)
         finally:
             seam.waiting -= 1
             seam.waiting_bytes -= size
-
-    async def _paused(self, later: Later[T]) -> T:
-        """Waits; the time does not count for the client's quotas."""
-        usage = self._context.usage
-        if usage is None or later.done:
-            return await later
-        usage.pause()
-        result = await later
-        usage.resume()
-        return result
