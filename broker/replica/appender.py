@@ -14,6 +14,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage import validation
 from ...storage.batch_info import Appended
+from ...storage.producers import Batch as KnownBatch
 from ...storage.producers import Producers, Verification
 from ...storage.settings import LogSettings
 from .. import bugs
@@ -103,9 +104,7 @@ class Appender:
         if header.producer_id >= 0:
             duplicate = log.producers.find_duplicate(header)
             if duplicate is not None:
-                answer.base_offset = duplicate.first_offset
-                answer.log_append_time_ms = duplicate.timestamp
-                answer.log_start_offset = log.start_offset
+                answer_repeated(answer, duplicate, log.start_offset)
                 return duplicate.last_offset + 1
             if header.is_transactional and self.verifies():
                 log.producers.check_verified(header.producer_id, header.producer_epoch, verification)
@@ -221,6 +220,14 @@ class Appender:
 
     def _storage_error(self, partition: Partition, error: OSError) -> ApiError:
         return self.partitions.log_directories.storage_error(error, self.partitions.directory_of.get(partition))
+
+
+def answer_repeated(
+    answer: messages.ProduceResponse.PartitionProduceResponse, batch: KnownBatch, log_start_offset: int
+) -> None:
+    """Answers a batch that an idempotent producer has sent again, and that is not appended again."""
+    answer.base_offset, answer.log_append_time_ms = batch.first_offset, batch.timestamp
+    answer.log_start_offset = log_start_offset
 
 
 def _recompressed(data: WritableData, at: BatchAt, name: str, level: int | None, max_message_bytes: int) -> Work[Batch]:

@@ -292,10 +292,8 @@ class Replicas:
         """Yields the replicas that follow, are not in sync and have reached the high watermark. A replica that is held
         does not fetch.
         """
-        for node, one in self._by_node.items():
-            if node in self.isr or node == self.leader or one.stopped_at is not None:
-                continue
-            if one.own is not None and one.own.policy.kind == "held":
+        for node in self._by_node:
+            if node in self.isr or node == self.leader or not self._fetches(node):
                 continue
             if self.end_of(node, end, replicated) >= high_watermark:
                 yield node

@@ -14,7 +14,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.records import BatchAt, BatchHeader
 from ...storage.producers import Verification
 from ..steps import Allowance
-from .appender import Appender, Batch
+from .appender import Appender, Batch, answer_repeated
 from .partition import NEVER, Partition, StaleLeader
 
 
@@ -68,9 +68,7 @@ class StaleAppender(Appender):
             stale.recall(header.producer_id, log.producers)
             duplicate = producers.find_duplicate(header)
             if duplicate is not None:
-                answer.base_offset, answer.log_append_time_ms = duplicate.first_offset, duplicate.timestamp
-                answer.log_start_offset = log.start_offset
-                return
+                return answer_repeated(answer, duplicate, log.start_offset)
             producers.check(header, stale.end_offset)
         answer.base_offset, answer.log_start_offset = stale.end_offset, log.start_offset
         if log.settings.is_append_time:
