@@ -81,9 +81,7 @@ class Timers:
             self._live.pop(key, None)
             return
         self._live[key] = timer
-        queued = self._queued.get(key)
-        if queued is None or deadline_ms < queued:
-            self._push(timer)
+        self._queue(key, deadline_ms)
 
     def begin_rounds(self, monotonic_ms: Callable[[], int], *rounds: Round) -> None:
         """Has timers for these rounds from now on, each while it is needed."""
@@ -103,9 +101,7 @@ class Timers:
 
     def _move(self, timer: Timer, deadline_ms: int) -> None:
         timer.deadline_ms = deadline_ms
-        queued = self._queued.get(timer.key)
-        if queued is None or deadline_ms < queued:
-            self._push(timer)
+        self._queue(timer.key, deadline_ms)
 
     def cancel(self, key: Hashable) -> None:
         """Removes the key's timer, if there is one."""
@@ -131,14 +127,15 @@ class Timers:
         else:
             self._live[key] = timer
             assert timer.deadline_ms is not None
-            if key not in self._queued or timer.deadline_ms < self._queued[key]:
-                self._push(timer)
+            self._queue(key, timer.deadline_ms)
 
-    def _push(self, timer: Timer) -> None:
-        assert timer.deadline_ms is not None
-        self._count += 1
-        self._queued[timer.key] = timer.deadline_ms
-        heappush(self._heap, (timer.deadline_ms, self._count, timer.key))
+    def _queue(self, key: Hashable, deadline_ms: int) -> None:
+        """Adds an entry to the heap, unless the key has one that is not later."""
+        queued = self._queued.get(key)
+        if queued is None or deadline_ms < queued:
+            self._count += 1
+            self._queued[key] = deadline_ms
+            heappush(self._heap, (deadline_ms, self._count, key))
 
     def next_deadline_ms(self) -> int | None:
         """Returns when to call `due` next, which may find nothing then. Sets the timers of rounds that are needed."""
@@ -160,7 +157,7 @@ class Timers:
             if timer is None or timer.deadline_ms is None:
                 continue
             if timer.deadline_ms > now_ms:
-                self._push(timer)
+                self._queue(key, timer.deadline_ms)
             else:
                 found.append(timer)
         return found

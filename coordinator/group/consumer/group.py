@@ -308,21 +308,22 @@ def _owned(member: Member) -> set[tuple[bytes, int]]:
 
 def _tally_gone(counts: TimelineDict[str, int], gone: Counter[str] | Counter[str | None]) -> None:
     for name, times in gone.items():
-        if name:
-            count = counts.get(name, 0) - times
-            if count:
-                counts[name] = count
-            else:
-                counts.pop(name)
+        _count(counts, name, -times)
 
 
 def _tally(counts: TimelineDict[str, int], before: str | None, after: str | None) -> None:
     if before == after:
         return
-    for name, change in ((before, -1), (after, 1)):
-        if name:
-            count = counts.get(name, 0) + change
-            if count:
-                counts[name] = count
-            else:
-                counts.pop(name)
+    _count(counts, before, -1)
+    _count(counts, after, 1)
+
+
+def _count(counts: TimelineDict[str, int], name: str | None, change: int) -> None:
+    """Counts members by what they name; one that names nothing is not counted."""
+    if not name:
+        return
+    count = counts.get(name, 0) + change
+    if count:
+        counts[name] = count
+    else:
+        counts.pop(name)
