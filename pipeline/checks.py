@@ -20,7 +20,7 @@ from ..protocol.records import CODEC_MASK, CONTROL_MASK, MAGIC, TRANSACTIONAL_MA
 from . import findings
 from .batches import Array
 from .directory import LAST
-from .evidence import ABORTED, BATCH, BATCHES, BATCHES_PER_ROW, MARKS, NOTED, Marks, size_bytes
+from .evidence import ABORTED, BATCH, BATCHES, BATCHES_PER_ROW, MARKS, NOTED, Marks, as_batches, size_bytes
 
 SEQUENCE_MASK = 0x7FFFFFFF
 PRODUCER_EXPIRY_MS = 86_400_000  # the broker's default
@@ -354,11 +354,5 @@ def checked(
     """Yields the findings in sorted rows of the view `evidence`, as rows of TOLD."""
     checker = Checker(since_ms, expiry_ms)
     for batch in batches:
-        yield from _batches(checker.add(batch))
-    yield from _batches(checker.finish())
-
-
-def _batches(told: Iterator[Told]) -> Iterator[pa.RecordBatch]:
-    found = [one._asdict() for one in told]
-    if found:
-        yield pa.RecordBatch.from_pylist(found, schema=TOLD)
+        yield from as_batches(checker.add(batch), TOLD)
+    yield from as_batches(checker.finish(), TOLD)

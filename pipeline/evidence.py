@@ -71,6 +71,11 @@ def rows(
         found = _of_indexes(directory, item)
     else:
         found = _of_partition(directory, *item)
+    yield from as_batches(found, schema)
+
+
+def as_batches(found: Iterator[NamedTuple], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields named tuples as one Arrow batch; nothing if there are none."""
     made = [one._asdict() for one in found]
     if made:
         yield pa.RecordBatch.from_pylist(made, schema=schema)
