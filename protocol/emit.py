@@ -22,7 +22,7 @@ class FastPathFailed(Exception):
     """
 
 
-STEP_ELEMENTS: Final = 1000  # that are read in about a millisecond
+PAUSE_ELEMENTS: Final = 1000  # that are read in about a millisecond
 UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 """What functions raise that only read bytes, and give up at what is unusual."""
 
@@ -53,7 +53,7 @@ def uvarint_to(out: bytearray, n: int) -> None:
 
 class Emitter:
     """Lines of one function, fresh names for its locals, and the globals it needs. `counting`: whether it counts a
-    message's elements. `pausing`: whether it is a generator that yields after each `STEP_ELEMENTS` of them.
+    message's elements. `pausing`: whether it is a generator that yields after each `PAUSE_ELEMENTS` of them.
     """
 
     def __init__(self, counting: bool = False, pausing: bool = False) -> None:
@@ -88,7 +88,7 @@ class Emitter:
         """Emits what follows each element: a pause after many of them."""
         if self.pausing:
             self.line(depth, "left -= 1")
-            self.line(depth, f"if not left: left = {STEP_ELEMENTS}; yield")
+            self.line(depth, f"if not left: left = {PAUSE_ELEMENTS}; yield")
 
     def bind(self, prefix: str, value: object) -> str:
         """Returns a global name for `value`, the same for the same object."""

@@ -13,7 +13,7 @@ from typing import Any
 from construct import CodeGen, Container
 
 from .buffers import Data, LateRecords
-from .emit import STEP_ELEMENTS, Emitter, compile_function, uvarint_to
+from .emit import PAUSE_ELEMENTS, Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
 from .structs import Struct, late_class
@@ -339,7 +339,7 @@ class Message(Wire):
         """Returns the compiled generator `read(buf, pos, room)`, which yields between steps and returns the message."""
         e = Emitter(counting=True, pausing=True)
         e.line(0, "def read(buf, pos, room):")
-        e.line(1, f"limit = len(buf); left = {STEP_ELEMENTS}")
+        e.line(1, f"limit = len(buf); left = {PAUSE_ELEMENTS}")
         e.line(1, "if room < 0: yield")  # a generator, though the message may have no arrays
         self.emit_read(e, 1, "obj", "")
         e.line(1, "return obj")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ottla.protocol import codec, messages, schema
-from ottla.protocol.emit import STEP_ELEMENTS
+from ottla.protocol.emit import PAUSE_ELEMENTS
 from ottla.protocol.errors import MalformedMessage, TooManyElements, UnsupportedVersion
 from ottla.protocol.message import Message
 from ottla.protocol.trees import tree
@@ -56,7 +56,7 @@ def test_a_long_message_is_read_in_steps_of_elements_at_all_levels() -> None:
     parts = [r.OffsetCommitRequestPartition(partition_index=index) for index in range(999)]
     message = r(group_id="g", topics=[r.OffsetCommitRequestTopic(name="t", partitions=parts) for _ in range(5)])
     data = bytes(codec.build("OffsetCommitRequest", 8, message))
-    assert len(list(codec.parse_in_steps("OffsetCommitRequest", 8, data))) == 5 * 1000 // STEP_ELEMENTS
+    assert len(list(codec.parse_in_steps("OffsetCommitRequest", 8, data))) == 5 * 1000 // PAUSE_ELEMENTS
     with pytest.raises(TooManyElements):
         list(codec.parse_in_steps("OffsetCommitRequest", 8, data, 0, 3000))
     with pytest.raises(MalformedMessage, match="after the first 2000 elements"):

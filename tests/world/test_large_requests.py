@@ -10,14 +10,14 @@ from ottla.broker.net.large_replies import STEP_ENCODED, arrays_of, encoded_in_s
 from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
 from ottla.protocol import codec
 from ottla.protocol import messages as m
-from ottla.protocol.emit import STEP_ELEMENTS
+from ottla.protocol.emit import PAUSE_ELEMENTS
 from ottla.protocol.errors import Errors
 from ottla.protocol.wire import Encoded
 
 from ..support.turns import Turns
 from ..support.world import World
 
-COUNT = 5 * STEP_ELEMENTS
+COUNT = 5 * PAUSE_ELEMENTS
 
 
 def listing(count: int = COUNT) -> Any:
@@ -36,7 +36,7 @@ def test_a_very_large_request_is_read_in_steps_and_others_are_served_in_between(
         assert world.send("Metadata", 12, m.MetadataRequest(topics=[])).done
         world.broker.turn._next_step()
         steps += 1
-    assert steps == 2 * COUNT // STEP_ELEMENTS  # topics, and a partition of each
+    assert steps == 2 * COUNT // PAUSE_ELEMENTS  # topics, and a partition of each
     world.pass_ms(100)
     assert [topic.name for topic in answer.reply.topics] == [f"t{number}" for number in range(COUNT)]
     codes = {topic.partitions[0].error_code for topic in answer.reply.topics}
