@@ -72,6 +72,19 @@ def test_frozen_time_stands_still_for_timers_that_were_pending_too() -> None:
     assert bench.called == [("after", 510), ("before", 520)]
 
 
+def test_time_that_stands_still_from_the_start_on_is_the_one_that_was_given() -> None:
+    class Slow(VirtualMachine):
+        """Lets the process wait whenever it looks at the time."""
+
+        def exact_uptime_ms(self) -> float:
+            self.advance(3)
+            return super().exact_uptime_ms()
+
+    schedule = BrokerSchedule(Slow())
+    LabClock(schedule, ClockStart(0, 1_000_000))
+    assert (schedule.now_ms(), schedule.monotonic_ms()) == (1_000_000, 0)
+
+
 def test_what_is_due_now_happens_while_time_stands_still() -> None:
     """A timer of no delay gives others a turn; it does not wait for time to pass."""
     bench = Bench()

@@ -57,8 +57,9 @@ class LabClock:
         self._made: LabTime | None = None
         self._advance: Advance | None = None
         if start != MACHINE:
-            self._made = LabTime(schedule.machine, start.start_ms)
-            self._change(Mode.RATE if start.rate else Mode.FROZEN, start.rate)
+            mode = Mode.RATE if start.rate else Mode.FROZEN
+            self._made = LabTime(schedule.machine, start.start_ms, mode, start.rate)
+            schedule.follow(self._made)
 
     def show(self, count: int = NEXT_MAX) -> ClockView:
         """Returns the time, and the next `count` deadlines."""

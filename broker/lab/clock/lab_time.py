@@ -16,17 +16,22 @@ class Mode(Enum):
 
 
 class LabTime:
-    """Begins at the machine's present time, or at `start_ms` (wall time) and 0 (monotonic time)."""
+    """Begins at the machine's present time, or at `start_ms` (wall time) and 0 (monotonic time). It passes in `mode`
+    from the first moment on: between two moments, the machine may let the process wait.
+    """
 
-    def __init__(self, machine: MachineTime, start_ms: int | None = None) -> None:
+    def __init__(
+        self, machine: MachineTime, start_ms: int | None = None, mode: Mode = Mode.SYSTEM, rate: float = 1.0
+    ) -> None:
         self._machine = machine
-        self.mode = Mode.SYSTEM
-        self.rate = 1.0
+        self.mode = mode
+        self.rate = rate
         self._since_ms = machine.exact_uptime_ms()  # the machine's time of the last change
-        self._elapsed_ms = self._since_ms if start_ms is None else 0.0  # the monotonic time at that moment
+        elapsed_ms = self._since_ms if start_ms is None else 0.0
+        self._elapsed_ms = elapsed_ms if rate else float(int(elapsed_ms))  # the monotonic time at that moment
         wall_ms = machine.wall_ms() if start_ms is None else start_ms
         self._ahead_ms = wall_ms - machine.wall_ms()  # in the mode SYSTEM, where the machine's wall time may be set
-        self._offset_ms = wall_ms - self.monotonic_ms()  # in the others
+        self._offset_ms = wall_ms - int(self._elapsed_ms)  # in the others
 
     def exact_ms(self) -> float:
         if not self.rate:
