@@ -61,6 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         "_serving",
         "_start",
         "_waiting",
+        "_writes_alone",
         "chunk_bytes",
         "dispatcher",
         "held_bytes",
@@ -93,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out: Sending | None = None
         self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
         self._replies_bytes = 0
-        self._frozen = False
+        self._frozen = self._writes_alone = False
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.last_active_ms = self.held_bytes = 0
 
@@ -319,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, head: bytearray) -> None:
         """Writes a reply: while requests are served that arrived together, with the replies to others of them."""
-        if not self._serving:
+        if not self._serving or self._writes_alone:
             return self.transport.write(head)
         self._replies.append(head)
         self._replies_bytes += len(head)
@@ -409,6 +410,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._server.again(self)
             else:
                 self._resume_reading()
+
+    def write_to(self, transport: asyncio.Transport, *, alone: bool) -> None:
+        """Has the next replies written to `transport`; `alone`: each as soon as it is there."""
+        self._write_replies()
+        self.transport, self._writes_alone = transport, alone
 
     def pause_writing(self) -> None:
         self._paused_writing = True

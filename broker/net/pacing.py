@@ -22,7 +22,7 @@ def pace(connection: Connection, outgoing: Outgoing, schedule: Schedule) -> None
         return
     chunk_bytes = outgoing.chunk_bytes or LARGE_REPLY_BYTES
     paced = PacedTransport(connection, schedule, chunk_bytes, outgoing.interval_ms, outgoing.end)
-    connection.transport = cast(asyncio.Transport, paced)
+    connection.write_to(cast(asyncio.Transport, paced), alone=True)
     outgoing.end = False
 
 
@@ -69,10 +69,9 @@ class PacedTransport:
         if self._is_closing:
             return self._raw.close()
         self._connection.resume_writing()
-        if self._rest or self._is_closing:
+        if self._timer is not None or self._is_closing:
             return
-        if self._connection.transport is cast(object, self):
-            self._connection.transport = self._raw
+        self._connection.write_to(self._raw, alone=False)
         if self._ends:
             self._connection.close()
 

@@ -19,6 +19,7 @@ from ..support.ask import batch, fetch_message, produce_message
 from ..support.connected import Client, ConnectedWorld
 from ..support.lab import LabWorld
 from ..support.topic_world import create
+from ..support.wire import request_frame
 
 GROUPS = "ListGroups", 4, m.ListGroupsRequest()
 
@@ -147,6 +148,31 @@ def test_a_reply_that_comes_byte_by_byte() -> None:
     writes = damaged.client.transport.writes[before:]
     assert {len(data) for _, data in writes} == {1}
     assert writes[-1][0] - writes[0][0] == 5 * (len(writes) - 1)
+
+
+@pytest.mark.parametrize("early_ms", range(3))
+def test_a_request_that_arrives_before_a_slow_reply_is_complete(early_ms: int) -> None:
+    """The last byte is on its way for an interval, in which a client that has it sends its next request."""
+    damaged = Damaged(Trickle(interval_ms=2), times=1)
+    whole = whole_reply()
+    client, world = damaged.client, damaged.world
+    client.send(*GROUPS)
+    world.pass_ms(2 * len(whole) - early_ms)
+    client.send("ListGroups", 4, m.ListGroupsRequest())
+    world.pass_ms(60_000)
+    assert client.ids == list(range(1, len(client.ids) + 1))
+    assert len(client.ids) == 8  # six produced, the slow one, the next one
+
+
+def test_replies_to_requests_that_arrived_with_a_slow_one_are_not_slow() -> None:
+    damaged = Damaged(Trickle(interval_ms=1), "ListGroups")
+    before = len(damaged.client.transport.writes)
+    other = request_frame("Heartbeat", 4, m.HeartbeatRequest(group_id="g", member_id="m"), 1)
+    damaged.client.feed(other + request_frame(*GROUPS, 2) + other)
+    damaged.world.pass_ms(60_000)
+    sizes = [len(data) for _, data in damaged.client.transport.writes[before:]]
+    assert sizes[0] == sizes[-1] > 1 == max(sizes[1:-1])
+    assert damaged.client.ids[-3:] == [1, 2, 1]
 
 
 def test_records_from_files_are_damaged_too() -> None:
