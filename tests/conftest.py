@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import logging
 import os
@@ -24,6 +25,8 @@ from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally, told
 from .support.poll import until
 from .support.transcripts import Transcript
 from .support.wire import Wire
+
+END_SECONDS_MAX = 900  # from the last test to the end of the process
 
 
 def _without(command: str, name: str) -> str | None:
@@ -97,8 +100,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Kafka's DumpLogSegments over every directory that a test left; a file that it does not like fails the run, by the
     test's name.
     """
+    from .oracle import tools
     from .support.dumps import check_directory
 
+    faulthandler.dump_traceback_later(END_SECONDS_MAX, exit=True)
     files = 0
     wrong = []
     for directory, test in LEFT.items():
@@ -108,6 +113,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             wrong.append(f"{test} left {directory}: {error}")
         else:
             shutil.rmtree(directory, ignore_errors=True)
+    tools.stop()
     if LEFT:
         print(
             f"\n{files} files of {len(LEFT)} data directories read by Kafka's DumpLogSegments, {len(wrong)} "

@@ -83,6 +83,9 @@ END_SECONDS = 20  # how long a lane that is interrupted has to stop its brokers
 STACK_SECONDS = 5  # how long a lane that took too long has to write its stacks
 LOOK_SECONDS = 0.2
 SOME_FAILED = 1  # pytest's exit code
+LAST_CHARACTERS = 6000  # of the log of a lane with which something is wrong
+# what clients that tests left do at the end of a process may wait for brokers that are gone
+PYTEST = "import os, sys, pytest; code = pytest.main(sys.argv[1:]); sys.stdout.flush(); os._exit(code)"
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class Lane:
         own = [*report, "-o", f"cache_dir={directory / name}"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["nice", "-n", str(plan.niceness), sys.executable, "-m", "pytest", *own, *plan.arguments],
+                ["nice", "-n", str(plan.niceness), sys.executable, "-c", PYTEST, *own, *plan.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -240,6 +243,10 @@ def run_all(lanes: Mapping[str, Plan], directory: Path) -> bool:
         missing = {one.test for one in first} - alone.passed - {one.test for one in alone.failures}
         outcomes = [replace(one, failures=[each for each in one.failures if each not in first]) for one in outcomes]
         outcomes += [alone, Outcome("alone", [Failure(one, "") for one in sorted(missing)])]
+    for outcome in outcomes:
+        if outcome.wrong:
+            heading(f"The end of the lane {outcome.lane}:")
+            print((directory / f"{outcome.lane}.log").read_text(errors="replace")[-LAST_CHARACTERS:])
     heading("All tests passed." if all(one.is_good for one in outcomes) else "FAILED:")
     for outcome in outcomes:
         if outcome.wrong:

@@ -91,6 +91,7 @@ def _read(stream: IO[bytes]) -> str:
 
 
 _tools = _Tools()
+stop = _tools.stop
 
 
 def tool(

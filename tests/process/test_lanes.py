@@ -131,6 +131,12 @@ def test_what_is_wrong_with_a_whole_lane_fails_the_run(folder: Path, capfd: pyte
     ]
 
 
+def test_a_lane_ends_with_its_tests(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    left = "import threading\ndef test_it(): threading.Thread(target=threading.Event().wait).start()\n"
+    good, out = run(capfd, waiting=write("tests/clients/test_it.py", left))
+    assert good, out
+
+
 def test_a_lane_that_takes_too_long_is_ended(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +144,7 @@ def test_a_lane_that_takes_too_long_is_ended(
     good, out = run(capfd, waiting=write("tests/clients/test_it.py", "import time\ndef test_it(): time.sleep(600)\n"))
     assert not good
     assert out.splitlines()[-1] == "the lane waiting took longer than 0 s"
+    assert "The end of the lane waiting:" in out
 
 
 def test_lanes_end_with_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

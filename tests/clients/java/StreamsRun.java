@@ -134,7 +134,10 @@ public class StreamsRun implements AutoCloseable {
     void group(String key, Object value) throws Exception {
         ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, id);
         admin.incrementalAlterConfigs(Map.of(group, List.of(new AlterConfigOp(new ConfigEntry(key, value.toString()), AlterConfigOp.OpType.SET)))).all().get();
-        until("the broker to show " + key, () -> admin.describeConfigs(List.of(group)).all().get().get(group).get(key).value().equals(value.toString()));
+        until("the broker to show " + key, () -> {
+            ConfigEntry shown = admin.describeConfigs(List.of(group)).all().get().get(group).get(key);
+            return shown != null && shown.value().equals(value.toString()); // Kafka may show none at all before
+        });
         known();
     }
 
