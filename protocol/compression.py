@@ -21,6 +21,7 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 CHUNK_BYTES = 16 * 1024
 WHOLE_STEP_BYTES = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
+GZIP_HEADER_BYTES, GZIP_TRAILER_BYTES = 10, 8
 ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGIC = 0xFD2FB528, 0x184D2A50
 ZSTD_RLE_BLOCK = 1
 ZSTD_WINDOW_BYTES_MAX = 1 << 27  # as in Java
@@ -38,6 +39,10 @@ def openable_bytes(size: int) -> int:
 
 class Undecodable(MalformedMessage):
     """The data is not valid for its codec."""
+
+
+class EndsEarly(Undecodable):
+    """The data is valid as far as it goes."""
 
 
 class DecompressedTooLarge(MalformedMessage):
@@ -129,14 +134,16 @@ def _gunzip(data: Data, step_bytes: int) -> Iterator[bytes]:
         unpacker = zlib.decompressobj(31)
         while not unpacker.eof:
             if pos >= len(data):
-                raise Undecodable("records", "gzip data ends early")
+                kind = Undecodable if pos < GZIP_HEADER_BYTES else EndsEarly
+                raise kind("records", "gzip data ends early")
             taken = data[pos : pos + step_bytes]  # the unread rest is copied with each piece
             pos += len(taken)
             yield unpacker.decompress(taken, step_bytes)
             while unpacker.unconsumed_tail and not unpacker.eof:
                 yield unpacker.decompress(unpacker.unconsumed_tail, step_bytes)
         pos -= len(unpacker.unused_data)
-        if data[pos : pos + 2] != GZIP_MAGIC:  # Java ignores bytes after the last member
+        # Java ignores bytes after the last member, and what is too short to be one
+        if len(data) - pos <= GZIP_HEADER_BYTES + GZIP_TRAILER_BYTES or data[pos : pos + 2] != GZIP_MAGIC:
             return
 
 
@@ -155,19 +162,36 @@ def _unsnap(data: Data, step_bytes: int) -> Iterator[bytes]:
     if not data.startswith(XERIAL_MAGIC):
         yield _unsnap_block(data)
         return
+    for start, end in _snappy_blocks(data):
+        if start < end:
+            yield _unsnap_block(data[start:end])
+
+
+def _snappy_blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yields where the blocks of streams begin and end; a header is an empty block."""
     pos = 0
-    if len(data) < len(XERIAL_HEADER):
-        raise Undecodable("records", "snappy data ends early")
     while pos + 4 <= len(data):  # Java ignores fewer bytes after the last block
         if data.startswith(XERIAL_MAGIC, pos):  # streams may follow each other
-            pos += len(XERIAL_HEADER)
-            continue
-        size = int.from_bytes(data[pos : pos + 4], "big")
-        block = data[pos + 4 : pos + 4 + size]
-        if len(block) < size or size == 0:
-            raise Undecodable("records", "snappy block ends early")
-        yield _unsnap_block(block)
-        pos += 4 + size
+            start = pos + len(XERIAL_HEADER)
+            end = start
+        else:
+            start = pos + 4
+            end = start + int.from_bytes(data[pos:start], "big")
+        if end > len(data) or end == pos + 4:
+            raise Undecodable("records", "snappy data ends early")
+        yield start, end
+        pos = end
+
+
+def one_stream(data: Data) -> Iterator[None]:
+    """Yields for each block. Raises Undecodable if streams of snappy follow each other, which the library of Kafka
+    before 0.10 does not read.
+    """
+    data = bytes(data)
+    for start, end in _snappy_blocks(data) if data.startswith(XERIAL_MAGIC) else ():
+        if start == end > len(XERIAL_HEADER):
+            raise Undecodable("records", "several streams of snappy")
+        yield
 
 
 def _unsnap_block(block: bytes) -> bytes:

@@ -43,6 +43,8 @@ class Checks(NamedTuple):
     bases: bool = False  # whether the offset of the compressed one must be 0 or possible
     takes_none: bool = False  # whether a compressed one without messages is no error
     oldest_lz4: bool = False  # whether frames of LZ4 must be those that releases before 0.10 read
+    one_stream: bool = False  # whether snappy must be one stream
+    takes_short_gzip: bool = False  # whether gzip that ends early has what it says until there
     holding_none: int = Errors.CORRUPT_MESSAGE
     zstd: int = Errors.CORRUPT_MESSAGE
 
@@ -119,9 +121,12 @@ def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Messa
         from . import lz4_frames
 
         lz4_frames.check_oldest(wrapper.value)
+    if checks.one_stream and wrapper.codec == compression.SNAPPY:
+        for _ in compression.one_stream(wrapper.value):
+            yield []
     last = None
     if wrapper.magic:
-        for _, found in _inner(wrapper, limit):
+        for _, found in _inner(wrapper, limit, checks):
             last = found[-1].offset if found else last
             yield []
     shift = wrapper.offset - last if last is not None else 0
@@ -129,7 +134,7 @@ def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Messa
         raise MalformedMessage("records", f"offsets up to {last} in a compressed message at {wrapper.offset}")
     checks_crc = wrapper.magic >= checks.checksums_since
     count = 0
-    for data, found in _inner(wrapper, limit):
+    for data, found in _inner(wrapper, limit, checks):
         inner = [_message(memoryview(data)[e.position : e.position + e.size], e, checks_crc) for e in found]
         for message in inner:
             if message.codec or (checks.versions and message.magic != wrapper.magic):
@@ -144,7 +149,7 @@ def _opened(wrapper: Message, limit: int, checks: Checks) -> Iterator[list[Messa
         raise HoldsNone("records", "a compressed message that holds none")
 
 
-def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]]:
+def _inner(wrapper: Message, limit: int, checks: Checks) -> Iterator[tuple[bytes, list[EntryAt]]]:
     """Yields decompressed bytes and the complete entries in them, chunk by chunk; ignores an incomplete one at the end.
     Raises MalformedMessage for what is none.
     """
@@ -155,7 +160,7 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
         from . import lz4_frames  # nothing else of a start needs it
 
         value = lz4_frames.with_right_checksum(value)
-    for chunk in compression.chunks(wrapper.codec, value, limit):
+    for chunk in _chunks(wrapper.codec, value, limit, checks.takes_short_gzip):
         parts.append(chunk)
         held += len(chunk)
         if held < needed:
@@ -173,6 +178,14 @@ def _inner(wrapper: Message, limit: int) -> Iterator[tuple[bytes, list[EntryAt]]
                 raise MalformedMessage("records", f"a message of {size} bytes, or of an unknown version")
             if needed > limit:  # it cannot be complete
                 return
+
+
+def _chunks(codec: int, value: bytes, limit: int, may_end_early: bool) -> Iterator[bytes]:
+    try:
+        yield from compression.chunks(codec, value, limit)
+    except compression.EndsEarly:
+        if not may_end_early:
+            raise
 
 
 def _message(data: Data, entry: EntryAt, checks: bool = True) -> Message:

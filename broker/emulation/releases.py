@@ -51,8 +51,8 @@ class Release:
     @property
     def checks(self) -> Checks:
         """What the release checks in compressed messages. Those before 0.10 look at neither their versions nor their
-        checksums, and not whether there are any, but want LZ4 of their time (KIP-57); 0.10 looks at no checksums of
-        version 0.
+        checksums, and not whether there are any, but want LZ4 of their time (KIP-57) and one stream of snappy; 0.10
+        looks at no checksums of version 0.
         """
         return Checks(
             checksums_since=2 - self.message_format,
@@ -60,6 +60,8 @@ class Release:
             bases=self.message_format > 1,
             takes_none=self.message_format == 0,
             oldest_lz4=self.message_format == 0,
+            one_stream=self.message_format == 0,
+            takes_short_gzip=self.message_format == 0 and not self.is_before(0, 9),
             holding_none=Errors.UNKNOWN_SERVER_ERROR if self.message_format < 2 else Errors.CORRUPT_MESSAGE,
             zstd=Errors.UNKNOWN_SERVER_ERROR if self.is_before(2, 1) else Errors.CORRUPT_MESSAGE,
         )

@@ -137,6 +137,11 @@ def data_of_snappy(magic: int) -> Iterator[tuple[str, bytes]]:
     yield "another version", XERIAL_HEADER[:8] + b"\0\0\0\x09\0\0\0\x09" + framed[16:]
     yield "half a header", XERIAL_HEADER[:10]
     yield "offsets", compression.compress(SNAPPY, numbered(5, 6, 7, magic=magic))
+    streams = [XERIAL_HEADER + len(part).to_bytes(4, "big") + part for part in parts]
+    yield "two streams", b"".join(streams)
+    yield "two streams, each with a message", framed + framed
+    yield "half a stream after it", framed + streams[0][:-3]
+    yield "half a header after it", framed + XERIAL_HEADER[:10]
 
 
 def data_of_gzip(magic: int) -> Iterator[tuple[str, bytes]]:
@@ -146,6 +151,12 @@ def data_of_gzip(magic: int) -> Iterator[tuple[str, bytes]]:
     yield "a wrong checksum", whole[:-6] + bytes([whole[-6] ^ 1]) + whole[-5:]
     yield "a wrong size", whole[:-1] + bytes([whole[-1] ^ 1])
     yield "nothing in it", compression.compress(GZIP, b"")
+    for size in (3, 8, 9, 15, 40):
+        yield f"without its last {size} bytes", whole[:-size]
+    for size in (0, 1, 5, 10, 12):
+        yield f"its first {size} bytes", whole[:size]
+    yield "a second member ends early", whole + whole[:-20]
+    yield "a second member without data", whole + whole[:10]
 
 
 def versions_of(release: str) -> list[tuple[int, int]]:

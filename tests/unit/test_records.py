@@ -79,9 +79,20 @@ def test_snappy_is_read_with_and_without_javas_framing() -> None:
     assert compression.decompress(compression.SNAPPY, framed) == data
     assert compression.decompress(compression.SNAPPY, snappy.compress(data)) == data
     assert compression.decompress(compression.SNAPPY, framed + b"xyz") == data, "no size fits into three bytes"
-    for wrong in (framed[:12], framed + bytes(4), framed[:-1]):
+    assert compression.decompress(compression.SNAPPY, framed + framed) == data + data
+    for wrong in (framed[:12], framed + bytes(4), framed[:-1], framed + framed[:12]):
         with pytest.raises(compression.Undecodable):
             compression.decompress(compression.SNAPPY, wrong)
+
+
+def test_gzip_ends_where_java_sees_no_other_member() -> None:
+    data = b"abc" * 1000
+    packed = compression.compress(compression.GZIP, data)
+    for more in (b"x" * 50, packed[:10], packed[:18]):
+        assert compression.decompress(compression.GZIP, packed + more) == data
+    assert compression.decompress(compression.GZIP, packed + packed) == data + data
+    with pytest.raises(compression.EndsEarly):
+        compression.decompress(compression.GZIP, packed + packed[:19])
 
 
 def test_the_time_of_append_is_every_records_time() -> None:
