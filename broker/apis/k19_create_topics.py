@@ -88,6 +88,7 @@ async def handle(context: Context, request: messages.CreateTopicsRequest) -> mes
         partial(topics.create_topics, metadata.controller, request.topics, context.mutations(STRICT_QUOTA_SINCE)),
         request.timeout_ms,
         validate_only=request.validate_only,
+        is_void=not request.topics,
     )
 
     last: list[tuple[dict[str, str | None], Configs]] = []

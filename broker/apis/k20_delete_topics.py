@@ -53,8 +53,11 @@ async def handle(context: Context, request: messages.DeleteTopicsRequest) -> mes
     good = [(name, topic_id) for name, topic_id, error in wanted if error is None]
     metadata = context.broker.metadata
     mutate = context.mutations(STRICT_QUOTA_SINCE)
+    state = metadata.controller.state
     outcome = await metadata.forward(
-        partial(topics.delete_topics, metadata.controller, good, mutate), request.timeout_ms
+        partial(topics.delete_topics, metadata.controller, good, mutate),
+        request.timeout_ms,
+        is_void=not any(topic_id in state.topic_names or name in state.topics for name, topic_id in good),
     )
     responses = [
         error.put_into(r.DeletableTopicResult(name=name, topic_id=topic_id))

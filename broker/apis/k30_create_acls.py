@@ -54,9 +54,10 @@ def handle(context: Context, request: messages.CreateAclsRequest) -> Steps[messa
 async def _create(context: Context, request: messages.CreateAclsRequest) -> messages.CreateAclsResponse:
     turn = context.broker.turn
     wanted = await each_in_steps(turn, request.creations, _wanted)
-    await context.broker.metadata.reached()
     if context.broker.authorizer is None:
+        await context.broker.metadata.answers()
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
+    await context.broker.metadata.reached()
     # an entry must name one thing; Kafka fails with a Java exception
     if any(await each_in_steps(turn, wanted, _stands_for_all)):
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR)

@@ -53,9 +53,10 @@ def handle(context: Context, request: messages.DeleteAclsRequest) -> Steps[messa
 
 
 async def _delete(context: Context, wanted: list[AclFilter]) -> messages.DeleteAclsResponse:
-    await context.broker.metadata.reached()
     if context.broker.authorizer is None:
+        await context.broker.metadata.answers()
         raise ApiError(Errors.SECURITY_DISABLED, NO_AUTHORIZER)
+    await context.broker.metadata.reached()
     entries = [(acl_id, acl_of(record)) for acl_id, record in context.broker.image.acls.items()]
     pace, deletions = Pace(context.broker.turn), Deletions()
     left = context.broker.config["ottla.reply.max.bytes"] // ENTRY_BYTES_MIN

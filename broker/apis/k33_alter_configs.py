@@ -43,6 +43,8 @@ async def handle(context: Context, request: messages.AlterConfigsRequest) -> mes
             check_broker(context, resource.resource_name, [name for name, _ in values], values)
         return {c.name: c.value for c in resource.configs}
 
+    if not request.resources:
+        return messages.AlterConfigsResponse()
     wanted, refused = checked(request.resources, check)
     metadata = context.broker.metadata
     errors = await metadata.forward(

@@ -59,6 +59,7 @@ async def handle(context: Context, request: messages.CreatePartitionsRequest) ->
         partial(topics.create_partitions, metadata.controller, request.topics, context.mutations(STRICT_QUOTA_SINCE)),
         request.timeout_ms,
         validate_only=request.validate_only,
+        is_void=not request.topics,
     )
     results = await each_in_steps(context.broker.turn, outcome, _result)
     return messages.CreatePartitionsResponse(results=results)

@@ -53,6 +53,7 @@ ERRORS = (
 async def handle(context: Context, request: messages.ElectLeadersRequest) -> messages.ElectLeadersResponse:
     r = messages.ElectLeadersResponse
     if request.topic_partitions == []:
+        await context.broker.metadata.answers()
         return r()
     check_time(request.timeout_ms)
     if request.election_type not in KINDS:

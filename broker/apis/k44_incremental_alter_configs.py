@@ -60,9 +60,11 @@ async def handle(
     passed, refused = checked(request.resources, check)
     wanted = [one for one in passed if one[0] != BROKER_LOGGER]
     metadata = context.broker.metadata
-    errors = await metadata.forward(
-        partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
-    )
+    errors: list[ApiError | None] = []
+    if any(one.resource_type != BROKER_LOGGER for one in request.resources):  # else the controller hears of nothing
+        errors = await metadata.forward(
+            partial(configs.incremental_alter_configs, metadata.controller, wanted), validate_only=request.validate_only
+        )
     return answer(messages.IncrementalAlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))
 
 

@@ -45,6 +45,7 @@ async def handle(
     r, metadata = messages.AlterPartitionReassignmentsResponse, context.broker.metadata
     response = r(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
     if not request.topics:
+        await metadata.answers()
         response.error_message = ""
         return response
     try:

@@ -42,7 +42,9 @@ async def handle(context: Context, request: messages.AlterClientQuotasRequest) -
     wanted = await each_in_steps(turn, request.entries, _wanted)
     unknown = await _unknown_hosts(turn, wanted)
     outcome = await metadata.forward(
-        partial(quotas.alter, metadata.controller, wanted, unknown), validate_only=request.validate_only
+        partial(quotas.alter, metadata.controller, wanted, unknown),
+        validate_only=request.validate_only,
+        is_void=not wanted,
     )
     entries = await each_in_steps(turn, outcome.items(), _entry)
     return messages.AlterClientQuotasResponse(entries=entries)

@@ -33,7 +33,8 @@ async def handle(
     request: messages.AlterUserScramCredentialsRequest,
 ) -> messages.AlterUserScramCredentialsResponse:
     metadata = context.broker.metadata
-    outcome = await metadata.forward(partial(credentials.alter, metadata.controller, request))
+    is_void = not (request.deletions or request.upsertions)
+    outcome = await metadata.forward(partial(credentials.alter, metadata.controller, request), is_void=is_void)
     results = await each_in_steps(context.broker.turn, outcome, _result)
     return messages.AlterUserScramCredentialsResponse(results=results)
 

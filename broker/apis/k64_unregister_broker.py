@@ -29,7 +29,9 @@ ERRORS = (
 async def handle(context: Context, request: messages.UnregisterBrokerRequest) -> messages.UnregisterBrokerResponse:
     metadata = context.broker.metadata
     try:
-        await metadata.forward(partial(brokers.unregister, metadata.controller, request.broker_id))
+        is_unknown = request.broker_id not in metadata.controller.state.brokers
+        unregister = partial(brokers.unregister, metadata.controller, request.broker_id)
+        await metadata.forward(unregister, is_void=is_unknown)
     except ApiError as error:
         if error.code != Errors.REQUEST_TIMED_OUT:
             raise

@@ -30,8 +30,11 @@ async def handle(
     context: Context, request: messages.UnregisterControllerRequest
 ) -> messages.UnregisterControllerResponse:
     metadata, asked = context.broker.metadata, request.controller_id
-    await metadata.reached()
-    active = metadata.quorum.leader
+    active = (await metadata.answers()).leader
     if metadata.quorum.active is None or asked == active or asked not in context.broker.nodes.by_id:
-        await metadata.submit(partial(registrations.unregister_controller, metadata.controller, active, asked))
+        is_void = asked == active or asked not in metadata.controller.state.controllers
+        unregister = partial(registrations.unregister_controller, metadata.controller, active, asked)
+        await metadata.forward(unregister, is_void=is_void)
+    else:
+        await metadata.reached()
     return messages.UnregisterControllerResponse()

@@ -36,7 +36,7 @@ from ..config.nodes import Node, Nodes
 from ..later import Later
 from ..replica.directories import DirectoryError, LogDirectories
 from ..replica.partition import Partition
-from ..replica.strays import held_partitions, partition_directories
+from ..replica.strays import held_partitions, offline_partitions
 from ..settings import Settings
 from ..turn import Turn
 from ..watermark_policies import Policies
@@ -259,7 +259,10 @@ class MetadataController:
         log = self.partition.open_log()
         self.broker_epoch = log.end_offset + 1
         requests = [self.registration(node, self.broker_epoch + number) for number, node in enumerate(self.nodes)]
-        offline, controller = self._offline_at_start(), record_of(self.config, self.log_directories.new_id())
+        offline, controller = (
+            offline_partitions(self.log_directories, self.image),
+            record_of(self.config, self.log_directories.new_id()),
+        )
         crashed = self.log_directories.crashed.intersection(node.id for node in self.nodes)
         self._write_at_start(lambda: self.controller.register_brokers(requests, controller, offline, crashed))
         for node in sorted(crashed):
@@ -285,19 +288,6 @@ class MetadataController:
         """Returns the offset of the next record, after what this turn has written."""
         self.flush()
         return self.partition.end_offset
-
-    def _offline_at_start(self) -> set[tuple[bytes, int]]:
-        """The partitions that can only be in a log directory that failed."""
-        directories = self.log_directories
-        if len(directories.online) == len(directories.all):
-            return set()
-        ids = frozenset[bytes]().union(*(one.ids for one in directories.online))
-        held = {tp for one in directories.online for tp in partition_directories(directories.files, one)}
-        return {
-            key
-            for key, state in self.image.partitions.items()
-            if ids.isdisjoint(state.directories) and (self.image.topic_names[state.topic_id], state.index) not in held
-        }
 
     def _write_at_start(self, handler: Callable[[], Result]) -> None:
         """Makes a write that the start needs. Raises DirectoryError."""
@@ -325,8 +315,15 @@ class MetadataController:
         await self.quorum.answers()
         return self.quorum.standing()
 
-    async def forward(self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False) -> R:
-        """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute."""
+    async def forward(
+        self, handler: Handler[R], timeout_ms: int | None = None, *, validate_only: bool = False, is_void: bool = False
+    ) -> R:
+        """As `submit`, for a client. Fails with REQUEST_TIMED_OUT if no active controller is reached for a minute.
+
+        `is_void`: the request can change nothing, so that a controller that is alone answers it (`answers`).
+        """
+        if is_void and (await self.answers()).is_lonely:
+            return await self.events.asked(handler)
         await self.reached()
         return await self.submit(handler, timeout_ms, validate_only=validate_only)
 

@@ -41,7 +41,7 @@ class UnreachedController(MetadataController):
         if lonely is None:
             await self.events.reached()
             return self.quorum.standing()
-        return self.at_cut._replace(leader=lonely, fetched=self._fetched)
+        return self.at_cut._replace(leader=lonely, fetched=self._fetched, is_lonely=True)
 
     def _fetched(self, node_id: int) -> Fetched:
         """How far a controller on this side knows a replica of the metadata log to be."""

@@ -69,6 +69,10 @@ class Events:
             later.when_done(done)
         return later
 
+    async def asked(self, handler: Handler[R]) -> R:
+        """Returns the reply of an event that changes nothing, which waits for no other. Raises ApiError."""
+        return (await self._prepared(handler, validate_only=True)).reply
+
     async def _handle_all(self) -> None:
         try:
             while self._waiting:

@@ -44,12 +44,15 @@ UNKNOWN = Fetched(-1, -1)
 
 
 class Standing(NamedTuple):
-    """An active controller as it describes itself. `fetched`: how far it knows a voter or an observer to be."""
+    """An active controller as it describes itself. `fetched`: how far it knows a voter or an observer to be;
+    `is_lonely`: whether it reaches too few voters.
+    """
 
     leader: int
     leader_epoch: int
     high_watermark: int
     fetched: Callable[[int], Fetched]
+    is_lonely: bool
 
 
 class Quorum:
@@ -147,7 +150,7 @@ class Quorum:
 
     def standing(self) -> Standing:
         """Returns the active controller as it describes itself now."""
-        return Standing(self.leader, self.log.leader_epoch, self.log.high_watermark, self.fetched)
+        return Standing(self.leader, self.log.leader_epoch, self.log.high_watermark, self.fetched, self.is_lonely)
 
     def reached(self) -> Later[None]:
         """Completes when there is an active controller; fails with ApiError(REQUEST_TIMED_OUT) after a minute."""

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from ...coordinator.metadata.format import CLUSTER_METADATA
+from ...coordinator.metadata.state import MetadataState
 from ...storage.files import Files
 from ...storage.layout import DIRECTORY_STRAY, parse_partition_directory, retired_directory
 from .directories import LogDirectories, LogDirectory
@@ -34,6 +35,19 @@ def held_partitions(log_directories: LogDirectories) -> list[str]:
         for one in log_directories.online
         for topic, index in partition_directories(log_directories.files, one)
     ]
+
+
+def offline_partitions(log_directories: LogDirectories, image: MetadataState) -> set[tuple[bytes, int]]:
+    """The partitions, by topic id and index, that can only be in a log directory that failed."""
+    if len(log_directories.online) == len(log_directories.all):
+        return set()
+    ids = frozenset[bytes]().union(*(one.ids for one in log_directories.online))
+    held = {tp for one in log_directories.online for tp in partition_directories(log_directories.files, one)}
+    return {
+        key
+        for key, state in image.partitions.items()
+        if ids.isdisjoint(state.directories) and (image.topic_names[state.topic_id], state.index) not in held
+    }
 
 
 def set_aside(files: Files, path: str, new_id: Callable[[], bytes], why: str) -> None:

@@ -20,7 +20,7 @@ from ..support.stories import nodes, offsets
 from ..support.stories.coordinators import KINDS
 from ..support.stories.groups import commit_request
 from ..support.stories.nodes import Ids
-from ..support.stories.quorum import Quorum, asked, same
+from ..support.stories.quorum import Quorum, asked, asked_in_vain, same
 from ..support.stories.topics import batch, produce_request
 from ..support.transcripts import Transcript
 
@@ -315,6 +315,29 @@ def test_a_controller_that_is_alone_answers_until_it_resigns(story: Parted, then
     for heard in waiting:
         heard()
     quorum.described(*NODES)
+
+
+@pytest.mark.parametrize("others", ["elect another one", "do not reach each other"])
+def test_a_controller_that_is_alone_answers_what_changes_nothing(story: Parted, others: str) -> None:
+    """What names what does not exist, and what names nothing. Where there is no controller, that waits, too."""
+    quorum = Quorum(story)
+    far = quorum.leader
+    near, third = (node for node in NODES if node != far)
+    at = story.at(far)
+    story.part([far], *([[near, third]] if others == "elect another one" else [[near], [third]]))
+    for name, version, message in asked_in_vain(far):
+        at.ask(name, version, message)
+    quorum.described(far)
+    story.has_resigned(far)
+    waiting = [said(story, far, *one) for one in asked_in_vain(far) if "AlterConfigs" not in one[0]]
+    for empty in (m.IncrementalAlterConfigsRequest(), m.AlterConfigsRequest()):  # no controller hears of these
+        at.ask(type(empty).__name__.removesuffix("Request"), 1, empty)
+    if others == "elect another one":
+        quorum.follow(near, after=far)
+    story.join()
+    quorum.follow()
+    for heard in waiting:
+        heard()
 
 
 def test_no_node_reaches_another(story: Parted) -> None:

@@ -163,6 +163,28 @@ def _of_entities(name: str) -> Iterator[tuple[str, int, Any]]:
         yield "UpdateFeatures", version, features(feature_updates=updates, timeout_ms=5000)
 
 
+def asked_in_vain(active: int) -> Iterator[tuple[str, int, Any]]:
+    """What can change nothing, whoever is asked: `active` is the controller that is asked."""
+    yield "UnregisterBroker", 0, m.UnregisterBrokerRequest(broker_id=9)
+    for controller in (9, active):
+        yield "UnregisterController", 0, m.UnregisterControllerRequest(controller_id=controller)
+    delete = m.DeleteTopicsRequest
+    for named in ([], [delete.DeleteTopicState(name="none")], [delete.DeleteTopicState(None, b"\x07" * 16)]):
+        yield "DeleteTopics", 6, delete(topics=named, timeout_ms=5000)
+    yield "CreateTopics", 7, m.CreateTopicsRequest(timeout_ms=5000)
+    yield "CreatePartitions", 3, m.CreatePartitionsRequest(timeout_ms=5000)
+    yield "IncrementalAlterConfigs", 1, m.IncrementalAlterConfigsRequest()
+    yield "AlterConfigs", 2, m.AlterConfigsRequest()
+    yield "AlterClientQuotas", 1, m.AlterClientQuotasRequest()
+    yield "AlterUserScramCredentials", 0, m.AlterUserScramCredentialsRequest()
+    yield "ElectLeaders", 2, m.ElectLeadersRequest(topic_partitions=[], timeout_ms=5000)
+    yield "AlterPartitionReassignments", 1, m.AlterPartitionReassignmentsRequest(timeout_ms=5000)
+    acl = m.CreateAclsRequest.AclCreation(2, "none", 3, "User:x", "*", operation=3, permission_type=3)
+    yield "CreateAcls", 3, m.CreateAclsRequest(creations=[acl])
+    every = m.DeleteAclsRequest.DeleteAclsFilter(2, "none", 3, None, None, operation=1, permission_type=1)
+    yield "DeleteAcls", 3, m.DeleteAclsRequest(filters=[every])
+
+
 def same(message: Any, side: int) -> Any:
     return message
 
