@@ -19,7 +19,7 @@ from setuptools import Extension
 ROOT = Path(__file__).resolve().parent
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
-    "protocol": "plain_messages records",
+    "protocol": "plain_messages records spans",
     "storage": "epochs log producers rolling segment validation",
     "coordinator": "aftermath batch parked runtime timeline timers",
     "coordinator/group/offsets": "store",

@@ -42,14 +42,14 @@ class Shapes(NamedTuple):
     keyless: list[int]  # indexes of the records without a key
 
 
-class _Source:
+class Source:
     """The decompressed bytes of a batch as they become available."""
 
-    def __init__(self, buf: Data, at: BatchAt, limit: int) -> None:
+    def __init__(self, buf: Data, at: BatchAt, limit: int, step_bytes: int = CHUNK_BYTES) -> None:
         header = at.header
         body = memoryview(buf)[at.position + HEADER_SIZE : at.position + header.size]
         self.header: BatchHeader = header
-        self._chunks = compression.chunks(header.codec, body, limit)
+        self._chunks = compression.chunks(header.codec, body, limit, step_bytes)
         self.data = b""
         self.pos = 0
         self._taken = 0
@@ -107,7 +107,7 @@ def contents(buf: Data, at: BatchAt, limit: int | None = None) -> Iterator[list[
     """Yields the records of a batch. `limit`: how many bytes the batch may hold;
     by default in proportion to its size.
     """
-    source = _Source(buf, at, openable_bytes(at.header.size) if limit is None else limit)
+    source = Source(buf, at, openable_bytes(at.header.size) if limit is None else limit)
     count, done = at.header.record_count, 0
     source.more()
     while True:
@@ -127,7 +127,7 @@ def contents(buf: Data, at: BatchAt, limit: int | None = None) -> Iterator[list[
 
 def shapes(buf: Data, at: BatchAt, limit: int | None = None) -> Iterator[Shapes]:
     """Yields what checks need of the records of a batch. `limit` as for `contents`."""
-    source = _Source(buf, at, openable_bytes(at.header.size) if limit is None else limit)
+    source = Source(buf, at, openable_bytes(at.header.size) if limit is None else limit)
     count, done = at.header.record_count, 0
     source.more()
     while True:
@@ -156,7 +156,7 @@ def _dated(found: Shapes, header: BatchHeader) -> Shapes:
     return found
 
 
-def _pass_over(source: _Source, found: Shapes) -> bool:
+def _pass_over(source: Source, found: Shapes) -> bool:
     """Adds the complete records to `found`; returns whether a record follows that is larger than a chunk."""
     data, pos, end, index = source.data, source.pos, len(source.data), found.first
     base, count = source.header.base_timestamp, source.header.record_count
@@ -185,7 +185,7 @@ def _pass_over(source: _Source, found: Shapes) -> bool:
             number = data[pos]
             pos += 1
             if number:
-                pos = _pass_headers(data, pos - 1, stop)
+                pos = pass_headers(data, pos - 1, stop)
             if pos != stop:
                 raise MalformedMessage("records", f"a record ends at {pos} instead of {stop}")
             note_timestamp(base + timestamp)
@@ -199,7 +199,7 @@ def _pass_over(source: _Source, found: Shapes) -> bool:
     return False
 
 
-def _pass_headers(data: bytes, pos: int, stop: int) -> int:
+def pass_headers(data: bytes, pos: int, stop: int) -> int:
     """Returns where the headers end whose count is at `pos`. Raises MalformedMessage or IndexError."""
     count, pos = varint_at(data, pos)
     if count < 0 or count * 2 > stop - pos:
@@ -230,7 +230,7 @@ def _pass_some_headers(data: bytes, pos: int, stop: int, count: int) -> tuple[in
     return count, start
 
 
-def _giant(source: _Source, index: int) -> Iterator[Shapes]:
+def _giant(source: Source, index: int) -> Iterator[Shapes]:
     """Reads a record field by field, without holding all of it.
     Yields an item after each chunk; all but the last are empty.
     """

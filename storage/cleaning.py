@@ -20,19 +20,21 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from ..protocol import opening, records
-from ..protocol.errors import MalformedMessage
-from ..protocol.records import BatchAt, BatchHeader, Record, Template
+from ..protocol import records
+from ..protocol.buffers import Data
+from ..protocol.records import BatchAt, BatchHeader
 from . import cleaning_messages
 from .aborted import packed_between, unpacked
 from .batch_info import BatchInfo, infos_of
+from .batch_reader import BatchBytes, BatchReader
+from .cleaning_batches import LastOffsets, emptied, filtered, is_readable, template
 from .files import Files, HandlePool
 from .index import AbortedTransaction
 from .layout import CLEANED, LOG, SWAP, file_name
 from .log import Log
 from .segment import Segment
 
-EARLIEST = -1
+WRITE_BYTES = 1 << 20
 KEYS_MAX = 5_000_000  # of all compactions at a time, as with Kafka's buffer of 128 MiB
 T = TypeVar("T")
 Steps = Generator[int, None, T]
@@ -182,37 +184,28 @@ class Transactions:
         return had_records, aborted if had_records else None
 
 
-def _batches(segment: Segment) -> Iterator[tuple[BatchInfo, bytes]]:
-    for batch in segment.scan():
-        yield batch, segment.read_batch(batch)
-
-
-def _offset_map(segments: list[Segment], job: Job) -> Steps[tuple[dict[bytes, int], int]]:
+def _offset_map(segments: list[Segment], job: Job) -> Steps[tuple[LastOffsets, int]]:
     """Returns the last offset of every key in the dirty part, and the offset that the map reaches."""
-    latest: dict[bytes, int] = {}
+    latest = LastOffsets()
     transactions = Transactions(unpacked(job.aborted, job.first_dirty, job.end))
     for segment in segments:
         if segment.base_offset < job.first_dirty:
             continue
         if len(latest) > job.keys_max:
             return latest, segment.base_offset
-        for batch, data in _batches(segment):
-            yield len(data)
-            if batch.header is None:
-                latest.update(cleaning_messages.last_offsets(data))
+        latest.begin(segment.base_offset)
+        reader = BatchReader(segment)
+        for batch in reader.infos():
+            yield batch.size
+            header = batch.header
+            if header is None:
+                latest.note_others(cleaning_messages.last_offsets(bytes(reader.read(batch).whole(batch.size))))
+            elif header.is_control:
                 continue
-            if batch.header.is_control or transactions.is_aborted(batch.header):
-                continue
-            found: dict[bytes, int] = {}
-            try:
-                for some in opening.contents(data, BatchAt(0, batch.header)):
-                    for record in some:
-                        if record.key is not None:
-                            found[record.key] = record.offset
-            # this batch was written without validation and cannot be read: it supersedes nothing
-            except MalformedMessage:
-                continue
-            latest.update(found)
+            elif transactions.is_aborted(header):
+                latest.pass_over()
+            else:
+                latest.note(header, reader.read(batch))
     return latest, job.end
 
 
@@ -231,41 +224,78 @@ def _groups(segments: list[Segment], job: Job, mapped_to: int) -> Iterator[list[
         yield group
 
 
+class _Cleaned:
+    """The file that is written for a group of segments, many batches at a time."""
+
+    def __init__(self, pool: HandlePool, job: Job, base_offset: int) -> None:
+        self.segment = Segment(pool, job.directory, base_offset, 0)
+        self.segment.suffix = CLEANED
+        self.segment.create()
+        self._interval_bytes = job.index_interval_bytes
+        self._parts: list[Data] = []
+        self._infos: list[BatchInfo] = []
+        self._size = 0  # of the segment with these
+
+    def add(self, batch: BatchInfo, kept: Data) -> None:
+        """Adds what stays of a batch."""
+        if isinstance(kept, memoryview):  # all of it
+            info = batch._replace(position=self._size)
+        else:
+            info = next(infos_of(kept))._replace(position=self._size)
+        self._parts.append(kept)
+        self._infos.append(info)
+        self._size += info.size
+        if self._size - self.segment.size >= WRITE_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        if self._infos:
+            self.segment.append(b"".join(self._parts), self._infos, self._interval_bytes)
+            self._parts, self._infos = [], []
+
+    def finish(self, pool: HandlePool) -> None:
+        """Makes it durable with its indexes."""
+        self._write()
+        self.segment.finish()
+        self.segment.save_indexes()
+        for path in (self.segment.path(LOG), *self.segment.take_unsynced()):
+            pool.open(path).sync()
+
+
 def _clean_group(
     pool: HandlePool,
     group: list[Segment],
-    latest: dict[bytes, int],
+    latest: LastOffsets,
     job: Job,
     transactions: Transactions,
     deletes_before_ms: int,
 ) -> Steps[int]:
-    cleaned = Segment(pool, job.directory, group[0].base_offset, 0)
-    cleaned.suffix = CLEANED
-    cleaned.create()
+    cleaned = _Cleaned(pool, job, group[0].base_offset)
     has_messages, modified_ms = False, 0
     for segment in group:
         modified_ms = pool.files.modified_ms(segment.path(LOG))
         keeps_deletes = modified_ms > deletes_before_ms
-        for batch, data in _batches(segment):
-            if batch.header is None:
+        reader = BatchReader(segment)
+        for batch in reader.infos():
+            header, aborted = batch.header, None
+            if header is None:
                 has_messages = True
-                kept: bytes | bytearray | None = cleaning_messages.filtered(data, latest, keeps_deletes)
-                aborted = None
+                data = bytes(reader.read(batch).whole(batch.size))
+                kept: Data | None = cleaning_messages.filtered(data, latest.by_key, keeps_deletes)
+            elif header.is_control:
+                kept, aborted = _marker(header, reader.read(batch), job, transactions)
             else:
-                kept, aborted = _filtered(batch.header, data, latest, job, transactions)
+                is_aborted = transactions.is_aborted(header)
+                kept = _of_records(batch, header, reader, latest, segment.base_offset, job, is_aborted)
             if aborted is not None:
-                cleaned.add_aborted(aborted)
+                cleaned.segment.add_aborted(aborted)
             if kept is not None:
-                info = next(infos_of(kept))._replace(position=cleaned.size)
-                cleaned.append(kept, [info], job.index_interval_bytes)
-            yield len(data) + (0 if kept is None else len(kept))
-    cleaned.finish()
-    cleaned.save_indexes()
-    for path in (cleaned.path(LOG), *cleaned.take_unsynced()):
-        pool.open(path).sync()
+                cleaned.add(batch, kept)
+            yield batch.size + (0 if kept is None else len(kept))
+    cleaned.finish(pool)
     if has_messages:
-        pool.files.set_modified_ms(cleaned.path(LOG), modified_ms)
-    return cleaned.size
+        pool.files.set_modified_ms(cleaned.segment.path(LOG), modified_ms)
+    return cleaned.segment.size
 
 
 def _deletes_before_ms(files: Files, job: Job) -> int:
@@ -278,116 +308,61 @@ def _deletes_before_ms(files: Files, job: Job) -> int:
     return files.modified_ms(f"{job.directory}/{file_name(clean[-1], LOG)}") - job.delete_retention_ms
 
 
-Filtered = tuple[bytes | bytearray | None, AbortedTransaction | None]
-"""The part of a batch that stays, None for nothing; and the aborted transaction that it ends, if that has records left.
-"""
+def _of_records(
+    batch: BatchInfo,
+    header: BatchHeader,
+    reader: BatchReader,
+    latest: LastOffsets,
+    segment: int,
+    job: Job,
+    is_aborted: bool,
+) -> Data | None:
+    """Returns what stays of a batch of records. `is_aborted`: whether their transaction was."""
+    kept: Data | None = None
+    if is_aborted:
+        data = reader.read(batch)
+        kept = None if is_readable(header, data) else data.whole(batch.size)
+    elif not latest.supersedes(header, segment):
+        kept = filtered(header, reader.read(batch), latest.by_key, job.now_ms, job.delete_retention_ms)
+    return _rest(header, job) if kept is None else kept
 
 
-def _filtered(
-    header: BatchHeader, data: bytes, latest: dict[bytes, int], job: Job, transactions: Transactions
-) -> Filtered:
-    if header.is_control:
-        return _marker(header, data, job, transactions)
-    is_aborted = transactions.is_aborted(header)
-    horizon = header.delete_horizon_ms
-    expired = horizon is not None and horizon <= job.now_ms
-    count, tombstones, first_timestamp, largest = 0, False, records.NO_TIMESTAMP, records.NO_TIMESTAMP
-    try:
-        for record in _kept(header, data, latest, expired):
-            if not is_aborted:
-                first_timestamp = record.timestamp if not count else first_timestamp
-                largest = max(largest, record.timestamp)
-                tombstones = tombstones or record.value is None
-                count += 1
-    except MalformedMessage:  # this batch was written without validation and cannot be read: it stays as it is
-        return data, None
-    if not count:
-        return (_emptied(header) if _must_stay(header, job) else None), None
-    new_horizon = job.now_ms + job.delete_retention_ms if tombstones and horizon is None else horizon
-    if count == header.record_count and new_horizon == horizon:
-        return data, None
-    body, base_timestamp = bytearray(), first_timestamp if new_horizon is None else new_horizon
-    for record in _kept(header, data, latest, expired):
-        records.put_record(body, record, record.timestamp - base_timestamp, record.offset - header.base_offset)
-    template = _template(header, new_horizon)
-    largest = header.max_timestamp if header.is_append_time else largest
-    return records.batch_of(body, template, count, header.last_offset_delta, base_timestamp, largest), None
-
-
-def _kept(header: BatchHeader, data: bytes, latest: dict[bytes, int], expired: bool) -> Iterator[Record]:
-    """Yields the records of a batch that stay, while the batch is decompressed,
-    so that never all of them are in memory.
-    """
-    for some in opening.contents(data, BatchAt(0, header)):
-        for record in some:
-            if _stays(record, latest, expired):
-                yield record
-
-
-def _marker(header: BatchHeader, data: bytes, job: Job, transactions: Transactions) -> Filtered:
+def _marker(
+    header: BatchHeader, data: BatchBytes, job: Job, transactions: Transactions
+) -> tuple[Data | None, AbortedTransaction | None]:
     """Returns what stays of a control batch: all of it until the records of its transaction are removed, and for
-    `delete.retention.ms` after that.
+    `delete.retention.ms` after that. And the aborted transaction that it ends, if that has records left.
     """
+    whole = data.whole(header.size)
     if not header.is_transactional:
-        return data, None
+        return whole, None
     had_records, aborted = transactions.end(header)
     if had_records:
-        return data, aborted
+        return whole, aborted
     horizon = header.delete_horizon_ms
     if horizon is None:
-        opened = records.decode(data, BatchAt(0, header))
-        return records.encode(opened, _template(header, job.now_ms + job.delete_retention_ms)), None
+        opened = records.decode(whole, BatchAt(0, header))
+        return records.encode(opened, template(header, job.now_ms + job.delete_retention_ms)), None
     if horizon > job.now_ms:
-        return data, None
-    return (_emptied(header) if _must_stay(header, job) else None), None
+        return whole, None
+    return _rest(header, job), None
 
 
-def _must_stay(header: BatchHeader, job: Job) -> bool:
-    """Whether a batch stays without its records: it holds the last sequence of its producer, or the end of the log."""
+def _rest(header: BatchHeader, job: Job) -> bytearray | None:
+    """Returns what stays of a batch without its records: if it holds the last sequence of its producer, or the end of
+    the log, an empty one.
+    """
     if header.last_offset + 1 == job.high_watermark:
-        return True
+        return emptied(header)
     last = job.last_records.get(header.producer_id) if header.producer_id >= 0 else None
     if last is None:
-        return False
-    return (
+        return None
+    is_last = (
         header.last_offset == last.offset
         if last.offset is not None
         else header.is_control and header.producer_epoch == last.epoch
     )
-
-
-def _stays(record: Record, latest: dict[bytes, int], expired: bool) -> bool:
-    if record.key is None:
-        return False
-    if latest.get(record.key, EARLIEST) > record.offset:
-        return False
-    return record.value is not None or not expired
-
-
-def _template(header: BatchHeader, horizon: int | None) -> Template:
-    return Template(
-        base_offset=header.base_offset,
-        leader_epoch=header.partition_leader_epoch,
-        codec=header.codec,
-        append_time=header.max_timestamp if header.is_append_time else None,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-        control=header.is_control,
-        last_offset_delta=header.last_offset_delta,
-        delete_horizon_ms=horizon,
-    )
-
-
-def _emptied(header: BatchHeader) -> bytearray:
-    """Returns a batch without records that keeps its producer's sequence."""
-    template = _template(header, None)
-    template.codec = 0
-    out = records.encode([], template)
-    at = BatchAt(0, records.header_at(out))
-    records.set_max_timestamp(out, 0, at.header, header.is_append_time, header.max_timestamp)
-    return out
+    return emptied(header) if is_last else None
 
 
 def swap(log: Log, plan: Plan, outcome: Outcome, now_ms: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import lz4.frame
 import pytest
 import zstandard
-from ottla.protocol import compression, opening, records
+from ottla.protocol import compression, opening, records, spans
 from ottla.protocol.compression import (
     CHUNK_BYTES,
     GZIP,
@@ -66,6 +66,9 @@ def test_steps_give_what_decoding_at_once_gives(codec: int) -> None:
         assert [t for some in found for t in some.timestamps] == [r.timestamp for r in whole]
         assert [o for some in found for o in some.offset_deltas] == list(range(len(whole)))
         assert [n for some in found for n in some.keyless] == [n for n, r in enumerate(whole) if r.key is None]
+        read = [span for _, some in spans.pieces(data, at(data)) for span in some]
+        assert [span[:3] for span in read] == [(r.key, r.offset, r.timestamp) for r in whole]
+        assert [span[3] for span in read] == [-1 if r.value is None else len(r.value) for r in whole]
 
 
 def test_damaged_records_are_refused_by_all_or_none() -> None:
@@ -74,6 +77,7 @@ def test_damaged_records_are_refused_by_all_or_none() -> None:
         records.decode,
         lambda data, where: list(opening.contents(data, where)),
         lambda data, where: list(opening.shapes(data, where)),
+        lambda data, where: list(spans.pieces(data, where)),
     ]
     refused = 0
     for _ in range(300):
@@ -83,7 +87,7 @@ def test_damaged_records_are_refused_by_all_or_none() -> None:
         outcomes = []
         for way in ways:
             try:
-                way(data, at(bytes(data)))
+                way(bytes(data), at(bytes(data)))
             except MalformedMessage:
                 outcomes.append(True)
             else:
@@ -107,7 +111,7 @@ def test_no_step_has_more_records_than_a_chunk_holds(codec: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, 4, 2**31 - 1])
 def test_a_false_count_is_found_and_nothing_is_reserved_for_it(codec: int, count: int) -> None:
     data = claimed(bytes(records.encode([Record(b"k", b"v")] * 3, Template(codec=codec))), count)
-    for way in (records.decode, opening.contents, opening.shapes):
+    for way in (records.decode, opening.contents, opening.shapes, spans.pieces):
         with pytest.raises(MalformedMessage):
             list(way(data, at(data)))
 
