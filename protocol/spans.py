@@ -126,8 +126,7 @@ def spans(data: bytes, pos: int, end: int, header: BatchHeader, count: int) -> t
                 pos = pass_headers(data, pos, stop)
                 if pos != stop:
                     raise MalformedMessage("records", f"a record ends at {pos} instead of {stop}")
-            if time >= -INT64_MIN or time < INT64_MIN:
-                time = int64(time)
+            time = time if INT64_MIN <= time < -INT64_MIN else int64(time)
             found.append((key, offset, time, value_size, start, place, stop))
             start = pos = stop
     except IndexError:
