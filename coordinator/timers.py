@@ -2,7 +2,8 @@
 Moving a deadline changes a dict entry; old heap entries are skipped.
 
 What a shard does at intervals is a round. Its timer is set only while there is something to do: a broker has many
-shards, most of which are empty.
+shards, most of which are empty. A round that has found nothing to do is put among those that rest, until a write of the
+shard removes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from .journal import NEVER, Journal
+from .journal import NEVER, Journal, JournaledDict
 
 Operation = Callable[[int], Any]
 OLD_MAX = 64  # entries of the heap that may be old, beyond as many as there are timers
@@ -31,13 +32,15 @@ class Timer:
 
 @dataclass(slots=True)
 class Round:
-    """Every `interval_ms` after `since_ms` (monotonic), `operation` runs as the operation of a timer if `is_needed`."""
+    """Every `interval_ms` after `since_ms` (monotonic), `operation` runs as the operation of a timer, unless the round
+    rests or is not needed.
+    """
 
     key: Hashable
     interval_ms: int
     since_ms: int
     operation: Operation
-    is_needed: Callable[[], bool]
+    is_needed: Callable[[], bool] = lambda: True
 
     def timer(self, now_ms: int) -> Timer:
         """The timer of the next interval."""
@@ -56,6 +59,7 @@ class Timers:
         self._queued: dict[Hashable, int] = {}
         self._count = 0
         self._rounds: Sequence[Round] = ()
+        self.resting: dict[Hashable, None] = JournaledDict(journal)  # keys of rounds that have nothing to do
         self._monotonic_ms: Callable[[], int] = lambda: 0
 
     def __len__(self) -> int:
@@ -139,9 +143,9 @@ class Timers:
 
     def next_deadline_ms(self) -> int | None:
         """Returns when to call `due` next, which may find nothing then. Sets the timers of rounds that are needed."""
-        live = self._live
+        live, resting = self._live, self.resting
         for one in self._rounds:
-            if one.key not in live and one.is_needed():
+            if one.key not in live and one.key not in resting and one.is_needed():
                 self.set(one.timer(self._monotonic_ms()))
         return self._heap[0][0] if self._heap else None
 

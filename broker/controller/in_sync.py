@@ -6,6 +6,7 @@ its node is not fenced (KIP-841).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -51,8 +52,20 @@ class InSync:
 
     def start(self) -> None:
         if len(self.nodes) > 1:
-            lag_ms = self.settings.config["replica.lag.time.max.ms"]
-            self.turn.every(lambda: lag_ms / 2, self._round)
+            self.turn.every(lambda: self._lag_ms / 2, self._round, due_ms=self._due_ms)
+
+    @property
+    def _lag_ms(self) -> int:
+        lag_ms: int = self.settings.config["replica.lag.time.max.ms"]
+        return lag_ms
+
+    def _due_ms(self) -> float:
+        """Returns the monotonic time at which a replica may be late."""
+        partitions = self.partitions.by_name.values()
+        if self._refused or len(partitions) > ROUND_STEP:
+            return -math.inf
+        since_ms = (since for one in partitions for _, since in self._behind(one))
+        return min(since_ms, default=math.inf) + self._lag_ms + 1
 
     def _round(self) -> None:
         self._refused.clear()
@@ -60,22 +73,23 @@ class InSync:
 
     def _shrink(self) -> Iterator[None]:
         wanted: Wanted = {}
-        before_ms = self.turn.schedule.monotonic_ms() - self.settings.config["replica.lag.time.max.ms"]
+        before_ms = self.turn.schedule.monotonic_ms() - self._lag_ms
         for partition in list(self.partitions.by_name.values()):
             yield
-            state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
-            if partition.replica_set is None or partition.log is None or state is None or not self._serves(state):
-                continue
-            follower = partition.follower
-            late = partition.replica_set.behind(
-                partition.end_offset, follower.replicated, follower.behind_since_ms, before_ms
-            )
+            late = [node for node, since_ms in self._behind(partition) if since_ms < before_ms]
             if late:
-                wanted[partition.topic_id, partition.index] = (
-                    state,
-                    tuple(one for one in state.isr if one not in late),
-                )
+                key = partition.topic_id, partition.index
+                state = self.metadata.image.partitions[key]
+                wanted[key] = state, tuple(one for one in state.isr if one not in late)
         self._submit(wanted)
+
+    def _behind(self, partition: Partition) -> Iterable[tuple[int, int]]:
+        """Returns the replicas in sync that have less than their leader, if it is there to say so, and since when."""
+        state = self.metadata.image.partitions.get((partition.topic_id, partition.index))
+        if partition.replica_set is None or partition.log is None or state is None or not self._serves(state):
+            return ()
+        follower = partition.follower
+        return partition.replica_set.behind(partition.end_offset, follower.replicated, follower.behind_since_ms)
 
     def _serves(self, state: PartitionState) -> bool:
         """Whether the leader of a partition is there and can ask the controller."""

@@ -8,6 +8,7 @@ process goes on, and so do its log directories.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -106,7 +107,10 @@ class NodeLives:
         """Begins to give partitions back to their preferred leaders from time to time."""
         if len(self.nodes) > 1 and self.settings.config["auto.leader.rebalance.enable"]:
             interval_ms = self.settings.config["leader.imbalance.check.interval.seconds"] * 1000
-            self.turn.every(lambda: interval_ms, self._balance)
+            self.turn.every(lambda: interval_ms, self._balance, due_ms=self._due_ms)
+
+    def _due_ms(self) -> float:
+        return -math.inf if brokers.may_balance(self.metadata.controller) else math.inf
 
     def _balance(self) -> None:
         controller = self.metadata.controller

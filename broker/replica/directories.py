@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -31,8 +31,7 @@ from ..metrics import Metrics
 from ..sparse_log import SparseLog
 from ..turn import Turn
 from . import replica_ends
-from .followers import Reach
-from .replica_ends import NO_EPOCH, ReplicaEnds
+from .replica_ends import NO_EPOCH, Ends, ReplicaEnds
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogManager")
 
@@ -43,7 +42,6 @@ META_VERSION = "1"
 EVERY_DIRECTORY = "*"  # as a value of `cordoned.log.dirs`
 
 Offsets = dict[tuple[str, int], int]
-Ends = Mapping[replica_ends.Key, Mapping[int, Reach]]
 
 
 class DirectoryError(Exception):
@@ -184,7 +182,7 @@ def read_ends(files: Files, path: str) -> ReplicaEnds:
         logger.warning("%s/%s: %s; the replicas have their whole logs", path, replica_ends.FILE, error)
         ends, epoch, crashed = {}, NO_EPOCH, set()
     is_latest = epoch == _shutdown_epoch(files, path)
-    return ReplicaEnds(ends, is_latest and epoch != NO_EPOCH, is_stored=True, crashed=crashed if is_latest else set())
+    return ReplicaEnds(ends, is_latest and epoch != NO_EPOCH, stored=b"", crashed=crashed if is_latest else set())
 
 
 def _shutdown_epoch(files: Files, path: str) -> int:
@@ -294,9 +292,9 @@ def _kept(name: str, offsets: Offsets) -> Offsets:
 
 
 def are_stored(directory: LogDirectory) -> bool:
-    """Whether the checkpoints hold the offsets of a directory whose replicas have the whole logs."""
+    """Whether the checkpoints hold the offsets of a directory, and its file where the replicas are."""
     held = directory.replica_ends
-    return not (held.by_key or held.crashed or held.is_stored) and all(
+    return held.stored == held.content(held.by_key, held.crashed, NO_EPOCH) and all(
         directory.stored.get(name) == _kept(name, offsets) for name, offsets in _tables(directory).items()
     )
 
@@ -328,10 +326,13 @@ def store(files: Files, directory: LogDirectory, job: CheckpointJob) -> None:
 
 
 def _store_ends(files: Files, directory: LogDirectory, ends: Ends, crashed: Collection[int], broker_epoch: int) -> None:
-    """Writes where replicas are; no file, if they always were where their logs end. Raises OSError."""
-    if ends or crashed or directory.replica_ends.is_stored:
-        files.replace(f"{directory.path}/{replica_ends.FILE}", replica_ends.encode(ends, broker_epoch, crashed))
-        directory.replica_ends.is_stored = True
+    """Writes where replicas are, unless the file holds it already. Raises OSError."""
+    held = directory.replica_ends
+    data = held.content(ends, crashed, broker_epoch)
+    if data is not None and data != held.stored:
+        held.stored = b""  # until it is written
+        files.replace(f"{directory.path}/{replica_ends.FILE}", data)
+        held.stored = data
 
 
 def mark_clean(files: Files, directory: LogDirectory, broker_epoch: int) -> None:

@@ -298,11 +298,10 @@ class Replicas:
             if self.end_of(node, end, replicated) >= high_watermark:
                 yield node
 
-    def behind(self, end: int, replicated: int, behind_since_ms: int | None, before_ms: int) -> list[int]:
-        """Returns the replicas in sync that were caught up before `before_ms` for the last time. `behind_since_ms`:
-        since when those that follow are behind.
+    def behind(self, end: int, replicated: int, behind_since_ms: int | None) -> Iterator[tuple[int, int]]:
+        """Yields the replicas in sync that have less than the leader's log, and since when. `behind_since_ms`: since
+        when those that follow are behind.
         """
-        found = []
         for node in self.isr:
             if node == self.leader or node not in self._by_node:
                 continue
@@ -310,9 +309,8 @@ class Replicas:
             since = behind_since_ms if one.own is None else one.own.behind_since_ms
             if one.stopped_at is not None:
                 since = one.stopped_at.caught_up_ms
-            if self.end_of(node, end, replicated) < end and since is not None and since < before_ms:
-                found.append(node)
-        return found
+            if self.end_of(node, end, replicated) < end and since is not None:
+                yield node, since
 
     def views(self, end: int, replicated: int) -> Iterator[tuple[int, int, bool]]:
         """Yields each replica's node, its end, and whether it follows."""

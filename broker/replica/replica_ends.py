@@ -12,7 +12,7 @@ directories have no mark of a clean shutdown (KIP-966).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ...storage.checkpoints import uuid_from_text, uuid_to_text
@@ -22,18 +22,19 @@ FILE = "replica-ends.json"
 FORMAT = 1
 NO_EPOCH = -1  # the file was not written by a clean shutdown
 Key = tuple[bytes, int]  # the id of a topic, and a partition
+Ends = Mapping[Key, Mapping[int, Reach]]
 
 
 @dataclass(slots=True)
 class ReplicaEnds:
     """The replicas in a log directory that are not in sync, or have less than the log: their nodes by partition.
-    `is_exact`: the file is that of the last shutdown; `is_stored`: there is a file; `crashed`: the nodes that were
-    killed and have not come back.
+    `is_exact`: the file is that of the last shutdown; `stored`: what the file holds, empty if that is not known, None
+    if there is no file; `crashed`: the nodes that were killed and have not come back.
     """
 
     by_key: dict[Key, dict[int, Reach]] = field(default_factory=dict)
     is_exact: bool = False
-    is_stored: bool = False
+    stored: bytes | None = None
     crashed: set[int] = field(default_factory=set)
 
     def of(self, key: Key, isr: tuple[int, ...]) -> dict[int, Reach]:
@@ -47,8 +48,12 @@ class ReplicaEnds:
         else:
             self.by_key.pop(key, None)
 
+    def content(self, ends: Ends, crashed: Collection[int], broker_epoch: int) -> bytes | None:
+        """Returns what the file is to hold; None for no file, if the replicas always were where their logs end."""
+        return encode(ends, broker_epoch, crashed) if ends or crashed or self.stored is not None else None
 
-def encode(ends: Mapping[Key, Mapping[int, Reach]], broker_epoch: int, crashed: Iterable[int] = ()) -> bytes:
+
+def encode(ends: Ends, broker_epoch: int, crashed: Collection[int] = ()) -> bytes:
     """Encodes the file. `broker_epoch`: that of the clean shutdown, or NO_EPOCH; `crashed`: as in `ReplicaEnds`."""
     rows = [
         [uuid_to_text(topic_id), partition, node, reach.end, reach.high_watermark]

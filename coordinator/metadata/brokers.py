@@ -17,6 +17,7 @@ from .registration import Broker
 from .state import NO_LEADER, Partition
 
 UNFENCED = -1
+LOOKS_MAX = 1024  # at partitions, to find out whether leaders may change
 Key = tuple[bytes, int]  # the id of a topic, and a partition
 Handler = Callable[[], Decision[None]]
 Elected = tuple[str, int, ApiError | None]  # a topic, a partition, and its error
@@ -174,6 +175,15 @@ def elect(controller: Controller, kind: Kind, wanted: Iterable[tuple[str, int]] 
         if wanted is not None or error is None or error.code != Errors.ELECTION_NOT_NEEDED:
             reply.append((name, index, error))
     return Result(records, reply)
+
+
+def may_balance(controller: Controller) -> bool:
+    """Whether the preferred replica of a partition, which another leads, may lead. Of many partitions, one may."""
+    partitions = controller.state.partitions.values()
+    return len(partitions) > LOOKS_MAX or any(
+        one.leader != one.replicas[0] and controller.change(one, one.isr, kind=Kind.PREFERRED) is not None
+        for one in partitions
+    )
 
 
 def lead(controller: Controller, name: str, index: int, node: int | None) -> Decision[None]:

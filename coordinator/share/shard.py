@@ -15,7 +15,6 @@ from ...protocol import messages
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from .. import epochs
-from ..journal import JournaledDict
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Round, Timer, Timers
@@ -55,8 +54,7 @@ class ShareShard:
         self.update_counts: TimelineDict[PartitionKey, int] = TimelineDict(timeline)
         self.snapshots: TimelineDict[PartitionKey, int] = TimelineDict(timeline)  # the offset of each last snapshot
         self.counts: Counter[str] = Counter()
-        self._resting: dict[tuple[str], None] = JournaledDict(timeline.journal)  # rounds that have nothing to do
-        self._resting[COLD] = self._resting[PRUNE] = None
+        timers.resting[COLD] = timers.resting[PRUNE] = None
         # removes the records of the log before an offset; returns whether they are gone
         self.prune: Callable[[int], bool] = lambda offset: True
 
@@ -177,16 +175,10 @@ class ShareShard:
         )
         self.timers.begin_rounds(
             self.env.monotonic_ms,
-            Round(COLD, cold, now_ms, lambda now: self.snapshot_cold(), self._may_be_cold),
-            Round(PRUNE, prune, now_ms, lambda now: self.prune_redundant(), self._may_be_redundant),
+            Round(COLD, cold, now_ms, lambda now: self.snapshot_cold()),
+            Round(PRUNE, prune, now_ms, lambda now: self.prune_redundant()),
         )
         return []
-
-    def _may_be_cold(self) -> bool:
-        return COLD not in self._resting
-
-    def _may_be_redundant(self) -> bool:
-        return PRUNE not in self._resting
 
     def on_unloaded(self) -> None:
         """Does nothing: the runtime answers the waiting requests."""
@@ -196,7 +188,7 @@ class ShareShard:
         interval = self.env.config("share.coordinator.cold.partition.snapshot.interval.ms")
         now = self.env.now_ms()
         if all(state.created_ms != state.written_ms for state in self.states.values()):
-            self._resting[COLD] = None
+            self.timers.resting[COLD] = None
             return Result()  # all states have been written by this process, and not changed since
         cold = [(key, state) for key, state in self.states.items() if now - state.written_ms >= interval]
         records = [
@@ -208,7 +200,7 @@ class ShareShard:
     def prune_redundant(self) -> Result:
         offset = self.redundant_before()
         if offset is None or self.prune(offset):
-            self._resting[PRUNE] = None
+            self.timers.resting[PRUNE] = None
         return Result()
 
     def redundant_before(self) -> int | None:
@@ -226,8 +218,8 @@ class ShareShard:
         self, offset: int, producer_id: int, producer_epoch: int, key: StateKey, value: StateValue | None
     ) -> None:
         name = PartitionKey(key.group_id, bytes(key.topic_id), key.partition)
-        if self._resting:
-            self._resting.clear()
+        if self.timers.resting:
+            self.timers.resting.clear()
         if isinstance(value, messages.ShareUpdateValue):
             self._replay_update(name, value)
         elif value is not None:

@@ -92,8 +92,7 @@ class TransactionShard:
         # transactional ids whose first record was not committed in time: they have a producer id without an epoch
         self.unwritten: dict[str, Transaction] = {}
         self.aborted_overdue = 0
-        self.resting: dict[tuple[str], None] = JournaledDict(self.journal)  # rounds that have nothing to do
-        self.resting[ABORT_OVERDUE] = None
+        timers.resting[ABORT_OVERDUE] = None
         # runs a handler as a write of this shard, by a name
         self.write: Callable[[str, Callable[[], Result]], None] = lambda name, handler: None
 
@@ -331,16 +330,13 @@ class TransactionShard:
         expire_ms = self.env.config("transaction.remove.expired.transaction.cleanup.interval.ms")
         self.timers.begin_rounds(
             self.env.monotonic_ms,
-            Round(ABORT_OVERDUE, abort_ms, now_ms, lambda now: self.abort_overdue(), self._may_have_overdue),
+            Round(ABORT_OVERDUE, abort_ms, now_ms, lambda now: self.abort_overdue()),
             Round(EXPIRE, expire_ms, now_ms, lambda now: self.expire(), self._has_ids),
         )
         return []
 
     def on_unloaded(self) -> None:
         """Does nothing: the runtime answers the waiting requests."""
-
-    def _may_have_overdue(self) -> bool:
-        return ABORT_OVERDUE not in self.resting
 
     def _has_ids(self) -> bool:
         return bool(self.transactions or self.unwritten)
@@ -349,7 +345,7 @@ class TransactionShard:
         """Aborts the transactions that exceed their timeout, each in its own write."""
         now = self.env.now_ms()
         if not any(found.can_be_overdue for found in self.transactions.values()):
-            self.resting[ABORT_OVERDUE] = None
+            self.timers.resting[ABORT_OVERDUE] = None
         overdue = [
             (transactional_id, found)
             for transactional_id, found in self.transactions.items()
@@ -414,8 +410,8 @@ class TransactionShard:
             self.unwritten.pop(key, None)
             return
         self.transactions[key] = value
-        if self.resting and value.can_be_overdue:
-            del self.resting[ABORT_OVERDUE]
+        if self.timers.resting and value.can_be_overdue:
+            self.timers.resting.clear()
         if value.state in PREPARED:
             self.prepared[key] = offset
             self.newly_prepared.append((offset, key))

@@ -225,6 +225,15 @@ def test_an_idle_connection_is_closed_in_the_broker_s_time(broker: Broker, clock
         busy.ask("ApiVersions", 0, m.ApiVersionsRequest())
 
 
+def test_a_connection_that_never_sends_anything_is_idle(broker: Broker, clock: Clock) -> None:
+    clock.advance("1d")  # since when nothing happens, so the broker does not look at connections
+    with Wire(broker.bootstrap_servers, timeout=20) as silent:
+        clock.advance("179m")
+        clock.advance("2m")
+        with pytest.raises(Closed):
+            silent.read(1)
+
+
 def test_the_lab_and_its_metrics_do_not_obey(broker: Broker, clock: Clock) -> None:
     """Scrapes work while time stands still, and lines on stderr have the machine's time."""
     before = clock.show()

@@ -6,7 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ottla.broker.net.idle import IdleConnections
+from ottla.protocol import messages as m
+
 from ..support.ask import batch, produce_message
+from ..support.connected import ConnectedWorld
 from ..support.failing_files import FailingFiles
 from ..support.topic_world import create, produced
 from ..support.world import World
@@ -29,6 +33,21 @@ def calls_during(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def test_idle_connections_are_closed_within_a_second() -> None:
+    world = ConnectedWorld()
+    IdleConnections(world.broker.turn, world.connections, 600_000)
+    idle, busy = world.connect(), world.connect()
+    assert busy.send("ApiVersions", 0, m.ApiVersionsRequest()) in busy.ids
+    world.pass_ms(300_000)
+    busy.send("ApiVersions", 0, m.ApiVersionsRequest())
+    world.pass_ms(300_000)
+    assert (idle.closed, busy.closed) == (False, False)
+    world.pass_ms(1001)
+    assert (idle.closed, busy.closed) == (True, False)
+    world.pass_ms(300_000)
+    assert busy.closed
 
 
 def idle_calls(partitions: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,26 +11,20 @@ from ottla.broker.lab.clock.naming import name_of
 from ottla.broker.rounds import REST_MS_MAX, Round
 from ottla.broker.turn import Turn
 from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.share.acknowledge_types import ACCEPT
 from ottla.coordinator.share.shard import ShareShard
 from ottla.coordinator.transaction.shard import TransactionShard
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record
 
-from ..support import group_world, topic_world
+from ..support import group_world, node_world, share_world, topic_world
 from ..support.ask import batch, produce_message
 from ..support.transaction_world import begun
 from ..support.world import World
 
 DAY_MS = 86_400_000
-NEEDS = (
-    (GroupShard, "_has_groups"),
-    (ShareShard, "_may_be_cold"),
-    (ShareShard, "_may_be_redundant"),
-    (TransactionShard, "_may_have_overdue"),
-    (TransactionShard, "_has_ids"),
-)
-"""Whether a round of a shard is needed."""
+History = Callable[[], Iterator[dict[str, Any]]]
 
 
 def count_events(w: World, by_ms: int) -> int:
@@ -64,6 +58,16 @@ def test_400_days_of_an_idle_broker_are_few_events() -> None:
     assert len(group_world.shard(w).groups) == 0, "the group's offsets have expired"
     assert count_events(w, 400 * DAY_MS) == 0
     assert len(w.schedule.timers) == 0, "a broker with nothing to do waits for nothing"
+
+
+def test_400_days_of_three_idle_nodes_are_few_events() -> None:
+    w = node_world.cluster()
+    assert count_events(w, 400 * DAY_MS) < 1_000
+    node_world.happens(w, "stop", 2)
+    assert count_events(w, 400 * DAY_MS) < 100
+    node_world.happens(w, "begin", 2)
+    assert count_events(w, 400 * DAY_MS) < 100
+    assert len(w.schedule.timers) == 0, "nodes with nothing to do wait for nothing"
 
 
 def tree(w: World, path: str = "/data") -> Iterator[tuple[str, Any]]:
@@ -128,11 +132,70 @@ def history() -> Iterator[dict[str, Any]]:
         yield stored(w)
 
 
-def test_what_rests_is_done_when_it_would_be_done_without_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    rested = list(history())
+def share_history() -> Iterator[dict[str, Any]]:
+    """Share-partitions whose states become redundant and cold, between times at which nothing happens."""
+    w, one = share_world.ready(
+        12,
+        share_coordinator_snapshot_update_records_per_snapshot="3",
+        share_coordinator_state_topic_prune_interval_ms="7000",
+        share_coordinator_cold_partition_snapshot_interval_ms="90000",
+        group_share_record_lock_duration_ms="60000",
+        log_flush_offset_checkpoint_interval_ms="1000",
+    )
+    for number in range(6):
+        for first, last, _ in one.got():
+            assert one.acknowledge((first, last, ACCEPT)) == 0
+        share_world.produce(w, b"more")
+        w.pass_ms(13_001 * (number + 1))
+        yield stored(w)
+    for _ in range(12):
+        w.pass_ms(31_000)
+        yield stored(w)
+
+
+def node_history() -> Iterator[dict[str, Any]]:
+    """Nodes that lose their leaders, get them back and fall behind, between times at which nothing happens."""
+    w = node_world.cluster()
+    for what, node in (("stop", 2), ("begin", 2), ("kill", 3), ("begin", 3), ("hold", 1), ("release", 1), ("cut", 2)):
+        node_world.happens(w, what, node)
+        w.pass_ms(70_000)
+        yield stored(w)
+        for index in range(2):
+            leader = node_world.state(w, index, at=3 if node != 3 else 1)[0]
+            w.at(leader, "Produce", 9, produce_message("t", batch(b"a", now=w.schedule.now_ms()), index))
+        for _ in range(4):
+            w.pass_ms(17_000)
+            yield stored(w)
+        w.pass_ms(600_000)
+        yield stored(w)
+
+
+class Forgetful(dict[Any, None]):
+    """Holds nothing."""
+
+    def __setitem__(self, key: object, value: None) -> None:
+        """Does nothing."""
+
+
+def let_nothing_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Round, "_due_ms", lambda self, due_ms: 0)
-    for kind, name in NEEDS:
-        monkeypatch.setattr(kind, name, lambda self: True)
+    monkeypatch.setattr(GroupShard, "_has_groups", lambda self: True)
+    monkeypatch.setattr(TransactionShard, "_has_ids", lambda self: True)
+    for kind in (ShareShard, TransactionShard):
+
+        def loaded(self: Any, now_ms: int, loaded: Any = kind.on_loaded) -> Any:
+            self.timers.resting = Forgetful()
+            return loaded(self, now_ms)
+
+        monkeypatch.setattr(kind, "on_loaded", loaded)
+
+
+@pytest.mark.parametrize("history", [history, share_history, node_history])
+def test_what_rests_is_done_when_it_would_be_done_without_a_rest(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rested = list(history())
+    let_nothing_rest(monkeypatch)
     for number, (one, other) in enumerate(zip(rested, history(), strict=True)):
         differ = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
         assert (number, differ) == (number, [])
