@@ -99,10 +99,16 @@ def show(lab: Lab, number: int) -> Shown:
 @click.option("-a", "--all", "everything", is_flag=True, help="Remove all rules.")
 @click.argument("numbers", type=int, nargs=-1)
 def remove(lab: Lab, numbers: tuple[int, ...], everything: bool) -> Shown:
-    """Remove the rules with these NUMBERS."""
+    """Remove the rules with these NUMBERS; none of them if one does not exist."""
     if everything == bool(numbers):
         raise click.UsageError("name the rules to remove, or --all")
-    found = lab.delete("faults")["faults"] if everything else [lab.delete(f"faults/{one}") for one in numbers]
+    if everything:
+        found = lab.delete("faults")["faults"]
+    else:
+        paths = [f"faults/{one}" for one in dict.fromkeys(numbers)]
+        for path in paths:
+            lab.get(path)
+        found = [lab.delete(path) for path in paths]
     return Shown(found, lambda: _faults(found))
 
 

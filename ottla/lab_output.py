@@ -25,6 +25,7 @@ from .protocol.text import printable
 
 EXIT_REFUSED, EXIT_UNREACHABLE = 1, 3
 REFRESH_S = 1.0
+NESTED_MAX = 400  # characters of a list in the cell of a table
 
 LAB = click.option(
     "--lab",
@@ -33,7 +34,7 @@ LAB = click.option(
     envvar="OTTLA_LAB",
     show_default=True,
     metavar="URL",
-    help="The broker's lab port. The variable OTTLA_LAB_TOKEN holds its ottla.lab.token.",
+    help="The broker's lab port, also in the variable OTTLA_LAB. OTTLA_LAB_TOKEN holds its ottla.lab.token.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 WATCH = click.option("-w", "--watch", is_flag=True, help="Refresh every second until Ctrl-C; with --json a line each.")
@@ -115,7 +116,10 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, object]], indent: 
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return printable(value if isinstance(value, str) else json.dumps(value) if _is_nested(value) else str(value))
+    text = value if isinstance(value, str) else json.dumps(value) if _is_nested(value) else str(value)
+    if isinstance(value, list) and len(text) > NESTED_MAX:
+        text = f"{len(value)} values, which --json shows"
+    return printable(text)
 
 
 def _is_nested(value: object) -> bool:

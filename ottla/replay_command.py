@@ -15,6 +15,7 @@ from .compare.addresses import Address
 from .compare_command import AddressType
 from .comparing import rules
 from .comparing.login import MECHANISMS, Credentials
+from .lab_client import LabRefused, LabUnreachable
 from .protocol.codec import as_plain
 from .protocol.text import printable
 from .replay.exchanges import Exchange, steps
@@ -28,6 +29,13 @@ EXIT_DIFFERENT, EXIT_UNREACHABLE = 1, 3
 SHOWN_MAX = 200  # characters of a value
 
 
+def source(ctx: click.Context, param: click.Parameter, given: str) -> str:
+    """Takes a URL, or the path of a file that there is."""
+    if reading.is_url(given):
+        return given
+    return str(click.Path(exists=True, dir_okay=False).convert(given, param, ctx))
+
+
 @click.command()
 @click.option("--to", "address", type=AddressType(), required=True, help="The broker.")
 @click.option("--ca", type=click.Path(dir_okay=False), help="It has TLS; its certificate is signed by this authority.")
@@ -39,7 +47,7 @@ SHOWN_MAX = 200  # characters of a value
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for a reply.")
 @click.option("-v", "--verbose", is_flag=True, help="Show differences too that the rules allow.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.argument("trace", type=click.Path(exists=True, dir_okay=False))
+@click.argument("trace", metavar="FILE|URL", callback=source)
 def replay(
     trace: str,
     address: Address,
@@ -53,9 +61,9 @@ def replay(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Send what the clients of TRACE sent to another broker, in the same order and with one connection for each, and
-    compare the replies. Ids that brokers choose are translated. Produce needs a trace with raw frames
-    (ottla.trace.raw=frames).
+    """Send what the clients of a trace sent to another broker, in the same order and with one connection for each, and
+    compare the replies. The trace is that of FILE, or the last events of the broker whose lab has URL. Ids that brokers
+    choose are translated. Produce needs a trace with raw frames (ottla.trace.raw=frames).
 
     Exit codes: 0 nothing differs but what the rules allow, 1 something does, 2 wrong usage, 3 no broker answers.
     """
@@ -67,7 +75,7 @@ def replay(
     target = Target(*address, tls, Credentials(user, password, mechanism) if user else None)
     player = Player(target, found_rules, 1.0 if with_time else 0.0, timeout)
     try:
-        events = _noting_filters(reading.read(Path(trace)), trace)
+        events = _noting_filters(_events(trace), trace)
         found = player.play(steps(_noting_nodes(events, target, player, timeout)))
     except TraceError as error:
         raise click.UsageError(str(error)) from None
@@ -80,6 +88,19 @@ def replay(
         for line in _lines(found, verbose):
             click.echo(printable(line))
     sys.exit(0 if found.is_same else EXIT_DIFFERENT)
+
+
+def _events(trace: str) -> Iterable[Event]:
+    """Raises TraceError."""
+    if not reading.is_url(trace):
+        return reading.read(Path(trace))
+    try:
+        return list(reading.ask(*reading.at_url(trace), False))
+    except LabRefused as error:
+        raise click.UsageError(str(error)) from None
+    except LabUnreachable as error:
+        click.echo(printable(f"ottla: {error}"), err=True)
+        sys.exit(EXIT_UNREACHABLE)
 
 
 def _noting_nodes(events: Iterator[Event], target: Target, player: Player, timeout_s: float) -> Iterator[Event]:

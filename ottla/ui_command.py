@@ -23,7 +23,7 @@ EXIT_PORT = 3
     envvar="OTTLA_LAB",
     show_default=True,
     metavar="URL",
-    help="The URL of a broker's lab; may be given several times.",
+    help="The URL of a broker's lab; may be given several times. Also in the variable OTTLA_LAB, with spaces between.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=PORT, show_default=True, help="The port to listen on; 0 for any free one.")

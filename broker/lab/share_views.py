@@ -96,9 +96,8 @@ def group(broker: Broker, group_id: str, topic: str | None = None, partition: in
     found = [one for key, one in broker.share_partitions.partitions.items() if key.group_id == group_id]
     found = [one for one in found if topic in (None, one.partition.topic) and partition in (None, one.key.partition)]
     if not found:
-        raise LookupError(
-            f"share group {group_id} has not loaded this share-partition; it is loaded by the first fetch of a member"
-        )
+        which = "any share-partition" if topic is None else topic if partition is None else f"{topic}:{partition}"
+        raise LookupError(f"share group {group_id} has not loaded {which}: that is done by the first fetch of a member")
     found.sort(key=lambda one: (one.partition.topic, one.key.partition))
     runs_max = None if len(found) == 1 else RUNS_MAX
     return {"group": group_id, "share_partitions": (describe(one, runs_max) for one in found)}

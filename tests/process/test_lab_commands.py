@@ -99,6 +99,12 @@ def test_every_route_is_a_command_by_its_name(broker: Broker) -> None:
     assert "topic: c\n" in run(broker, "lab", "call", "topic", "topic=c").stdout
     assert "next: b\n" in run(broker, "lab", "call", "topics", "limit=1", "after=a").stdout
     assert run(broker, "lab", "call", "retention").stdout == "done: true\n"
+    run(broker, "lab", "call", "start_verdict")
+    with Wire(broker.bootstrap_servers) as wire:
+        wire.ask("ApiVersions", 0, m.ApiVersionsRequest())
+    said = run(broker, "lab", "call", "stop_verdict").stdout
+    assert " values, which --json shows" in said
+    assert max(map(len, said.splitlines())) < 200
 
 
 @pytest.mark.parametrize(

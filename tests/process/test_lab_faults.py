@@ -91,7 +91,9 @@ def test_rules_by_commands(broker: Broker, wire: Wire) -> None:
     assert (found["matched"], found["applied"]) == (1, 1)
     number = str(found["number"])
     assert "Heartbeat" in run(broker, "fault", "show", number).stdout.splitlines()[-1]
-    run(broker, "fault", "remove", number)
+    refused = run(broker, "fault", "remove", number, "999", code=1)
+    assert "there is no fault 999" in refused.stderr
+    run(broker, "fault", "remove", number, number)  # it is still there
     assert "there is no fault" in run(broker, "fault", "remove", number, code=1).stderr
     run(broker, "fault", "add", "error", "error=6", "--api", "Produce", "--times", "2", "--duration", "1h")
     assert len(json.loads(run(broker, "fault", "remove", "--all", "--json").stdout)) == 1

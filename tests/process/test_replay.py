@@ -26,7 +26,7 @@ APIS = {
 }
 
 
-def replay(trace: Path, to: str, *options: str) -> Result:
+def replay(trace: Path | str, to: str, *options: str) -> Result:
     return CliRunner().invoke(main, ["replay", "--to", to, *options, str(trace)])
 
 
@@ -74,8 +74,21 @@ def test_what_a_broker_answers_differently_is_told(trace: Path) -> None:
                for line in done.stdout.splitlines()), done.stdout  # fmt: skip
 
 
+def test_the_last_events_of_a_running_broker_are_replayed() -> None:
+    with Broker({"ottla.lab.port": 0}) as broker, Broker() as fresh:
+        url = f"{broker.lab.url}/v1/traces/1"
+        assert "there is no trace 1" in replay(url, fresh.bootstrap_servers).stderr
+        broker.lab.post("traces", {"raw": "frames"})
+        with Wire(broker.bootstrap_servers) as wire:
+            create(wire, "orders", 3)
+        done = replay(url, fresh.bootstrap_servers, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["replies"]) == (0, 1)
+    assert replay("http://127.0.0.1:1", fresh.bootstrap_servers).exit_code == 3
+
+
 def test_what_cannot_be_replayed_is_said(trace: Path, tmp_path: Path) -> None:
     assert replay(trace, "127.0.0.1:1").exit_code == 3
+    assert replay(tmp_path / "absent", "127.0.0.1:1").exit_code == 2
     assert replay(trace, "nonsense").exit_code == 2
     (tmp_path / "x").write_text("[]\n")
     assert replay(tmp_path / "x", "127.0.0.1:1").exit_code == 2
