@@ -14,7 +14,7 @@ from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, numbers_of
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
-from ..config.listener_values import CONNECTIONS, is_of_one_broker, key_of_listener, without_listener
+from ..config.listener_values import CONNECTIONS, LISTENERS, is_of_one_broker, key_of_listener, without_listener
 from ..config.rates import RATES
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
@@ -153,9 +153,10 @@ def check_broker(
     if only_by_listener:
         text = "These security configs can be dynamically updated only per-listener using the listener prefix"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
-    cordoned = (dict(values).get(CORDONED) or "").split(",")
-    if len(set(cordoned)) < len(cordoned):
-        raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{CORDONED}' values must not be duplicated.")
+    for repeated in (CORDONED, LISTENERS):
+        parts = [part.strip() for part in (dict(values).get(repeated) or "").split(",")]
+        if len(set(parts)) < len(parts):
+            raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{repeated}' values must not be duplicated.")
     for key_name, value in values:
         base = without_listener(key_name)
         key = RATES.get(key_name) or (known.get(base) if base in dynamic else None)

@@ -16,7 +16,7 @@ Fault = tuple[str, str]
 
 def listener_faults(config: Config) -> Iterator[Fault]:
     """Yields the errors of listeners, advertised listeners, and keys that name listeners."""
-    checks: tuple[Callable[[Config], Iterator[Fault]], ...] = (_protocols, _served, _advertised, _named)
+    checks: tuple[Callable[[Config], Iterator[Fault]], ...] = (_protocols, _advertised, _served, _named)
     for check in checks:
         yield from check(config)
 
@@ -72,13 +72,15 @@ def _advertised(config: Config) -> Iterator[Fault]:
         return
     served = [one.name for one in config.listeners]
     controllers = [name.upper() for name in config["controller.listener.names"] or []]
-    for one in config.advertised_given:
-        if one.name not in served and one.name not in controllers:
-            yield (
-                key,
-                f"{key} listener names must be equal to or a subset of the ones defined in listeners "
-                f"({','.join(served)}). Found {one.name}.",
-            )
+    advertised = config.advertised_given
+    if any(one.name not in served and one.name not in controllers for one in advertised):
+        yield (
+            key,
+            f"{key} listener names must be equal to or a subset of the ones defined in listeners. "
+            f"Found {','.join(one.name for one in advertised)}. The valid options based on the current configuration "
+            f"are {','.join(one.name for one in config.every_listener)}",
+        )
+    for one in advertised:
         if one.host == "0.0.0.0":
             yield key, f"{key} cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
         if one.host == "::":

@@ -13,6 +13,7 @@ from ...coordinator.metadata.state import BROKER
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..config.config import Config, ConfigError
+from ..config.endpoints import endpoints
 from ..config.listener_checks import listener_faults
 from ..config.listener_values import (
     ADVERTISED,
@@ -24,12 +25,18 @@ from ..config.listener_values import (
     invalid_values,
     is_of_listeners,
     listeners_have_threads,
+    security_protocols,
 )
 from ..tls.listener import STORES
 from ..tls.stores import StoreError
 
 CHANGEABLE = (*CONNECTIONS, THREADS, *STORES)
 """The keys of a listener that may get another value while it is open."""
+
+NO_CONTROLLER = (
+    "controller.listener.names must contain at least one value appearing in the 'listeners' configuration when running "
+    "the KRaft controller role"
+)
 
 Changes = Mapping[str, str | None]
 
@@ -81,6 +88,8 @@ def _check_named(broker: Broker, given: Mapping[str, str]) -> None:
         return
     before = broker.config
     values = {name: before.broker_keys[name].parse(given[name]) for name in named}
+    if LISTENERS in values:
+        values[LISTENERS] = _listeners_named(before, values[LISTENERS], given)
     after = replace(before, values={**before.values, **values}, given={**before.given, **given})
     wrong = _fault(after)
     if wrong is not None:
@@ -92,12 +101,32 @@ def _check_named(broker: Broker, given: Mapping[str, str]) -> None:
         raise not_taken("Advertised listeners cannot be altered when using a Raft-based metadata quorum.")
 
 
+def _listeners_named(before: Config, wanted: list[str], given: Mapping[str, str]) -> list[str]:
+    """Returns listeners with the names of those that are wanted: nothing opens them, so that their addresses matter no
+    more once they were read. Raises ApiError.
+    """
+    named = [name.upper() for name in before["controller.listener.names"] or []]
+    try:
+        known = {*security_protocols(given.get(MAP, before[MAP])), *(() if MAP in before.given else named)}
+        found = [one.name for one in endpoints(wanted, known)]
+    except ValueError as error:
+        raise ApiError(Errors.INVALID_REQUEST, str(error)) from None
+    opened = [one.name for one in before.every_listener]
+    if not any(name in found for name in named) and any(name in opened for name in named):
+        raise ApiError(Errors.INVALID_REQUEST, f"requirement failed: {NO_CONTROLLER}")
+    return [f"{name}://:{port}" for port, name in enumerate(found, 1)]
+
+
 def _fault(config: Config) -> str | None:
     """Returns the first thing that is wrong with listeners: what comes after it may not be looked at."""
     try:
-        return next((words for _, words in listener_faults(config)), None)
+        found = next(listener_faults(config), None)
     except ConfigError as error:
         return error.reason
+    if found is None:
+        return None
+    key, words = found
+    return f"requirement failed: {words}" if key == ADVERTISED else words
 
 
 def _check_fixed(broker: Broker, names: list[str], changes: Changes) -> None:

@@ -8,13 +8,11 @@ import pytest
 from ottla.protocol import messages as m
 
 from ..support.differential import Pair
-from ..support.secured import LISTENER, MODULES, SETTINGS, secured_brokers
+from ..support.secured import BROKER, LISTENER, MAP, MODULES, SETTINGS, alter_broker, log_in, secured_brokers
 
 pytestmark = pytest.mark.slow
-BROKER = 4
 DYNAMIC_BROKER = 2  # the source of a value
 ZOE = f'{MODULES}.plain.PlainLoginModule required user_zoe="zoe-secret";'
-MAP = "listener.security.protocol.map"
 REFUSED: list[dict[str, str]] = [
     {f"{LISTENER}.max.connections": "0"},
     {f"{LISTENER}.max.connections": "x"},
@@ -71,20 +69,6 @@ kafka, ours, settled = secured_brokers(
 )
 
 
-def log_in(pair: Pair, token: bytes) -> None:
-    pair.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism="PLAIN"))
-    pair.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
-
-
-def alter(pair: Pair, changes: dict[str, str | None], broker: str = "1") -> None:
-    r = m.IncrementalAlterConfigsRequest
-    configs = [
-        r.AlterableConfig(name=key, value=value, config_operation=int(value is None)) for key, value in changes.items()
-    ]
-    resource = r.AlterConfigsResource(resource_type=BROKER, resource_name=broker, configs=configs)
-    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
-
-
 def until_stored(pair: Pair, key: str, is_there: bool) -> None:
     """Waits until both describe the key, or do not describe it."""
     r = m.DescribeConfigsRequest
@@ -100,42 +84,42 @@ def until_stored(pair: Pair, key: str, is_there: bool) -> None:
 def test_values_that_are_refused_and_taken(pair: Pair) -> None:
     log_in(pair, b"\0admin\0admin-secret")
     for refused in REFUSED:
-        alter(pair, dict(refused))
+        alter_broker(pair, dict(refused))
     for taken in TAKEN:
-        alter(pair, dict(taken))
-        alter(pair, dict.fromkeys(taken))
+        alter_broker(pair, dict(taken))
+        alter_broker(pair, dict.fromkeys(taken))
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
 
 
 def test_listeners_of_all_brokers(pair: Pair) -> None:
     log_in(pair, b"\0admin\0admin-secret")
     for refused in OF_ALL_REFUSED:
-        alter(pair, dict(refused), "")
+        alter_broker(pair, dict(refused), "")
     for taken in OF_ALL_TAKEN:
-        alter(pair, dict(taken), "")
-        alter(pair, dict.fromkeys(taken), "")
+        alter_broker(pair, dict(taken), "")
+        alter_broker(pair, dict.fromkeys(taken), "")
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
 
 
 def test_any_key_may_lose_its_value(pair: Pair) -> None:
     log_in(pair, b"\0admin\0admin-secret")
     for broker in ("", "1"):
-        alter(pair, dict.fromkeys(LOST), broker)
+        alter_broker(pair, dict.fromkeys(LOST), broker)
     assert pair.errors("IncrementalAlterConfigs") == {"NONE"}
 
 
 def test_keys_of_sasl_change_nothing_and_fix_those_of_all_listeners(pair: Pair) -> None:
     log_in(pair, b"\0admin\0admin-secret")
     own = f"{LISTENER}.plain.sasl.jaas.config"
-    alter(pair, {"sasl.enabled.mechanisms": "PLAIN"})
+    alter_broker(pair, {"sasl.enabled.mechanisms": "PLAIN"})
     until_stored(pair, "sasl.enabled.mechanisms", is_there=True)
-    alter(pair, {own: ZOE})
+    alter_broker(pair, {own: ZOE})
     until_stored(pair, own, is_there=True)
-    alter(pair, {"sasl.enabled.mechanisms": "GSSAPI"})
-    alter(pair, {"sasl.enabled.mechanisms": "PLAIN", "log.retention.ms": "100000"})
+    alter_broker(pair, {"sasl.enabled.mechanisms": "GSSAPI"})
+    alter_broker(pair, {"sasl.enabled.mechanisms": "PLAIN", "log.retention.ms": "100000"})
     with contextlib.closing(pair.beside("other")) as other:
         log_in(other, b"\0zoe\0zoe-secret")
-    alter(pair, {own: None})
+    alter_broker(pair, {own: None})
     until_stored(pair, own, is_there=False)
-    alter(pair, {"sasl.enabled.mechanisms": None, "log.retention.ms": None})
+    alter_broker(pair, {"sasl.enabled.mechanisms": None, "log.retention.ms": None})
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}

@@ -14,12 +14,15 @@ from ottla.testing import Broker
 
 from ..oracle.kafka import Kafka
 from . import transcripts
+from .differential import Pair
 from .poll import until
 from .ports import free_port
 from .wire import Wire
 
 MODULES = "org.apache.kafka.common.security"
 LISTENER = "listener.name.sasl_plaintext"
+MAP = "listener.security.protocol.map"
+BROKER = 4
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 JAAS = {
@@ -112,3 +115,17 @@ def settle(servers: str, mechanism: str, token: bytes) -> None:
             wire.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism=mechanism))
             wire.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
             until(lambda: bool(wire.ask("ApiVersions", 4, versions).finalized_features), "Kafka settles")
+
+
+def log_in(pair: Pair, token: bytes) -> None:
+    pair.ask("SaslHandshake", 1, m.SaslHandshakeRequest(mechanism="PLAIN"))
+    pair.ask("SaslAuthenticate", 2, m.SaslAuthenticateRequest(auth_bytes=token))
+
+
+def alter_broker(pair: Pair, changes: dict[str, str | None], broker: str = "1") -> None:
+    r = m.IncrementalAlterConfigsRequest
+    configs = [
+        r.AlterableConfig(name=key, value=value, config_operation=int(value is None)) for key, value in changes.items()
+    ]
+    resource = r.AlterConfigsResource(resource_type=BROKER, resource_name=broker, configs=configs)
+    pair.ask("IncrementalAlterConfigs", 1, r(resources=[resource]))
