@@ -22,6 +22,8 @@ ADAPTED = {
     18: "api_versions",
     20: "delete_topics",
     32: "describe_configs",
+    33: "alter_configs",
+    44: "alter_configs",
 }
 """The modules of the APIs that behave otherwise than today, by key."""
 PRODUCER_IDS = Api(

@@ -54,3 +54,29 @@ def test_the_keys_of_brokers_and_their_defaults(pair: Pair, release: str) -> Non
     for version in range(NEWEST[release] + 1):
         describe(pair, version, BROKER, "1")
     assert pair.errors("DescribeConfigs") == {"NONE"}
+
+
+REFUSED = {
+    TOPIC: ({"retention.ms": "x"}, {"cleanup.policy": "nope"}, {"no.such": "x"}),
+    BROKER: (
+        {"message.max.bytes": "x"},
+        {"message.max.bytes": "-1"},
+        {"log.dirs": "x"},
+        {"num.io.threads": "999"},
+        {"ssl.client.auth": "sometimes"},
+    ),
+}
+
+
+def test_wrong_values_and_what_is_said_of_them(pair: Pair, release: str) -> None:
+    """By a broker with ZooKeeper; no other is emulated before 3.3. That of 0.11 has no configurations of brokers."""
+    r = m.MetadataRequest
+    asked = r(topics=[r.MetadataRequestTopic(name="altered")])
+    pair.until("Metadata", 0, asked, lambda reply: not reply.topics[0].error_code and led(reply.topics[0]))
+    a = m.AlterConfigsRequest
+    for kind, name in ((TOPIC, "altered"), (BROKER, "1"), (BROKER, "")):
+        for values in REFUSED[kind] if release in ("1.1", "2.4", "2.8") else ():
+            configs = [a.AlterableConfig(name=key, value=value) for key, value in values.items()]
+            resource = a.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+            pair.ask("AlterConfigs", 0, a(resources=[resource]))
+    assert pair.errors("AlterConfigs") in (set(), {"INVALID_REQUEST", "INVALID_CONFIG"})
