@@ -24,6 +24,7 @@ from .lab_client import Lab, LabRefused, LabUnreachable
 from .protocol.text import printable
 
 EXIT_REFUSED, EXIT_UNREACHABLE = 1, 3
+UNAUTHORIZED = 401
 REFRESH_S = 1.0
 NESTED_MAX = 400  # characters of a list in the cell of a table
 
@@ -77,7 +78,9 @@ class errors_as_exit_codes:  # a context manager is named like a function
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, LabRefused | LabUnreachable):
-            click.echo(printable(f"ottla: {error}"), err=True)
+            lacks_token = isinstance(error, LabRefused) and error.status == UNAUTHORIZED
+            hint = "; the variable OTTLA_LAB_TOKEN gives it" if lacks_token else ""
+            click.echo(printable(f"ottla: {error}{hint}"), err=True)
             sys.exit(EXIT_REFUSED if isinstance(error, LabRefused) else EXIT_UNREACHABLE)
 
 

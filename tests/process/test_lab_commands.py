@@ -130,6 +130,7 @@ def test_a_wrong_token_is_refused(broker: Broker) -> None:
     found = run(broker, "topics", token="wrong")
     assert found.exit_code == 1
     assert "the lab wants the header" in found.stderr
+    assert "the variable OTTLA_LAB_TOKEN gives it" in found.stderr
 
 
 def test_a_watched_command_asks_again_until_it_is_interrupted(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
