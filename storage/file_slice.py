@@ -1,7 +1,11 @@
-"""The records of a reply: a range of a segment's file."""
+"""The records of a reply: a range of a segment's file. And reads that find out whether a file was damaged."""
 
 from __future__ import annotations
 
+from ..protocol.errors import MalformedMessage
+from ..protocol.records import computed_crc
+from .batch_info import BatchInfo
+from .layout import LOG
 from .segment import Segment
 
 
@@ -35,3 +39,22 @@ class FileSlice:
 
     def __bytes__(self) -> bytes:
         return self.read(0, self.length)
+
+
+def is_whole_from(segment: Segment, offset: int, end: int) -> bool:
+    """Whether the batches of a segment from the one that holds `offset` on lead to the position `end` without other
+    bytes between them.
+    """
+    position = segment.position_before(offset)
+    for batch in segment.scan(position, end):
+        position = batch.position + batch.size
+    return position == end
+
+
+def read_whole(segment: Segment, batch: BatchInfo) -> bytes:
+    """Reads a batch of version 2. Raises MalformedMessage if its CRC is wrong because the file was damaged."""
+    data = segment.read_batch(batch)
+    if batch.header is not None and computed_crc(data, 0, len(data)) != batch.header.crc:
+        path = segment.path(LOG)
+        raise MalformedMessage("records", f"{path}: position {batch.position}: the CRC of the batch is wrong")
+    return data

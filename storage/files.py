@@ -20,6 +20,7 @@ from typing import Protocol, TypeVar
 
 from ..protocol.buffers import Data
 from .failures import OUT_OF_DESCRIPTORS
+from .loaded_indexes import LoadedIndexes
 
 T = TypeVar("T")
 HELD = frozenset((errno.EAGAIN, errno.EACCES))  # the errors of lockf for a lock that another process holds
@@ -317,6 +318,7 @@ class HandlePool:
     def __init__(self, files: Files, limit: int = 512) -> None:
         self.files = files
         self.limit = limit
+        self.indexes = LoadedIndexes()
         self._open: OrderedDict[str, Handle] = OrderedDict()
 
     def open(self, path: str, create: bool = False) -> Handle:

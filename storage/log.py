@@ -18,7 +18,7 @@ from ..protocol.errors import ApiError, Errors
 from ..protocol.records import BatchAt, BatchHeader, set_max_timestamp, set_offset_and_epoch
 from .batch_info import Appended, BatchInfo
 from .epochs import LeaderEpochs
-from .file_slice import FileSlice
+from .file_slice import FileSlice, is_whole_from
 from .files import HandlePool
 from .flush import FlushJob, FlushJobs
 from .index import AbortedTransaction
@@ -222,7 +222,7 @@ class Log:
             old.created_ms, old.rolling_timestamp = now_ms, None
             return old
         old.finish()
-        old.save_indexes()
+        old.close_indexes()
         segment = Segment(self.pool, self.directory, self.end_offset, now_ms)
         segment.create(self.settings.bytes_in_advance)
         self.small_files.note_new_names()
@@ -269,7 +269,7 @@ class Log:
                 if allowed <= 0:
                     return None
                 return FileSlice(segment, batch.position, min(length, allowed))
-            if not segment.is_whole_from(offset, end):
+            if not is_whole_from(segment, offset, end):
                 raise ApiError(Errors.CORRUPT_MESSAGE)
             slot += 1
         return None
@@ -291,9 +291,7 @@ class Log:
                     yield segment, batch
 
     def offset_after(self, piece: FileSlice) -> int:
-        """Returns an offset after all records of a slice: the next one in the index,
-        or the base offset of the next segment.
-        """
+        """Returns an offset after all records of a slice: the next one in the index, or of the next segment."""
         segments = self.segments
         found = piece.segment.offset_after(piece.position + piece.length)
         if found is not None:

@@ -65,6 +65,16 @@ def paced(batches: Iterator[BatchInfo]) -> Iterator[BatchInfo | None]:
             yield None
 
 
+def _scan_live(segment: Segment, position: int = 0) -> Iterator[BatchInfo]:
+    """Yields the batches up to the size that the segment has at the end of the scan; appends may come in between."""
+    before = -1
+    while before < position < segment.size:
+        before = position
+        for batch in segment.scan(position):
+            position = batch.position + batch.size
+            yield batch
+
+
 def end_of(log: Log, segment: Segment) -> Generator[None, None, tuple[int, int]]:
     """Returns the offset and the position after the last complete batch of a segment."""
     end, position = segment.base_offset, 0
@@ -82,7 +92,7 @@ def _rebuild_indexes(log: Log, segment: Segment) -> Iterator[None]:
     made = Segment(log.pool, segment.directory, segment.base_offset, segment.created_ms)
     next_offset = segment.base_offset
     with segment.held():
-        for batch in paced(segment.scan_live()):
+        for batch in paced(_scan_live(segment)):
             if batch is None:
                 yield
                 continue
@@ -103,7 +113,7 @@ def _rebuild_aborted(log: Log, segment: Segment) -> Iterator[None]:
     made = AbortedIndex()
     for one in log.segments[max(log.floor(start), 0) :]:
         with one.held():
-            for batch in paced(one.scan_live(one.position_before(start))):
+            for batch in paced(_scan_live(one, one.position_before(start))):
                 if batch is None:
                     yield
                 elif batch.last_offset >= start:

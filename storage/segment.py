@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..protocol.buffers import Data
-from ..protocol.errors import ApiError, Errors, MalformedMessage
-from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, computed_crc
+from ..protocol.errors import ApiError, Errors
+from ..protocol.records import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP
 from .batch_info import BatchInfo, info_at, passed_over
 from .files import Files, Handle, HandlePool
 from .index import AbortedIndex, AbortedTransaction, OffsetIndex, TimeIndex
@@ -69,6 +69,7 @@ class Segment:
         self._loaded = {INDEX: 0, TIME_INDEX: 0}
         self._checked: set[tuple[str, int]] = set()  # the entries that were found to agree with the log
         self._is_own = not size  # this process has made the indexes from the batches
+        self.uses_indexes = False  # another time since they were read, or since `pool.indexes` has looked
         self.unsynced: set[str] = set()  # small files that were written since the last sync
 
     def __repr__(self) -> str:
@@ -90,6 +91,7 @@ class Segment:
         if self._index is None:
             index = self._index = OffsetIndex(self.base_offset, self._read_trimmed(INDEX, INDEX_ENTRY.size))
             self._loaded[INDEX] = len(index)
+            self._note_indexes()
         return self._index
 
     @property
@@ -97,7 +99,24 @@ class Segment:
         if self._times is None:
             times = self._times = TimeIndex(self.base_offset, self._read_trimmed(TIME_INDEX, TIME_INDEX_ENTRY.size))
             self._loaded[TIME_INDEX] = len(times)
+            self._note_indexes()
         return self._times
+
+    def _note_indexes(self) -> None:
+        """Allows the memory of the indexes to be freed when others need it."""
+        self.pool.indexes.note(self, sum(len(one.data) for one in (self._index, self._times) if one is not None))
+
+    def free_indexes(self) -> bool:
+        """Frees the memory of the indexes, which are read again when they are needed; not if they are not in their
+        files as a whole. Returns whether it was freed.
+        """
+        for suffix, index in ((INDEX, self._index), (TIME_INDEX, self._times)):
+            if index is not None and self._saved[suffix] != len(index.data):
+                return False
+        self._index = self._times = None
+        self._is_own = False
+        self._checked.clear()
+        return True
 
     def _read_trimmed(self, suffix: str, width: int) -> bytes:
         """Reads an index file without the zeros at the end of a preallocated file after a crash of Kafka."""
@@ -173,6 +192,11 @@ class Segment:
         for suffix, index in ((INDEX, self._index), (TIME_INDEX, self._times), (TXN_INDEX, self._aborted)):
             if index is not None:
                 self._save(suffix, index.data)
+
+    def close_indexes(self) -> None:
+        """Writes new index entries when no more of them come; their memory may be freed."""
+        self.save_indexes()
+        self._note_indexes()
 
     def _save(self, suffix: str, data: bytearray) -> None:
         saved = self._saved[suffix]
@@ -264,22 +288,16 @@ class Segment:
             yield info
             position += info.size
 
-    def scan_live(self, position: int = 0) -> Iterator[BatchInfo]:
-        """Like `scan`, up to the size that the segment has at the end of the scan; appends may come in between."""
-        before = -1
-        while before < position < self.size:
-            before = position
-            for batch in self.scan(position):
-                position = batch.position + batch.size
-                yield batch
-
     def position_before(self, offset: int) -> int:
         """Returns where a scan for `offset` starts: at a batch that begins at or before it,
         by the sparse index. Raises IndexDamaged.
         """
+        self.uses_indexes = self._index is not None
         slot = self.index.slot_before(offset)
-        if slot < 0:
-            return 0
+        return 0 if slot < 0 else self._true_position(slot)
+
+    def _true_position(self, slot: int) -> int:
+        """Returns the position of an entry of the offset index. Raises IndexDamaged."""
         if not self._is_true(slot):
             raise self.damaged(INDEX, "a position is not that of a batch")
         return self.index.entry(slot)[1]
@@ -307,11 +325,7 @@ class Segment:
     def batch_before(self, position: int) -> int:
         """Returns where an indexed batch before `position` begins; 0 if there is none. Raises IndexDamaged."""
         slot = self.index.slot_at_or_after(position) - 1
-        if slot < 0:
-            return 0
-        if not self._is_true(slot):
-            raise self.damaged(INDEX, "a position is not that of a batch")
-        return self.index.entry(slot)[1]
+        return 0 if slot < 0 else self._true_position(slot)
 
     def offset_after(self, position: int) -> int | None:
         """Returns the offset of the first indexed batch at or after `position`;
@@ -320,9 +334,7 @@ class Segment:
         slot = self.index.slot_at_or_after(position)
         if slot == len(self.index):
             return None
-        if not self._is_true(slot):
-            raise self.damaged(INDEX, "a position is not that of a batch")
-        batch = next(self.scan(self.index.entry(slot)[1]), None)
+        batch = next(self.scan(self._true_position(slot)), None)
         return None if batch is None else batch.base_offset
 
     def position_before_timestamp(self, timestamp: int) -> int:
@@ -373,15 +385,6 @@ class Segment:
                 return newest
         return self.find(offset, end)
 
-    def is_whole_from(self, offset: int, end: int) -> bool:
-        """Whether the batches from the one that holds `offset` on lead to the position `end` without other bytes
-        between them.
-        """
-        position = self.position_before(offset)
-        for batch in self.scan(position, end):
-            position = batch.position + batch.size
-        return position == end
-
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keeps the file open while it is read in steps."""
@@ -393,15 +396,6 @@ class Segment:
 
     def read_batch(self, batch: BatchInfo) -> bytes:
         return self.read(batch.position, batch.size)
-
-    def read_whole(self, batch: BatchInfo) -> bytes:
-        """Reads a batch of version 2. Raises MalformedMessage if its CRC is wrong because the file was damaged."""
-        data = self.read_batch(batch)
-        if batch.header is not None and computed_crc(data, 0, len(data)) != batch.header.crc:
-            raise MalformedMessage(
-                "records", f"{self.path(LOG)}: position {batch.position}: the CRC of the batch is wrong"
-            )
-        return data
 
     # on disk
 
@@ -419,6 +413,7 @@ class Segment:
         """Records the new name of the directory. `is_copied`: the files there are others, with the same contents."""
         if is_copied:
             self.close_files()
+            self._note_indexes()
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             name = f"{self._name}{kind}{self.suffix}"
             self.pool.renamed(f"{self.directory}/{name}", f"{directory}/{name}")
@@ -432,6 +427,7 @@ class Segment:
             self._saved[suffix] = -1 if len(index) or suffix != TXN_INDEX else 0
 
     def close_files(self) -> None:
+        self.pool.indexes.forget(self)
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX):
             self.pool.close(self.path(kind))
 

@@ -21,6 +21,7 @@ from ...coordinator.shard import Packed
 from ...protocol import opening
 from ...protocol.errors import MalformedMessage
 from ...protocol.records import BatchAt
+from ...storage.file_slice import read_whole
 from ...storage.segment import IndexDamaged
 from ..later import Later
 
@@ -126,7 +127,7 @@ class Chronicle:
                 return
             if batch.header is not None and not batch.header.is_control:
                 try:
-                    chunks = opening.contents(segment.read_whole(batch), BatchAt(0, batch.header))
+                    chunks = opening.contents(read_whole(segment, batch), BatchAt(0, batch.header))
                     records = [record for some in chunks for record in some]
                 except MalformedMessage:
                     records = []

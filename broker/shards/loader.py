@@ -11,6 +11,7 @@ from ...protocol.compression import CHUNK_BYTES, NONE
 from ...protocol.control import marker_of
 from ...protocol.records import BatchAt, Record
 from ...storage.batch_info import BatchInfo
+from ...storage.file_slice import read_whole
 from ...storage.log import Log
 from ...storage.segment import Segment
 
@@ -57,7 +58,7 @@ def _pairs(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[list[tupl
     """Yields offsets, keys and values of a batch: at once if it is small, else in chunks."""
     if batch.header is not None and batch.header.codec == NONE and batch.size <= CHUNK_BYTES:
         try:
-            found = records.pairs(segment.read_whole(batch), BatchAt(0, batch.header))
+            found = records.pairs(read_whole(segment, batch), BatchAt(0, batch.header))
         except OSError:
             raise
         except Exception as error:
@@ -91,7 +92,7 @@ def _opened(segment: Segment, batch: BatchInfo, skip: Skip) -> Iterator[list[Rec
 def _contents(segment: Segment, batch: BatchInfo) -> Iterator[list[Record]]:
     """Yields the records of a batch, or of a message set that a Kafka before 0.11 wrote, in chunks."""
     if batch.header is not None:
-        return opening.contents(segment.read_whole(batch), BatchAt(0, batch.header))
+        return opening.contents(read_whole(segment, batch), BatchAt(0, batch.header))
     sets = legacy.contents(segment.read_batch(batch))
     return ([Record(one.key, one.value, one.timestamp, offset=one.offset) for one in some] for some in sets)
 

@@ -14,6 +14,7 @@ from ottla.coordinator.group.events import words_of
 from ottla.coordinator.group.story import Stories
 from ottla.protocol import opening
 from ottla.protocol.records import BatchAt
+from ottla.storage.file_slice import read_whole
 
 from ..support.world import told_with
 from .groups import Sim
@@ -61,7 +62,7 @@ class Viewed(Sim):
         for segment, batch in self.host.partition.open_log().batches_from(0):
             assert batch.header is not None
             if not batch.header.is_control:
-                chunks = opening.contents(segment.read_whole(batch), BatchAt(0, batch.header))
+                chunks = opening.contents(read_whole(segment, batch), BatchAt(0, batch.header))
                 told = stories.feed([record for some in chunks for record in some])
                 found += [(group, words_of(event)) for group, event in told]
         return found

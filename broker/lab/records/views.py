@@ -11,6 +11,7 @@ from ....protocol.compression import NAMES
 from ....protocol.errors import MalformedMessage
 from ....protocol.records import NO_PRODUCER_ID, BatchAt, BatchHeader, Record
 from ....storage.batch_info import BatchInfo
+from ....storage.file_slice import read_whole
 from ....storage.segment import Segment
 
 HEADERS_MAX = 100
@@ -81,7 +82,7 @@ class Viewer:
         found: list[RecordView] = []
         base, header = batch.base_offset, batch.header
         try:
-            data = segment.read_whole(batch)
+            data = read_whole(segment, batch)
             if header is None:
                 for messages in legacy.contents(data):
                     plain = (Record(m.key, m.value, m.timestamp, m.offset) for m in messages)
