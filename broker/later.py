@@ -176,6 +176,12 @@ class _Driven(Later[T]):
             bugs.guarded("a request that ends early", self._steps.close)
 
 
+class LargeReply(_Driven[T]):
+    """The result of a handler whose reply may have very many parts, so that it is encoded in steps."""
+
+    __slots__ = ()
+
+
 def finished(result: T) -> Later[T]:
     """Returns a `Later` that is complete."""
     later: Later[T] = Later()
@@ -212,5 +218,12 @@ def after(awaited: Later[Any], make: Callable[[Later[Any]], T]) -> Later[T]:
 def drive(steps: Steps[T]) -> Later[T]:
     """Runs a coroutine that awaits `Later`s; its return value or exception completes the result."""
     outcome = _Driven(steps)
+    outcome.step(None)
+    return outcome
+
+
+def large_reply(steps: Steps[T]) -> Later[T]:
+    """As `drive`, for a handler whose reply may have very many parts."""
+    outcome = LargeReply(steps)
     outcome.step(None)
     return outcome

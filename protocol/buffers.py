@@ -18,3 +18,6 @@ class LateRecords(Protocol):
 
     def release(self) -> None:
         """The records were sent, or will not be sent."""
+
+
+Parts = list[tuple[int, LateRecords]]  # with their places in the bytes around them

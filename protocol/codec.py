@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any
 
-from .buffers import Data, LateRecords
+from .buffers import Data, LateRecords, Parts
 from .emit import FastPathFailed
 from .errors import MalformedMessage, TooManyElements
 from .message import Message, PausingReader, Writer
@@ -119,11 +119,11 @@ def build(name: str, version: int, message: Struct, out: bytearray | None = None
     return out
 
 
-def build_parts(name: str, version: int, message: Struct, out: bytearray) -> list[tuple[int, LateRecords]]:
+def build_parts(name: str, version: int, message: Struct, out: bytearray) -> Parts:
     """Appends the bytes of the message to `out`; returns the `records` values that are not bytes, with their positions
     in `out`.
     """
-    parts: list[tuple[int, LateRecords]] = []
+    parts: Parts = []
     before = len(out)
     try:
         writer(name, version)(message, out, parts)
@@ -151,21 +151,25 @@ def encoded(name: str, version: int, array: str) -> Encoded:
 
 
 @cache
-def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[object, bytearray], None]]:
-    """Returns the wire type of an array's elements, and the function that appends one element to bytes."""
+def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[object, bytearray, Parts], None]]:
+    """Returns the wire type of an array's elements, and the function that appends one element to bytes and parts."""
     item = tree(name, version).at(array)
     write_fast = item.writer()
 
-    def write(element: object, out: bytearray) -> None:
-        before = len(out)
+    def write(element: object, out: bytearray, parts: Parts) -> None:
+        before, parts_before = len(out), len(parts)
         try:
-            write_fast(element, out, [])
+            write_fast(element, out, parts)
         except _SURPRISES:
-            del out[before:]
+            del out[before:], parts[parts_before:]
+            stream = io.BytesIO()
+            late: Parts = []
             try:
-                out += item.build(element)
+                item.build_stream(element, stream, parts=late)
             except MalformedMessage as error:
                 raise MalformedMessage(f"{array}.{error.path}" if error.path else array, error.reason) from None
+            out += stream.getvalue()
+            parts += [(before + place, part) for place, part in late]
 
     return item, write
 

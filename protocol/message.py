@@ -12,7 +12,7 @@ from typing import Any
 
 from construct import CodeGen, Container
 
-from .buffers import Data, LateRecords
+from .buffers import Data, Parts
 from .emit import PAUSE_ELEMENTS, Emitter, compile_function, uvarint_to
 from .errors import MalformedMessage
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
@@ -23,7 +23,7 @@ NO_STRUCT = b"\0"
 
 Reader = Callable[..., tuple[Any, int]]
 PausingReader = Callable[[Data, int, int], Generator[None, None, Struct]]
-Writer = Callable[[object, bytearray, list[tuple[int, LateRecords]]], bytearray]
+Writer = Callable[[object, bytearray, Parts], bytearray]
 
 
 class Nullable(Wire):

@@ -20,6 +20,7 @@ from typing import Any
 
 from construct import Construct, Container
 
+from .buffers import Parts
 from .emit import Emitter
 from .errors import MalformedMessage, StringTooLong
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
@@ -281,24 +282,30 @@ class Encoded:
     """The elements of an array, already encoded in one version of their message:
     for arrays whose objects would take too much memory.
 
-    `write` appends an element to the bytes that it is given. `codec.encoded` makes one of these.
+    `write` appends an element to the bytes, and records that are no bytes to the parts (`Records`). `codec.encoded`
+    makes one of these. `kept`: the elements, if they have such records.
     """
 
-    __slots__ = ("count", "data", "item", "write")
+    __slots__ = ("count", "data", "item", "kept", "parts", "write")
 
-    def __init__(self, item: Wire, write: Callable[[object, bytearray], None]) -> None:
+    def __init__(self, item: Wire, write: Callable[[object, bytearray, Parts], None]) -> None:
         self.item = item
         self.write = write
         self.data = bytearray()
+        self.parts: Parts = []
+        self.kept: list[object] | None = None
         self.count = 0
 
     def __len__(self) -> int:
         return self.count
 
     def append(self, element: object) -> None:
-        """Encodes an element. Raises MalformedMessage if the version cannot hold it."""
-        self.write(element, self.data)
+        """Raises MalformedMessage if the version cannot hold the element."""
+        self.write(element, self.data, self.parts)
         self.count += 1
+
+    def parts_at(self, start: int) -> Parts:
+        return [(start + place, part) for place, part in self.parts]
 
     def __iter__(self) -> Iterator[object]:
         return iter(self.decoded())
@@ -306,7 +313,7 @@ class Encoded:
     def decoded(self) -> list[object]:
         """Returns the elements as objects."""
         stream = io.BytesIO(self.data)
-        return [self.item.parse_stream(stream) for _ in range(self.count)]
+        return self.kept or [self.item.parse_stream(stream) for _ in range(self.count)]
 
 
 class Array(_Sized):
@@ -327,6 +334,8 @@ class Array(_Sized):
     def _build_value(self, obj: object, stream: io.BytesIO, context: Container, path: str) -> None:
         if isinstance(obj, Encoded):
             self._write_length(stream, obj.count, path)
+            if obj.parts:
+                context._params["parts"] += obj.parts_at(stream.tell())
             stream.write(obj.data)
             return
         if not isinstance(obj, Sequence):
@@ -380,7 +389,9 @@ class Array(_Sized):
             return
         if not isinstance(self.item, _Sized | Fixed):
             e.names["Encoded"] = Encoded
-            e.line(depth, f"if type({value}) is Encoded: out += {value}.data")
+            e.line(depth, f"if type({value}) is Encoded:")
+            e.line(depth + 1, f"if {value}.parts: parts += {value}.parts_at(len(out))")
+            e.line(depth + 1, f"out += {value}.data")
             e.line(depth, "else:")
             depth += 1
         e.line(depth, f"for {item} in {value}:")

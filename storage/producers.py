@@ -120,6 +120,8 @@ class Producers:
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Returns the first offset of a transaction that is open, or whose marker is not below the high watermark."""
         ended = self._unreplicated
+        if not ended and not self.open_transactions:  # as in most partitions
+            return None
         while ended and ended[0][1] < high_watermark:
             heappop(ended)
         first_open = self.first_open_offset

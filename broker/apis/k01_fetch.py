@@ -27,7 +27,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,21 +37,22 @@ from ...protocol import codec, messages
 from ...protocol.errors import Errors
 from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from ..error_places import Place, array, codes
-from ..later import Later, Steps, after
+from ..later import Later, after, large_reply
 from ..limits import FETCH_SESSIONS
 from ..net.context import Context
-from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
 from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
 from ..replica.opening import many_unopened, open_in_steps
 from ..replica.partition import Partition
 from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
+from ._fetch_reading import Reading, read_in_steps, replica_of
 from ._nodes import node_endpoints
 
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
-    Outcome = messages.FetchResponse | Later[messages.FetchResponse] | Steps[messages.FetchResponse]
+    Outcome = messages.FetchResponse | Later[messages.FetchResponse]
+    _Topics = dict[str | bytes, messages.FetchResponse.FetchableTopicResponse]  # of a reply
 
 TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic", Refusal.ELEMENT)
 REPLICAS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
@@ -60,7 +61,6 @@ AUTHORIZATION = (TOPICS, REPLICAS)
 
 LENGTH_BYTES = 4  # of the frame, which count as Kafka counts them
 LARGE = 1000  # partitions that are read in one step
-ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 TOPIC_IDS_SINCE = 13
 SWEEP_MS = 60_000  # between two checks for unused sessions
 FOLLOWERS_SINCE = 11
@@ -110,6 +110,43 @@ def handle(context: Context, request: messages.FetchRequest) -> Outcome:
     fetch = _context_of(context, request)
     if isinstance(fetch, int):
         return messages.FetchResponse(error_code=fetch)
+    if request.topics:
+        if _is_large(request):
+            return large_reply(_put_and_serve(context, request, fetch))
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                fetch.put(topic, wanted)
+    return _changed_and_served(context, request, fetch)
+
+
+def _is_large(request: messages.FetchRequest) -> bool:
+    topics = request.topics
+    return len(topics) > LARGE or sum([len(topic.partitions) for topic in topics]) > LARGE
+
+
+async def _put_and_serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> messages.FetchResponse:
+    """Serves a request with very many partitions, which are put into the session in steps."""
+    session_id, pace = fetch.id, Pace(fetch.turn, LARGE)
+    try:
+        for topic in request.topics:
+            for some in slices(topic.partitions, LARGE):
+                for wanted in some:
+                    fetch.put(topic, wanted)
+                if pace.is_over(len(some)):
+                    await pace.rest()
+    except BaseException:  # the connection is closed; the session stays, with what it has
+        if fetch.id != NO_SESSION:
+            cache(context).changed(fetch)
+        raise
+    if fetch.id != session_id:  # it was evicted meanwhile
+        return messages.FetchResponse(error_code=int(Errors.FETCH_SESSION_ID_NOT_FOUND))
+    outcome = _changed_and_served(context, request, fetch)
+    return outcome if isinstance(outcome, messages.FetchResponse) else await outcome
+
+
+def _changed_and_served(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
+    """Serves a request whose partitions have been put into the session."""
+    _note_change(context, request, fetch)
     fetch.may_follow = context.version >= FOLLOWERS_SINCE
     has_selector = fetch.may_follow and request.rack_id and not _is_replica(request)
     fetch.rack_id = request.rack_id if has_selector and context.broker.config["replica.selector.class"] else ""
@@ -120,23 +157,16 @@ def handle(context: Context, request: messages.FetchRequest) -> Outcome:
 
 
 def _context_of(context: Context, request: messages.FetchRequest) -> Fetch | int:
-    """Returns the fetch context: the session after the changes of this request, or the named partitions; an error code
-    if the session id or epoch is wrong.
+    """Returns the fetch context: the session of this request, or a new one; an error code if the session id or epoch is
+    wrong.
     """
     sessions, broker = cache(context), context.broker
     by_id = context.version >= TOPIC_IDS_SINCE
-    now = broker.schedule.monotonic_ms()
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         old = sessions.get(request.session_id)
         if old is not None:
             sessions.remove(old)
-        fetch = Fetch(broker.turn, broker.partitions, by_id)
-        _put_all(fetch, request)
-        if request.session_epoch == INITIAL_EPOCH and fetch.entries:
-            sessions.add(fetch, now)
-            if fetch.id == NO_SESSION:
-                broker.limits.reached(FETCH_SESSIONS, context.client_address)
-        return fetch
+        return Fetch(broker.turn, broker.partitions, by_id)
     session = sessions.get(request.session_id)
     if session is None:
         return int(Errors.FETCH_SESSION_ID_NOT_FOUND)
@@ -144,20 +174,24 @@ def _context_of(context: Context, request: messages.FetchRequest) -> Fetch | int
         return int(Errors.INVALID_FETCH_SESSION_EPOCH)
     if session.by_id != by_id:
         return int(Errors.FETCH_SESSION_TOPIC_ID_ERROR)
-    sessions.touch(session, now)
+    sessions.touch(session, broker.schedule.monotonic_ms())
     session.epoch = next_epoch(session.epoch)
-    _put_all(session, request)
-    for topic in request.forgotten_topics_data:
-        for index in topic.partitions:
-            session.forget((topic.topic_id if by_id else topic.topic, index))
-    sessions.changed(session)
     return session
 
 
-def _put_all(fetch: Fetch, request: messages.FetchRequest) -> None:
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            fetch.put(topic, wanted)
+def _note_change(context: Context, request: messages.FetchRequest, fetch: Fetch) -> None:
+    """Takes forgotten partitions out of a session, and makes a session of a new context."""
+    sessions = cache(context)
+    if fetch.id != NO_SESSION:
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                fetch.forget((topic.topic_id if fetch.by_id else topic.topic, index))
+        return sessions.changed(fetch)
+    if request.session_epoch == INITIAL_EPOCH and fetch.entries:
+        broker = context.broker
+        sessions.add(fetch, broker.schedule.monotonic_ms())
+        if fetch.id == NO_SESSION:
+            broker.limits.reached(FETCH_SESSIONS, context.client_address)
 
 
 def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
@@ -165,12 +199,12 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     if context.broker.replicas.opening:
         unopened = many_unopened(map(fetch.find, fetch.dirty if incremental else fetch.entries.values()))
         if unopened:
-            return _serve_when_open(context, request, fetch, incremental, unopened)
+            return large_reply(_serve_when_open(context, request, fetch, incremental, unopened))
     if len(fetch.entries) > LARGE and context.authorizer is not None:
-        return _serve_in_steps(context, request, fetch, incremental)
-    reading = _Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        return large_reply(_serve_in_steps(context, request, fetch, incremental))
+    reading = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
     if len(reading.entries) > LARGE:
-        return _serve_in_steps(context, request, fetch, incremental, reading)
+        return large_reply(_serve_in_steps(context, request, fetch, incremental, reading))
     reading.read(reading.entries)
     if reading.is_enough():
         return _answer(context, request, reading)
@@ -179,7 +213,7 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     def go_on(_: Later[None]) -> messages.FetchResponse:
         if context.usage is not None:
             context.usage.resume()
-        again = _Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        again = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
         again.read(again.entries)
         return _answer(context, request, again)
 
@@ -198,120 +232,23 @@ async def _serve_in_steps(
     request: messages.FetchRequest,
     fetch: Fetch,
     incremental: bool,
-    reading: _Reading | None = None,
+    reading: Reading | None = None,
 ) -> messages.FetchResponse:
     """Like `_serve`, but some partitions per step."""
-    reading = reading or _Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
-    await _read_in_steps(reading)
-    if not reading.is_enough() and not reading.is_outdated():
-        reading.release()
-        await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
-        reading = _Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
-        await _read_in_steps(reading)
-    return _answer(context, request, reading)
-
-
-async def _read_in_steps(reading: _Reading) -> None:
-    pace = Pace(reading.fetch.turn)
+    reading = reading or Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+    fetch.advanced = {}
     try:
-        for step in slices(reading.entries):
-            reading.read(step)
-            if pace.is_over(len(step)):
-                await pace.rest()
-    except BaseException:  # the connection is closed: nothing will send the records
-        reading.release()
-        raise
-
-
-class _Reading:
-    """Reads partitions that may have news: `size` is the bytes of records so far; `hurry` means that something must be
-    sent at once.
-    """
-
-    __slots__ = (
-        "_budget",
-        "_replica",
-        "_request",
-        "entries",
-        "fetch",
-        "found",
-        "hurry",
-        "incremental",
-        "min_bytes",
-        "refused",
-        "size",
-    )
-
-    def __init__(
-        self,
-        context: Context,
-        request: messages.FetchRequest,
-        fetch: Fetch,
-        incremental: bool,
-        refused: dict[Entry, None],
-    ) -> None:
-        self.fetch = fetch
-        self.incremental = incremental
-        self.found: dict[Entry, Data] = {}
-        self.size, self.hurry = 0, False
-        self.refused = refused
-        if refused:
-            fetch.dirty |= dict.fromkeys(self.refused)
-        self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
-        fetch.dirty.clear()
-        self._request = request
-        self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
-        self._replica = _replica_of(request)
-        quota_max = None if context.usage is None or self._replica is not None else context.usage.fetch_bytes_max()
-        if quota_max is not None:  # a reply that is larger would be throttled, again and again
-            self._budget = int(min(self._budget, quota_max))
-        self.min_bytes = min(request.min_bytes, self._budget)
-
-    def read(self, entries: Sequence[Entry]) -> None:
-        fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
-        for entry in entries:
-            if self.refused and entry in self.refused:
-                found[entry] = refused_entry(fetch, entry, TOPICS.code)
-                fetch.dirty[entry] = None  # it is read as soon as it may be
-                continue
-            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)
-            length = len(data.records)
-            size += length
-            self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
-            if data.error_code:
-                self.hurry = True
-            is_sent_away = data.preferred_read_replica != NO_REPLICA
-            if data.diverging_epoch.epoch >= 0 or is_sent_away:
-                self.hurry = True
-            more = data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away
-            if more or self._replica is not None:  # nobody tells what is above the high watermark
-                fetch.dirty[entry] = None  # the partition may have more news at the next fetch
-            found[entry] = data
-        self.size = size
-
-    def is_enough(self) -> bool:
-        """Whether the reply is sent without a wait for more records."""
-        return bool(
-            self.hurry
-            or self._request.max_wait_ms <= 0
-            or len(self.fetch.entries) == len(self.refused)
-            or self.size >= self.min_bytes
-        )
-
-    def is_outdated(self) -> bool:
-        """Whether a partition has advanced since it was read; nothing would wake a waiting fetch for that."""
-        return any(
-            entry.partition is not None
-            and not entry.lags
-            and (entry.partition.high_watermark, entry.partition.last_stable_offset)
-            != (data.high_watermark, data.last_stable_offset)
-            for entry, data in self.found.items()
-        )
-
-    def release(self) -> None:
-        for data in self.found.values():
-            if data.records is not EMPTY:
-                data.records.release()
+        await read_in_steps(reading)
+        if not reading.is_enough() and not reading.is_outdated(fetch.advanced):
+            reading.release()
+            await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
+            fetch.advanced = None
+            reading = Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+            await read_in_steps(reading)
+    finally:
+        fetch.advanced = None
+        fetch.stop_listening()
+    return await _answer_in_steps(context, request, reading)
 
 
 async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:
@@ -332,21 +269,15 @@ def _refused_at_once(context: Context, request: messages.FetchRequest, fetch: Fe
     return {entry: None for entry, name in named if name is not None and not TOPICS.allows(context, name)}
 
 
-def _replica_of(request: messages.FetchRequest) -> AskingReplica | None:
-    state = request.replica_state
-    node = max(request.replica_id, state.replica_id)
-    return AskingReplica(node, state.replica_epoch) if node >= 0 else None
-
-
 def _is_replica(request: messages.FetchRequest) -> bool:
-    return _replica_of(request) is not None
+    return replica_of(request) is not None
 
 
 def _topic_of(fetch: Fetch, entry: Entry) -> str | None:
     return fetch.partitions.image.topic_names.get(bytes(entry.topic_id)) if fetch.by_id else entry.topic
 
 
-def _answer(context: Context, request: messages.FetchRequest, reading: _Reading) -> messages.FetchResponse:
+def _answer(context: Context, request: messages.FetchRequest, reading: Reading) -> messages.FetchResponse:
     """Returns the reply; one without partitions if the client is throttled, as in Kafka."""
     fetch, found, usage = reading.fetch, reading.found, context.usage
     if usage is None:
@@ -369,9 +300,34 @@ def _answer(context: Context, request: messages.FetchRequest, reading: _Reading)
     return messages.FetchResponse(session_id=fetch.id)
 
 
+async def _answer_in_steps(
+    context: Context, request: messages.FetchRequest, reading: Reading
+) -> messages.FetchResponse:
+    """Like `_answer`, for very many partitions; where a quota decides by the size of the reply, that takes one step."""
+    if context.usage is not None:
+        return _answer(context, request, reading)
+    fetch, pace = reading.fetch, Pace(reading.fetch.turn, LARGE)
+    topics: _Topics = {}
+    try:
+        for some in slices(list(reading.found.items()), LARGE):
+            _tell(fetch, topics, some, reading.incremental)
+            if pace.is_over(len(some)):
+                await pace.rest()
+    except BaseException:  # the connection is closed: nothing will send the records
+        reading.release()
+        raise
+    return _response(context, fetch, topics, reading.found)
+
+
 def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental: bool) -> messages.FetchResponse:
-    topics: dict[str | bytes, messages.FetchResponse.FetchableTopicResponse] = {}
-    for entry, data in found.items():
+    topics: _Topics = {}
+    _tell(fetch, topics, found.items(), incremental)
+    return _response(context, fetch, topics, found)
+
+
+def _tell(fetch: Fetch, topics: _Topics, found: Iterable[tuple[Entry, Data]], incremental: bool) -> None:
+    """Adds what was found to the topics of a reply."""
+    for entry, data in found:
         if incremental and not _is_news(entry, data):
             continue
         entry.told_high_watermark = -1 if data.error_code else data.high_watermark
@@ -385,6 +341,9 @@ def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental
         if len(data.records) and fetch.id != NO_SESSION:  # partitions that returned records go to the end of the order
             fetch.dirty.pop(entry, None)
             fetch.dirty[entry] = None
+
+
+def _response(context: Context, fetch: Fetch, topics: _Topics, found: dict[Entry, Data]) -> messages.FetchResponse:
     response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
     leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
     if leaders and fetch.tells_endpoints:

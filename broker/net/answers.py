@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ...protocol import codec
+from ...protocol.buffers import Parts
 from ...protocol.wire import Encoded
 from ..steps import STEP_BYTES, STEP_ELEMENTS, Pace
 from ..topic_pieces import Key, Piece
@@ -51,13 +52,13 @@ class Answers:
         made = self._arrays[place] = codec.encoded(context.api.response, context.version, place)
         write, plan = made.write, error_counts.plan_of_element(context.api.response, place)
 
-        def counted(answer: object, data: bytearray) -> None:
+        def counted(answer: object, data: bytearray, parts: Parts) -> None:
             if type(answer) is Piece:
                 data += answer.data
                 for code in answer.errors:
                     context.broker.metrics.errors[context.api.key, code] += 1
                 return
-            write(answer, data)
+            write(answer, data, parts)
             error_counts.count(answer, plan, context.api.key, context.broker.metrics.errors)
 
         made.write = counted

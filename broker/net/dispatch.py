@@ -22,7 +22,7 @@ from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
 from ..client_quotas import Usage
-from ..later import Later, after, drive
+from ..later import LargeReply, Later, after, drive
 from ..limits import REPLY_BYTES, REQUEST_BYTES, REQUEST_ELEMENTS, Limit
 from ..metrics import ApiTimes
 from ..peer import Peer
@@ -33,7 +33,7 @@ from . import error_counts
 from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
-from .large_replies import encoded_in_steps
+from .large_replies import encode_in_steps
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
 _START = struct.Struct(">hhi")
@@ -269,9 +269,15 @@ class Dispatcher:
         return outcome
 
     async def encode_in_steps(self, context: Context, outcome: Struct) -> None:
-        """Replaces the large arrays of a reply by their bytes. Raises ReplyTooLarge and MalformedMessage."""
-        for _ in encoded_in_steps(context, outcome):
-            await context.paused(self.broker.turn.next())
+        await encode_in_steps(context, outcome)
+
+    async def _encoded(self, context: Context, handled: LargeReply[object]) -> object:
+        outcome = await handled
+        if context.usage is not None:
+            context.usage.resume()
+        if isinstance(outcome, Struct):
+            await self.encode_in_steps(context, outcome)
+        return outcome
 
     def _narrowed(
         self, api: Api, context: Context, request: messages.Struct, narrowing: Later[Complete | None]
@@ -326,6 +332,8 @@ class Dispatcher:
         times: ApiTimes,
     ) -> Pending:
         since = time.perf_counter_ns()
+        if type(later) is LargeReply:
+            later = drive(self._encoded(context, later))
         if context.usage is not None:
             context.usage.pause()
         # a request that is not needed any more is freed while the reply waits

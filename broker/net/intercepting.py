@@ -16,7 +16,7 @@ from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
 from ..lab.seam import Attached, Exchange, Interceptor, Line, Outcome, Outgoing, Watcher
-from ..later import Later, after, drive
+from ..later import Later, after, drive, failed
 from ..limits import WAITING_EXCHANGES
 from ..metrics import ApiTimes
 from ..peer import Peer
@@ -245,6 +245,8 @@ class _Intercepted:
                 changed = follower.answered(exchange, outcome)
                 if changed is not None:
                     outcome = self._made(changed, kept)
+            if isinstance(outcome, Struct):
+                outcome = await self._with_arrays_encoded(outcome, kept)
             self._dispatcher.finish(api, context, kept, outcome, self._take, self._times)
             await self._encoded()
         finally:
@@ -291,6 +293,17 @@ class _Intercepted:
         if isinstance(outcome, ApiError):
             return self._dispatcher.error_reply(self._context.api, self._context, kept, outcome)
         return outcome
+
+    async def _with_arrays_encoded(self, reply: Struct, kept: Struct | None) -> Struct | Silence:
+        """Encodes the large arrays of a reply in steps; returns the reply, or what is sent in place of one that cannot
+        be encoded.
+        """
+        context, dispatcher = self._context, self._dispatcher
+        try:
+            await dispatcher.encode_in_steps(context, reply)
+        except Exception as error:
+            return cast(Struct | Silence, dispatcher.outcome_of(context.api, context, kept, failed(error)))
+        return reply
 
     def _take(self, reply: Reply | None, end: bool) -> None:
         """Accepts the encoded reply."""

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ...protocol import schema
+from ...protocol.buffers import LateRecords
 from ...protocol.schema import StructSchema
 from ...protocol.structs import Struct
 from ..steps import STEP_ELEMENTS
@@ -25,12 +26,14 @@ class ArrayOf(NamedTuple):
 
 @cache
 def arrays_of(response: str, version: int) -> tuple[ArrayOf, ...]:
-    """Returns the arrays of a response that may be encoded one by one: none if it has records, which are not copied."""
+    """Returns the arrays of a response that may be encoded one by one."""
+    return _arrays(schema.load(response).root, version)
+
+
+@cache
+def has_records(response: str) -> bool:
     loaded = schema.load(response)
-    structs = (loaded.root, *loaded.structs.values())
-    if any(field.type == "records" for struct in structs for field in struct.fields):
-        return ()
-    return _arrays(loaded.root, version)
+    return any(f.type == "records" for struct in (loaded.root, *loaded.structs.values()) for f in struct.fields)
 
 
 def _arrays(struct: StructSchema, version: int) -> tuple[ArrayOf, ...]:
@@ -51,6 +54,7 @@ def encoded_in_steps(context: Context, reply: Struct) -> Iterator[None]:
 class _Encoding:
     def __init__(self, context: Context) -> None:
         self._answers = Answers(context)
+        self._keeps = has_records(context.api.response)  # which are released if the connection is lost
         self._left = STEP_ENCODED
 
     def arrays(self, owner: Struct, arrays: tuple[ArrayOf, ...], place: str) -> Iterator[None]:
@@ -59,10 +63,12 @@ class _Encoding:
             if type(elements) is not list or not _is_large(elements, inner):
                 continue
             encoded = self._answers.array(place + name)
+            if self._keeps:
+                encoded.kept = elements
             left = elements[::-1]
             setattr(owner, name, encoded)
             del elements
-            while left:  # each element is freed when it is encoded
+            while left:  # each element without records is freed when it is encoded
                 element = left.pop()
                 weight = _weight(element, inner)
                 if weight > STEP_ENCODED:
@@ -76,17 +82,49 @@ class _Encoding:
                     yield
 
 
+async def encode_in_steps(context: Context, reply: Struct) -> None:
+    """As `encoded_in_steps`; the loop runs between the steps. Raises ReplyTooLarge and MalformedMessage."""
+    try:
+        for _ in encoded_in_steps(context, reply):
+            await context.paused(context.broker.turn.next())
+    except BaseException:  # the reply is too large, or the connection is closed: nothing will send the records
+        if has_records(context.api.response):
+            _release_records(reply, arrays_of(context.api.response, context.version))
+        raise
+
+
+def _release_records(reply: Struct, arrays: tuple[ArrayOf, ...]) -> None:
+    """Releases the records of a reply that will not be sent."""
+    for name, inner in arrays:
+        elements = getattr(reply, name)
+        for element in elements if elements is not None else ():
+            _release_records(element, inner)
+            records = getattr(element, "records", b"")
+            if isinstance(records, LateRecords):
+                records.release()
+
+
 def _is_large(elements: list[Struct], inner: tuple[ArrayOf, ...]) -> bool:
-    if len(elements) > STEP_ENCODED or not inner:
-        return len(elements) > STEP_ENCODED
-    return sum(_weight(one, inner) for one in elements) > STEP_ENCODED
+    weight = len(elements)
+    if inner:
+        for one in elements:
+            if weight > STEP_ENCODED:
+                break
+            weight += _weight(one, inner) - 1
+    return weight > STEP_ENCODED
 
 
 def _weight(element: Struct, inner: tuple[ArrayOf, ...]) -> int:
-    """Returns how many structs an element is, with those in its arrays."""
+    """Returns how many structs an element is, with those in its arrays; they are counted until a step is full."""
     weight = 1
     for name, within in inner:
         elements = getattr(element, name)
-        if type(elements) is list:
-            weight += sum(_weight(one, within) for one in elements) if within else len(elements)
+        if type(elements) is not list:
+            continue
+        weight += len(elements)
+        if within:
+            for one in elements:
+                if weight > STEP_ENCODED:
+                    return weight
+                weight += _weight(one, within) - 1
     return weight

@@ -79,6 +79,7 @@ class Fetch:
         self.entries: dict[Key, Entry] = {}
         self.dirty: dict[Entry, None] = {}
         self.listening: dict[Partition, Entry] = {}
+        self.advanced: dict[Entry, None] | None = None  # what changes while the partitions are read in steps
         self.parked: Later[None] | None = None
         self.missing_bytes = self.isolation_level = 0
         self.bytes = 0  # approximate memory
@@ -117,7 +118,7 @@ class Fetch:
         if found is not entry.partition:
             self._unlisten(entry)
             entry.partition = found
-            if found is not None and self.id != NO_SESSION:
+            if found is not None and (self.id != NO_SESSION or self.advanced is not None):
                 self._listen(entry)
         if found is None:
             if self.by_id and entry.topic_id not in self.partitions.image.topic_names:
@@ -136,16 +137,19 @@ class Fetch:
             partition.waiters.pop(self, None)
             self.listening.pop(partition, None)
 
-    def listen_to_all(self) -> None:
-        for entry in self.entries.values():
-            self._listen(entry)
-
     def end(self) -> None:
         """The fetch has ended: stops listening to partitions."""
         for entry in self.entries.values():
             self._unlisten(entry)
         if self.parked is not None:
             self.parked.cancel()
+
+    def stop_listening(self) -> None:
+        """Stops listening to partitions, unless the session goes on."""
+        if self.id == NO_SESSION:
+            for partition in self.listening:
+                partition.waiters.pop(self, None)
+            self.listening.clear()
 
     # waiting; called by partitions
 
@@ -155,6 +159,8 @@ class Fetch:
             return
         self.dirty[entry] = None
         if self.parked is None:
+            if self.advanced is not None:
+                self.advanced[entry] = None
             return
         if entry.lags:
             if self.partitions.known_high_watermark(partition) > entry.offset:
@@ -168,6 +174,8 @@ class Fetch:
         entry = self.listening.get(partition)
         if entry is not None:
             self.dirty[entry] = None
+            if self.advanced is not None:
+                self.advanced[entry] = None
         if self.parked is not None:
             self.parked.finish(None)
 
@@ -179,18 +187,15 @@ class Fetch:
         self.parked = later
         self.missing_bytes = missing_bytes
         self.isolation_level = isolation_level
-        if self.id == NO_SESSION:
-            self.listen_to_all()
+        if self.id == NO_SESSION and not self.listening:
+            for entry in self.entries.values():
+                self._listen(entry)
         timer = self.turn.later(wait_ms, lambda: later.finish(None))
 
         def over(_: object = None) -> None:
             self.parked = None
             timer.cancel()
-            if self.id == NO_SESSION:
-                for entry in self.entries.values():
-                    if entry.partition is not None:
-                        entry.partition.waiters.pop(self, None)
-                self.listening.clear()
+            self.stop_listening()
 
         later.when_done(over)
         later.on_cancel = over
@@ -307,7 +312,6 @@ class SessionCache:
         self.sessions[fetch.id] = fetch
         self._sizes[fetch.id] = fetch.bytes
         self.bytes += fetch.bytes
-        fetch.listen_to_all()
 
     def _new_id(self) -> int:
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ottla.broker.apis import k01_fetch
+from ottla.broker.apis import _fetch_reading
 from ottla.broker.replica import fetch_reads, replica_manager
 from ottla.protocol import messages as m
 from ottla.protocol import records
@@ -363,7 +363,7 @@ def test_aborted_transactions_count_for_the_bytes_of_a_reply() -> None:
         world.broker.turn.event(lambda partition=partition: world.broker.high_watermarks.appended(partition))  # type: ignore[misc]
     r = m.FetchRequest
     parts = [r.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100_000) for index in range(3)]
-    request = r(topics=[r.FetchTopic(topic="t", partitions=parts)], max_bytes=5 * k01_fetch.ABORTED_BYTES)
+    request = r(topics=[r.FetchTopic(topic="t", partitions=parts)], max_bytes=5 * _fetch_reading.ABORTED_BYTES)
     for isolation_level, expected in ((0, 3), (1, 2)):
         request.isolation_level = isolation_level
         answers = world.send("Fetch", 11, request).reply.responses[0].partitions

@@ -14,6 +14,7 @@ from ottla.broker.net import intercepting
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m
 from ottla.protocol.errors import ApiError, Errors
+from ottla.protocol.wire import Encoded
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.connected import Client, ConnectedWorld
@@ -259,6 +260,24 @@ def test_a_large_request_is_handled_in_turns_after_it_waited() -> None:
     world.pass_ms(20)
     assert client.ids == [1, 2]
     assert len(client.reply(1).topics) == 2000
+
+
+def test_a_large_reply_is_encoded_in_steps_after_it_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[type] = []
+    noting = Noting()
+    noting.answered = lambda exchange, outcome: shown.append(type(outcome.topics))  # type: ignore[method-assign]
+    world, client = started(noting)
+    put_together = world.dispatcher._reply
+
+    def noted(api: Any, context: Any, outcome: Any) -> Any:
+        shown.append(type(outcome.topics))
+        return put_together(api, context, outcome)
+
+    monkeypatch.setattr(world.dispatcher, "_reply", noted)
+    r = m.ListOffsetsRequest
+    topics = [r.ListOffsetsTopic(name=f"t{n}", partitions=[r.ListOffsetsPartition()]) for n in range(2000)]
+    assert len(client.ask("ListOffsets", 7, r(topics=topics)).topics) == 2000
+    assert shown == [list, Encoded]
 
 
 def test_encoded_arrays_can_be_decoded_for_who_follows() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.net.context import Context
-from ottla.broker.net.large_replies import STEP_ENCODED, arrays_of, encoded_in_steps
+from ottla.broker.net.large_replies import STEP_ENCODED, encoded_in_steps
 from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
 from ottla.protocol import codec
 from ottla.protocol import messages as m
@@ -107,11 +107,6 @@ def test_a_small_reply_stays_as_it_is() -> None:
     reply = fetched(2, 4, STEP_ENCODED // 16)
     assert not steps_of(World(), reply)
     assert isinstance(reply.groups, list)
-
-
-def test_replies_with_records_are_not_encoded_before_they_are_sent() -> None:
-    assert not arrays_of("FetchResponse", 16)
-    assert [one.name for one in arrays_of("ListOffsetsResponse", 7)] == ["topics"]
 
 
 def test_a_reply_beyond_its_budget_is_given_up() -> None:

@@ -1,0 +1,131 @@
+"""Reads the partitions of a Fetch, of very many some per step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ...protocol import messages
+from ...protocol.errors import Errors
+from ..net.context import Context
+from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
+from ..replica.fetch_sessions import Entry, Fetch
+from ..replica.partitions import NO_REPLICA
+from ..steps import Pace, slices
+
+if TYPE_CHECKING:
+    Data = messages.FetchResponse.PartitionData
+
+ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
+
+
+class Reading:
+    """Reads partitions that may have news: `size` is the bytes of records so far; `hurry` means that something must be
+    sent at once.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_replica",
+        "_request",
+        "entries",
+        "fetch",
+        "found",
+        "hurry",
+        "incremental",
+        "min_bytes",
+        "refused",
+        "size",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        request: messages.FetchRequest,
+        fetch: Fetch,
+        incremental: bool,
+        refused: dict[Entry, None],
+    ) -> None:
+        self.fetch = fetch
+        self.incremental = incremental
+        self.found: dict[Entry, Data] = {}
+        self.size, self.hurry = 0, False
+        self.refused = refused
+        if refused:
+            fetch.dirty |= dict.fromkeys(self.refused)
+        self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
+        fetch.dirty.clear()
+        self._request = request
+        self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
+        self._replica = replica_of(request)
+        quota_max = None if context.usage is None or self._replica is not None else context.usage.fetch_bytes_max()
+        if quota_max is not None:  # a reply that is larger would be throttled, again and again
+            self._budget = int(min(self._budget, quota_max))
+        self.min_bytes = min(request.min_bytes, self._budget)
+
+    def read(self, entries: Sequence[Entry]) -> None:
+        fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
+        for entry in entries:
+            if self.refused and entry in self.refused:
+                found[entry] = refused_entry(fetch, entry, int(Errors.TOPIC_AUTHORIZATION_FAILED))
+                fetch.dirty[entry] = None  # it is read as soon as it may be
+                continue
+            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)
+            length = len(data.records)
+            size += length
+            self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
+            if data.error_code:
+                self.hurry = True
+            is_sent_away = data.preferred_read_replica != NO_REPLICA
+            if data.diverging_epoch.epoch >= 0 or is_sent_away:
+                self.hurry = True
+            more = data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away
+            if more or self._replica is not None:  # nobody tells what is above the high watermark
+                fetch.dirty[entry] = None  # the partition may have more news at the next fetch
+            found[entry] = data
+        self.size = size
+
+    def is_enough(self) -> bool:
+        """Whether the reply is sent without a wait for more records."""
+        return bool(
+            self.hurry
+            or self._request.max_wait_ms <= 0
+            or len(self.fetch.entries) == len(self.refused)
+            or self.size >= self.min_bytes
+        )
+
+    def is_outdated(self, advanced: Iterable[Entry]) -> bool:
+        """Whether a partition has advanced since it was read; nothing would wake a waiting fetch for that. `advanced`:
+        the entries whose partitions have changed since the first one was read.
+        """
+        return any(
+            entry.partition is not None
+            and not entry.lags
+            and (entry.partition.high_watermark, entry.partition.last_stable_offset)
+            != (data.high_watermark, data.last_stable_offset)
+            for entry in advanced
+            if (data := self.found.get(entry)) is not None
+        )
+
+    def release(self) -> None:
+        for data in self.found.values():
+            if data.records is not EMPTY:
+                data.records.release()
+
+
+async def read_in_steps(reading: Reading) -> None:
+    pace = Pace(reading.fetch.turn)
+    try:
+        for step in slices(reading.entries):
+            reading.read(step)
+            if pace.is_over(len(step)):
+                await pace.rest()
+    except BaseException:  # the connection is closed: nothing will send the records
+        reading.release()
+        raise
+
+
+def replica_of(request: messages.FetchRequest) -> AskingReplica | None:
+    state = request.replica_state
+    node = max(request.replica_id, state.replica_id)
+    return AskingReplica(node, state.replica_epoch) if node >= 0 else None
