@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, cast
 
 from ...protocol.errors import MalformedMessage
@@ -25,7 +26,7 @@ from ..metrics import Metrics
 from ..peer import Peer, SecurityProtocol
 from ..replies import Reply
 from .dispatch import Dispatcher, Refused
-from .listening import Listening
+from .listening import Listening, complain_of_tls
 from .sending import SegmentTooShort, Sending
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
@@ -35,7 +36,6 @@ TOGETHER_BYTES = 16 << 10  # of replies that are written at once
 CHUNK_BYTES = 256 << 10
 HIGH_WATER = 512 << 10
 PRIVATE_BYTES = 4 << 10
-TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -45,12 +45,13 @@ class Connection(asyncio.BufferedProtocol):
         "_busy",
         "_closing",
         "_filled",
-        "_frame_end",
         "_frozen",
+        "_full",
         "_held_reply",
         "_listener",
         "_muted",
         "_out",
+        "_paced",
         "_paused_reading",
         "_paused_writing",
         "_private",
@@ -61,7 +62,6 @@ class Connection(asyncio.BufferedProtocol):
         "_serving",
         "_start",
         "_waiting",
-        "_writes_alone",
         "chunk_bytes",
         "dispatcher",
         "held_bytes",
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.peer: Peer = cast(Peer, None)
         self._private: bytearray | None = None
-        self._start = self._filled = self._frame_end = 0
+        self._start = self._filled = 0
         self._busy = self._closing = self._serving = self._paused_reading = self._paused_writing = False
         self._waiting: Later[Any] | None = None
         self._muted: Cancellable | None = None
@@ -94,7 +94,8 @@ class Connection(asyncio.BufferedProtocol):
         self._out: Sending | None = None
         self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
         self._replies_bytes = 0
-        self._frozen = self._writes_alone = False
+        self._frozen = self._full = False
+        self._paced: Callable[[], None] | None = None  # goes on with a reply that is sent in pieces
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.last_active_ms = self.held_bytes = 0
 
@@ -149,9 +150,6 @@ class Connection(asyncio.BufferedProtocol):
     def serve_by(self, dispatcher: Dispatcher) -> None:
         """Serves the next requests by another dispatcher."""
         self.dispatcher = dispatcher
-
-    def eof_received(self) -> bool:
-        return False
 
     def close(self, reason: str = "") -> None:
         if not self._closing:
@@ -217,14 +215,14 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 size = frame_size(view, self._start, self._filled, self.dispatcher.request_bytes_max)
             except MalformedMessage as error:
-                self._complain_of_tls(view)
+                complain_of_tls(broker, self.peer, bytes(view[self._start : self._start + 2]))
                 return self.close(str(error))
             if size < 0:
                 return
             if self._filled - self._start - PREFIX < size:
                 return self._check_announced(view, size)
             start = self._start + PREFIX
-            self._start = self._frame_end = start + size
+            self._start = start + size
             self._busy = True
             now_ms = schedule.monotonic_ms()
             if now_ms != self.last_active_ms:  # earlier replies do not wait for long
@@ -240,13 +238,6 @@ class Connection(asyncio.BufferedProtocol):
                 return self.close("a request could not be taken")
             turn.settle_soon()
 
-    def _complain_of_tls(self, view: memoryview) -> None:
-        """Says that a client speaks TLS to a listener without it, if the bytes look so."""
-        if bytes(view[self._start : self._start + 2]) == TLS_HANDSHAKE and not self._security_protocol.has_tls:
-            self._server.broker.sparsely.warning(
-                "tls", "%s speaks TLS to the listener %s, which has no TLS", self.peer.address, self._listener
-            )
-
     def _check_announced(self, view: memoryview, size: int) -> None:
         """Closes the connection if an incomplete frame announces more bytes than its API allows."""
         key = api_key(view, self._start, self._filled)
@@ -261,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
         """Moves unserved bytes to the private buffer, which is only as large as needed now."""
         left = self._filled - self._start
         if left == 0:
-            if self._private is not None and self._frame_end >= 0 and len(self._private) <= 2 * AHEAD_BYTES:
+            if self._private is not None and len(self._private) <= 2 * AHEAD_BYTES:
                 self._private = None
                 self._count_held()
             self._start = self._filled = 0
@@ -320,7 +311,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, head: bytearray) -> None:
         """Writes a reply: while requests are served that arrived together, with the replies to others of them."""
-        if not self._serving or self._writes_alone:
+        if not self._serving or self._paced is not None:
             return self.transport.write(head)
         self._replies.append(head)
         self._replies_bytes += len(head)
@@ -377,15 +368,14 @@ class Connection(asyncio.BufferedProtocol):
             self._next()
 
     def serve_again(self) -> None:
-        """Serves what was buffered while a request was parked."""
-        if self._closing or self._busy or self._private is None or self._frozen:
-            return
-        view = memoryview(self._private)
-        self._serve(view)
-        if not self._closing:
-            self._keep_rest(view)
-            if not self._busy or self._filled - self._start < AHEAD_BYTES:
-                self._resume_reading()
+        """Serves what was buffered while a request was parked, and reads again."""
+        if not self._busy and self._private is not None and not self._closing and not self._frozen:
+            view = memoryview(self._private)
+            self._serve(view)
+            if not self._closing:
+                self._keep_rest(view)
+        if not self._busy or self._filled - self._start < AHEAD_BYTES:
+            self._resume_reading()
 
     def _resume_reading(self) -> None:
         if self._paused_reading and not self._closing and not self._frozen:
@@ -405,22 +395,34 @@ class Connection(asyncio.BufferedProtocol):
         held, self._held_reply = self._held_reply, None
         if held is not None:
             self._send(*held)
-        elif not self._busy:
-            if self._private is not None and self._filled > self._start:
-                self._server.again(self)
-            else:
-                self._resume_reading()
+        self.write_on()
+        self._server.again(self)
 
-    def write_to(self, transport: asyncio.Transport, *, alone: bool) -> None:
-        """Has the next replies written to `transport`; `alone`: each as soon as it is there."""
+    def write_to(self, transport: asyncio.Transport, paced: Callable[[], None] | None) -> None:
+        """Has the next replies written to `transport`; `paced`: called to write more of one that is sent in pieces."""
         self._write_replies()
-        self.transport, self._writes_alone = transport, alone
+        self.transport, self._paced = transport, paced
 
     def pause_writing(self) -> None:
+        self._full = True
+        self.hold_replies()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self.write_on()
+
+    def hold_replies(self) -> None:
+        """Writes no more before `next_replies` is called."""
         self._paused_writing = True
         self._count_held()
 
-    def resume_writing(self) -> None:
+    def write_on(self) -> None:
+        """Goes on with what is held, if the peer takes it."""
+        if self._paused_writing and not self._full and not self._frozen:
+            (self._paced or self.next_replies)()
+
+    def next_replies(self) -> None:
+        """Goes on with the rest of the reply, or with the next request."""
         self._paused_writing = False
         self._count_held()
         if self._out is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from ..broker import Broker
+from ..peer import Peer
 from .dispatch import Dispatcher
 
 C_contra = TypeVar("C_contra", contravariant=True)
 SHARED_BYTES = 256 << 10
+TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
 
 
 class SharedBuffer:
@@ -40,3 +42,11 @@ class Listening(Protocol[C_contra]):
 
     def again(self, connection: C_contra) -> None:
         """Serves what was buffered, in a later turn of the loop."""
+
+
+def complain_of_tls(broker: Broker, peer: Peer, beginning: bytes) -> None:
+    """Says that a client speaks TLS to a listener without it, if the beginning of its frame looks so."""
+    if beginning == TLS_HANDSHAKE and not peer.security_protocol.has_tls:
+        broker.sparsely.warning(
+            "tls", "%s speaks TLS to the listener %s, which has no TLS", peer.address, peer.listener
+        )

@@ -17,18 +17,18 @@ LARGE_REPLY_BYTES: Final = 8 * CHUNK_BYTES
 def pace(connection: Connection, outgoing: Outgoing, schedule: Schedule) -> None:
     """Has the reply that is sent next written as `outgoing` says."""
     reply = outgoing.reply
-    ends_late = outgoing.end and reply is not None and bool(reply.parts)
-    if not outgoing.chunk_bytes and not ends_late:
+    if reply is None or not reply.size or not (outgoing.chunk_bytes or (outgoing.end and reply.parts)):
         return
     chunk_bytes = outgoing.chunk_bytes or LARGE_REPLY_BYTES
     paced = PacedTransport(connection, schedule, chunk_bytes, outgoing.interval_ms, outgoing.end)
-    connection.write_to(cast(asyncio.Transport, paced), alone=True)
+    connection.write_to(cast(asyncio.Transport, paced), paced.go_on)
     outgoing.end = False
 
 
 class PacedTransport:
-    """The transport of a connection for one reply. Like any other it accepts what is written, pauses the connection,
-    and lets it go on when all is sent; then it gives its place back, or closes the connection if the reply `ends` it.
+    """The transport of a connection for one reply. It accepts what is written, holds the connection, and lets it go on
+    when all is sent; then it gives its place back, or closes the connection if the reply `ends` it. The connection says
+    when it may send: not while the peer takes nothing, and not while the connection is frozen.
     """
 
     def __init__(
@@ -39,45 +39,48 @@ class PacedTransport:
         self._raw = connection.transport
         self._chunk_bytes = chunk_bytes
         self._interval_ms = interval_ms
-        self._ends = ends
+        self.ends = ends
         self._rest = bytearray()
         self._timer: Cancellable | None = None
         self._is_closing = False
 
     def write(self, data: Data) -> None:
         self._rest += data
-        if self._timer is None:
-            self._connection.pause_writing()
-            self._send_some()
+        self._connection.hold_replies()
+        self._connection.write_on()
 
     def writelines(self, list_of_data: Iterable[Data]) -> None:
         self.write(b"".join(list_of_data))
 
-    def _send_some(self) -> None:
-        """Sends a chunk, and goes on later: at once would make one packet of them."""
-        self._timer = None
-        if self._raw.is_closing():
-            self._rest.clear()
+    def go_on(self) -> None:
+        """Sends a piece. The next one follows later: at once would make one packet of them."""
+        if self._timer is not None:
             return
-        self._raw.write(bytes(self._rest[: self._chunk_bytes]))
+        if not self._rest:
+            return self._sent()
+        piece = bytes(self._rest[: self._chunk_bytes])
         del self._rest[: self._chunk_bytes]
-        self._timer = self._schedule.later(self._interval_ms, self._send_some if self._rest else self._sent)
+        self._timer = self._schedule.later(self._interval_ms, self._due)
+        self._raw.write(piece)
+
+    def _due(self) -> None:
+        self._timer = None
+        self._connection.write_on()
 
     def _sent(self) -> None:
         """All that was written is sent: the connection writes more, or the reply is complete."""
-        self._timer = None
         if self._is_closing:
             return self._raw.close()
-        self._connection.resume_writing()
-        if self._timer is not None or self._is_closing:
+        self._connection.next_replies()
+        if self._timer is not None or self._rest or self._is_closing:
             return
-        self._connection.write_to(self._raw, alone=False)
-        if self._ends:
+        self._connection.write_to(self._raw, None)
+        if self.ends:
             self._connection.close()
 
     def close(self) -> None:
         self._is_closing = True
-        if self._timer is None:
+        if self._timer is None and not self._rest:
             self._raw.close()
 
     def abort(self) -> None:

@@ -12,6 +12,7 @@
     python -m tests.sim security [seeds=20000] [seed=N]        users, rights and quotas
     python -m tests.sim cluster [seeds=20000] [seed=N]         several nodes
     python -m tests.sim balance [seeds=20000] [seed=N]         groups of ottla.classic
+    python -m tests.sim connections [seeds=20000] [seed=N]     connections
 
 Every failure prints its seed; `seed=N` repeats it.
 """
@@ -34,6 +35,7 @@ SIMULATORS = (
     "security",
     "cluster",
     "balance",
+    "connections",
 )
 
 

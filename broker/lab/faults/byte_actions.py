@@ -26,7 +26,7 @@ class Truncate(Action):
 
     def encoded(self, hit: Hit, outgoing: Outgoing) -> float:
         reply = outgoing.reply
-        if reply is not None:
+        if reply is not None and len(reply.head) >= START:  # or another fault has cut it off
             size = reply.size - START
             left = size // 2 if self.keep_bytes is None else min(self.keep_bytes, size)
             cut(reply, START + left)
@@ -71,7 +71,7 @@ class CorrelationId(Action):
     by: Annotated[int, "What is added to the right one.", Range(-0x7FFFFFFF, 0x7FFFFFFF)] = 1
 
     def encoded(self, hit: Hit, outgoing: Outgoing) -> float:
-        if outgoing.reply is not None:
+        if outgoing.reply is not None and len(outgoing.reply.head) >= START + 4:  # or another fault has cut it off
             wrong = (hit.exchange.context.correlation_id + self.by) & 0xFFFFFFFF
             outgoing.reply.head[START : START + 4] = wrong.to_bytes(4, "big")
         return 0.0
