@@ -186,15 +186,18 @@ def _job(name: str, help_: str, title: str) -> None:
 
 def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: bool = True) -> Input:
     """Opens a data directory as a job's input. Raises FileNotFoundError or ValueError before Spark is started;
-    RuntimeError without Spark or Java.
+    RuntimeError without Spark or Java. What is in a little directory is shuffled to one task: each further one takes
+    longer than its rows.
     """
     try:
         from .directory import Directory
     except ImportError as error:
         raise RuntimeError(f"{error.name} is not installed: pip install ottla[spark]") from None
     directory = placed(directory)
-    _ = Directory(directory).partitions
-    spark = started(settings, small)
+    found = Directory(directory)
+    _ = found.partitions
+    one_task = ("spark.sql.shuffle.partitions=1",) if "://" not in directory and found.is_little() else ()
+    spark = started((*one_task, *settings), small)
     from .jobs import Input
 
     return Input(spark, directory, begin)

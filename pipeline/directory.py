@@ -22,6 +22,7 @@ _SEGMENT = re.compile(rf"\d{{20}}{re.escape(layout.LOG)}", re.ASCII)
 _PRODUCERS = re.compile(rf"\d{{20}}{re.escape(layout.SNAPSHOT)}", re.ASCII)
 FIRST, LAST = -(1 << 62), 1 << 62
 SLICE_BYTES_MIN = 4 << 20
+LITTLE_BYTES = 64 << 20
 
 _INDEX = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_INDEX = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -42,6 +43,9 @@ class Bounds:
     first_timestamp: int = FIRST
     last_timestamp: int = LAST
     whole_batches: bool = False
+
+
+EVERYTHING = Bounds()
 
 
 class Place(NamedTuple):
@@ -160,6 +164,15 @@ class Directory:
                 continue
         return found
 
+    def is_little(self) -> bool:
+        """Whether its logs are less than LITTLE_BYTES; looks at no more of them than are needed to tell."""
+        left = LITTLE_BYTES
+        for topic, partition in self.partitions:
+            left -= sum(one.size for one in self.segments(topic, partition))
+            if left <= 0:
+                return False
+        return True
+
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
         """Returns the snapshot that precedes the log's first segment (`__cluster_metadata` has snapshots), else the
         first one that covers the removed start.
@@ -248,6 +261,9 @@ class Directory:
                 or segment.base_offset > bounds.last_offset
                 or not segment.size
             ):
+                continue
+            if bounds == EVERYTHING and segment.size <= _uncut(slice_bytes):
+                yield Slice(segment, 0, segment.size, FIRST, LAST, bounds, aborted)
                 continue
             offsets, positions = self.offset_index(segment)
             start, end = self._limits(segment, bounds, offsets, positions)
@@ -345,9 +361,14 @@ class Directory:
         return None, FIRST
 
 
+def _uncut(slice_bytes: int) -> int:
+    """Returns the size up to which a part is not cut into two."""
+    return slice_bytes * 3 // 2
+
+
 def _cuts(positions: Array, start: int, end: int, slice_bytes: int) -> list[int]:
     cuts, last = [], start
-    while end - last > slice_bytes * 3 // 2:
+    while end - last > _uncut(slice_bytes):
         slot = int(np.searchsorted(positions, last + slice_bytes))
         if slot >= len(positions) or positions[slot] >= end:
             break

@@ -46,9 +46,9 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ottla")
 
 
-def class_archive(directory: Path, jars: Path, name: str = "spark") -> str:
+def class_archive(directory: Path, jars: Path, name: str = "spark", create: bool = True) -> str:
     """Returns options for Java to load Spark's classes from an archive (class data sharing), or to create it at exit if
-    there is none.
+    there is none; without `create` none then.
 
     Loading and verifying classes takes a third of the time of a small job. An archive belongs to one Java and one
     directory of `jars`; Java ignores one that does not match or is incomplete. `name`: of programs that need the same
@@ -62,6 +62,8 @@ def class_archive(directory: Path, jars: Path, name: str = "spark") -> str:
         if archive.exists():
             archive.touch()
             return f'{quiet} -XX:SharedArchiveFile="{archive}"'
+        if not create:
+            return ""
         directory.mkdir(parents=True, exist_ok=True)
         for old in sorted(directory.glob(f"{name}-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)[
             ARCHIVES_MAX - 1 :

@@ -16,7 +16,8 @@ verifyCrc            whether a wrong CRC is an error
 verifyRecords        none, compressed or all: which batches the view `batches` opens, to report errors in `error`
 verifyIndex          whether the view `index` compares its entries with the log, to report errors in `error`
 mode                 failfast, or dropmalformed: leave out what cannot be read
-minPartitions        the approximate number of tasks; default: the number of cores; a task reads at most about 1 GiB
+minPartitions        the approximate number of tasks; default: the number of cores, or fewer of at least 1 MiB each;
+                     a task reads at most about 1 GiB
 pushdown             true: filters on topic, partition, offset and timestamp choose files and batches. Spark up to
                      4.3.0 keeps the filters of a query for the next query over the same DataFrame, whose rows are
                      then wrong: use it only for a DataFrame that is used once
@@ -25,7 +26,6 @@ pushdown             true: filters on topic, partition, offset and timestamp cho
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class Source:
     view: str
     committed: bool
     reading: reading.Options
-    tasks: int
+    tasks: int  # 0: as many as the size of the logs needs
     numbers: tuple[int, ...] | None
     starting_offsets: Offsets
     ending_offsets: Offsets
@@ -78,7 +78,7 @@ class Source:
                 opens=one_of(options, "verifyRecords", reading.OPENS),
                 against_log=one_of(options, "verifyIndex", ("false", "true")) == "true",
             ),
-            number_of(options, "minPartitions") or os.cpu_count() or 1,
+            number_of(options, "minPartitions"),
             tuple(_whole("partition", one.strip()) for one in options["partition"].split(","))
             if options.get("partition")
             else None,

@@ -17,7 +17,7 @@ from . import SESSION_SETTINGS, spark_home
 CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 TIMEOUT: Final = "spark.connect.session.manager.defaultSessionTimeout"
 ADDRESS: Final = "127.0.0.1"
-READY_SECONDS: Final = 120.0
+READY_SECONDS: Final = 600.0  # with other work on the machine, Java alone can take minutes
 LOOK_SECONDS: Final = 0.1
 END_SECONDS: Final = 30.0
 

@@ -6,6 +6,7 @@ A given schema is a projection: only its columns are computed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +39,7 @@ from .views import ddl
 PARTITIONS_PER_TASK = 100
 SEGMENTS_PER_TASK = 200
 SLICES_PER_TASK = 8  # of sufficiently long segments
+TASK_BYTES_MIN = 1 << 20  # fewer take less time than a task
 TASK_BYTES_MAX = 1 << 30  # what a failed task has to read again; an eighth of it is in memory when it comes from a URL
 
 
@@ -76,12 +78,12 @@ class Planner:
         found = [(self.directory.segments(topic, partition), bounds) for topic, partition, bounds in wanted]
         if self.source.view == "index":
             wanted_segments = [one for segments, _ in found for one in segments]
-            each = (
-                -(-len(wanted_segments) // self.source.tasks) if self.source.reading.against_log else SEGMENTS_PER_TASK
-            )
+            each = SEGMENTS_PER_TASK
+            if self.source.reading.against_log:
+                each = -(-len(wanted_segments) // self.task_count(sum(one.size for one in wanted_segments)))
             return _tasks(wanted_segments, max(1, each))
         total = sum(one.size for segments, _ in found for one in segments)
-        count = max(self.source.tasks, -(-total // TASK_BYTES_MAX))
+        count = self.task_count(total)
         slice_bytes = max(SLICE_BYTES_MIN, total // (count * SLICES_PER_TASK))
         slices: list[Slice] = []
         for segments, bounds in found:
@@ -97,6 +99,11 @@ class Planner:
             for n, one in enumerate(tasks):
                 one.items = [*one.items, *others[n :: len(tasks)]]
         return tasks
+
+    def task_count(self, total_bytes: int) -> int:
+        """Returns how many tasks read logs of this size."""
+        cores = min(os.cpu_count() or 1, -(-total_bytes // TASK_BYTES_MIN))
+        return max(1, self.source.tasks or cores, -(-total_bytes // TASK_BYTES_MAX))
 
     def snapshot(self, topic: str, partition: int) -> Snapshot | None:
         """Returns the snapshot that is read before the log, in the view `internal`."""

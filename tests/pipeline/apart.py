@@ -31,8 +31,10 @@ def commits(out: Path) -> int:
 
 
 def with_small_java() -> dict[str, str]:
-    """The environment of a command whose Java compiles little."""
-    return {**os.environ, "JDK_JAVA_OPTIONS": pipeline.SMALL[pipeline.JAVA_OPTIONS]}
+    """The environment of a command whose Java compiles little, and makes no archive of its classes."""
+    return {
+        **os.environ, "JDK_JAVA_OPTIONS": pipeline.SMALL[pipeline.JAVA_OPTIONS], "XDG_CACHE_HOME": os.devnull
+    }  # fmt: skip
 
 
 def killed_export(directory: str, out: Path) -> Path:

@@ -30,6 +30,7 @@ FAST = {
     "spark.driver.memory": "1g",
     "spark.log.level": "OFF",
 }
+WITH_JAVAS = {"killed_export", "on_a_cluster", "in_a_server"}
 ARCHIVE = Path(__file__).parent / "data" / "kafka.tar.xz"
 
 
@@ -38,8 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     OTTLA_CLUSTER=1: two cores that run all tests are too slow for it.
     """
     if not os.environ.get("OTTLA_CLUSTER"):
-        items[:] = [item for item in items if not fixtures_of(item) & {"on_a_cluster", "in_a_server"}]
-    items.sort(key=lambda item: bool({"killed_export", "declared", "on_a_cluster", "in_a_server"} & fixtures_of(item)))
+        items[:] = [item for item in items if not fixtures_of(item) & WITH_JAVAS]
+    items.sort(key=lambda item: bool({"declared", *WITH_JAVAS} & fixtures_of(item)))
 
 
 def fixtures_of(item: pytest.Item) -> set[str]:
@@ -88,7 +89,8 @@ def spark(beside: Beside) -> Iterator[Any]:
             raise
         pytest.skip(str(error))
     connector = jars.connector()
-    classes = class_archive(cache_directory(), Path(pipeline.spark_home(), "jars"))
+    # an archive is used if there is one: to make it takes longer than what it saves here
+    classes = class_archive(cache_directory(), Path(pipeline.spark_home(), "jars"), create=False)
     java = {pipeline.JAVA_OPTIONS: f"{FAST[pipeline.JAVA_OPTIONS]} {classes}"}
     session = pipeline.session(**{**FAST, **java, **({"spark.jars": connector} if connector else {})})
     yield session

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from ottla.pipeline import command, directory
 from ottla.pipeline.command import since_ms
 from ottla.pipeline.jobs import Report
 from ottla.pipeline.output import write
@@ -20,6 +21,8 @@ from pyarrow import parquet
 from ottla.cli import main
 
 from .apart import Ran
+
+SHUFFLED = "spark.sql.shuffle.partitions"
 
 
 def run(*arguments: str) -> Result:
@@ -50,6 +53,26 @@ def test_what_is_no_data_directory_is_said_before_spark_starts(tmp_path: Path, j
     empty = run(job, str(tmp_path))
     assert empty.exit_code == 2
     assert "is not the data directory of a broker" in empty.stderr
+
+
+@pytest.mark.parametrize(("bytes_", "shuffled"), [(directory.LITTLE_BYTES - 1, "1"), (directory.LITTLE_BYTES, None)])
+def test_what_is_little_is_shuffled_to_one_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_: int, shuffled: str | None
+) -> None:
+    """Unless a setting says otherwise."""
+    (tmp_path / "t-0").mkdir()
+    with (tmp_path / "t-0" / f"{0:020d}.log").open("wb") as file:
+        file.truncate(bytes_)
+    asked: list[dict[str, str]] = []
+
+    def started(settings: tuple[str, ...], small: bool) -> Any:
+        asked.append(command.of_conf(settings))
+        raise RuntimeError("that is enough")
+
+    monkeypatch.setattr(command, "started", started)
+    assert run("audit", str(tmp_path)).stderr == "ottla: that is enough\n"
+    assert run("audit", str(tmp_path), "--conf", f"{SHUFFLED}=7").exit_code == 2
+    assert [one.get(SHUFFLED) for one in asked] == [shuffled, "7"]
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from ottla.pipeline.jobs import diff, load
-from ottla.pipeline.jobs.export import export
+from ottla.pipeline.jobs import export as job
+from ottla.pipeline.jobs.export import dated, export
 from ottla.pipeline.jobs.specification import expression, parse
 
 from ottla.testing import Broker
@@ -54,18 +55,46 @@ def wire(spark: Any, broker: Broker, **options: Any) -> Any:
 
 
 def test_an_export_that_is_killed_goes_on(spark: Any, killed_export: Path, recorded: Told) -> None:
-    """Killed when it has written some of its batches, and done again: every committed record once, for any reader of
-    Parquet.
+    """Killed when it has written some of its batches, and done again."""
+    assert apart.commits(killed_export) >= 2
+    goes_on(spark, killed_export, recorded)
+
+
+def test_an_export_that_fails_goes_on(
+    spark: Any, recorded: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends within its third batch. Of the second all is written but that it is done, as if it was killed between;
+    a file of the third is not complete.
     """
-    before = apart.commits(killed_export)
-    again = (spark, recorded.path, apart.TOPICS, str(killed_export), apart.OFFSETS_PER_BATCH)
+
+    def fails(frame: Any) -> Any:
+        if apart.commits(tmp_path) == 2:
+            raise OSError("the disk is full")
+        return dated(frame)
+
+    monkeypatch.setattr(job, "dated", fails)
+    with pytest.raises(Exception, match="the disk is full"):
+        export(spark, recorded.path, apart.TOPICS, str(tmp_path), apart.OFFSETS_PER_BATCH)
+    monkeypatch.undo()
+    assert apart.commits(tmp_path) == 2
+    for name in ("1", ".1.crc"):
+        (tmp_path / job.CHECKPOINT / "commits" / name).unlink()
+    written = next(tmp_path.glob("topic=codecs/*/batch=1/*.parquet"))
+    started = tmp_path / "_temporary" / "0" / written.name
+    started.parent.mkdir(parents=True)
+    started.write_bytes(written.read_bytes()[:100])
+    goes_on(spark, tmp_path, recorded)
+
+
+def goes_on(spark: Any, begun: Path, recorded: Told) -> None:
+    """Every committed record is exported once, for any reader of Parquet."""
+    again = (spark, recorded.path, apart.TOPICS, str(begun), apart.OFFSETS_PER_BATCH)
     written = export(*again)
-    found = spark.read.parquet(str(killed_export))
+    found = spark.read.parquet(str(begun))
     assert set(found.columns) >= {"topic", "date", "batch", "value"}
     rows = [tuple(row) for row in found.selectExpr("topic", "partition", "offset", "cast(value as string)").collect()]
     wanted = [(topic, row[0], row[1], row[4]) for topic in ("codecs", "exact") for row in recorded.read(topic)]
     assert sorted(rows, key=lambda row: row[:3]) == wanted
-    assert before >= 2
     assert 0 < written < len(wanted)
     assert export(*again) == 0
 

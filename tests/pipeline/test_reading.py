@@ -19,7 +19,7 @@ from ottla.pipeline.files import Files
 from ottla.pipeline.indexes import offsets_right, times_right
 from ottla.pipeline.options import Source
 from ottla.pipeline.reading import BrokenLog, Options
-from ottla.pipeline.source import LogReader, LogStreamReader
+from ottla.pipeline.source import TASK_BYTES_MIN, LogReader, LogStreamReader, Planner
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -258,6 +258,28 @@ def test_slices_are_dealt_evenly_by_bytes_and_by_topic(written: Written) -> None
         assert min(sizes) > sum(sizes) / 4 / 2
         assert max(sizes) < sum(sizes) / 4 * 2
     assert dealt(slices[:2], 4) == [[slices[0]], [slices[1]]]
+
+
+@pytest.mark.parametrize("view", ["records", "evidence", "index"])
+def test_little_is_read_by_one_task(written: Written, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task takes longer than a MiB of a log."""
+    for _ in range(8):
+        written.batch()
+        written.roll()
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    options = {"path": str(written.root), "view": view, "verifyIndex": "true"}
+
+    def tasks(**chosen: str) -> int:
+        planner = Planner(Source.of({**options, **chosen}))
+        return len(planner.tasks((*one, Bounds()) for one in planner.partitions()))
+
+    assert tasks() == 1
+    assert tasks(minPartitions="3") == 3
+    with written.log.open("ab") as file:
+        file.truncate(TASK_BYTES_MIN * 3 // 2)
+    assert tasks() == 2
+    planner = Planner(Source.of(options))
+    assert [planner.task_count(size) for size in (0, 3 * TASK_BYTES_MIN, 1 << 30, 7 << 30)] == [1, 3, 4, 7]
 
 
 def test_index_entries_against_the_batches_of_their_segment() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from ottla.pipeline import spark_home
-from ottla.pipeline.daemon import installed
+from ottla.pipeline.daemon import SOURCE, installed
 from ottla.pipeline.java import check_java, class_archive
 from ottla.pipeline.options import Source
 from ottla.pipeline.views import VIEWS
@@ -44,7 +46,9 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("topic", READ)
 def test_what_a_committed_read_gives_is_what_clients_read(spark: Any, told: Told, topic: str) -> None:
-    assert rows(log(spark, told, topic=topic, isolation="read_committed", verifyCrc="true").load()) == told.read(topic)
+    assert rows(
+        log(spark, told, topic=topic, isolation="read_committed", verifyCrc="true", minPartitions=3).load()
+    ) == told.read(topic)
 
 
 def test_every_codec_is_read_of_every_kind_of_producer(spark: Any, told: Told) -> None:
@@ -194,15 +198,30 @@ def test_what_is_wrong_is_said(spark: Any, served: Told, options: dict[str, str]
 
 def test_workers_import_what_is_installed_and_not_the_archive_of_its_sources(spark: Any) -> None:
     def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
         import pyspark
 
+        loaded = SOURCE in sys.modules
         assert sum(batch.num_rows for batch in batches) == 1
-        yield pa.RecordBatch.from_pydict({"file": [str(pyspark.__file__)]})
+        yield pa.RecordBatch.from_pydict({"file": [str(pyspark.__file__)], "loaded": [loaded]})
 
-    (row,) = spark.range(0, 1, 1, 1).mapInArrow(imported, "file string").collect()
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(imported, "file string, loaded boolean").collect()
     assert row.file == str(Path(spark_home(), "__init__.py"))
+    assert row.loaded, "by the daemon"
     elsewhere = ["", "lib", "/spark/python/lib/pyspark.zip"]
     assert installed([str(Path(spark_home(), "python", "lib", "pyspark.zip")), *elsewhere]) == elsewhere
+
+
+def test_a_daemon_has_one_thread_although_it_imports_what_workers_need() -> None:
+    """A fork has only the thread that forks: locks of others would stay locked in it."""
+    program = (
+        "import os, sys; from ottla.pipeline import daemon; daemon.preload('pyspark.sql.worker.plan_data_source_read');"
+        f"assert {SOURCE!r} in sys.modules; assert 'pyarrow' in sys.modules;"
+        "print(*[open(f'/proc/self/task/{one}/comm').read() for one in os.listdir('/proc/self/task')], sep='')"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert len(ran.stdout.split()) == 1, ran.stdout
 
 
 def test_java_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -221,6 +240,7 @@ def test_classes_are_taken_from_an_archive_once_there_is_one(spark: Any, tmp_pat
     """With it, the archive that was used last stays."""
     jars, cache = tmp_path / "jars", tmp_path / "cache"
     jars.mkdir()
+    assert class_archive(cache, jars, create=False) == ""
     made = re.search(r'-XX:ArchiveClassesAtExit="(.+)"', class_archive(cache, jars))
     assert made is not None
     archive = Path(made[1])
