@@ -220,7 +220,7 @@ def test_a_daemon_has_one_thread_although_it_imports_what_workers_need() -> None
         f"assert {SOURCE!r} in sys.modules; assert 'pyarrow' in sys.modules;"
         "print(*[open(f'/proc/self/task/{one}/comm').read() for one in os.listdir('/proc/self/task')], sep='')"
     )
-    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120)
     assert len(ran.stdout.split()) == 1, ran.stdout
 
 
