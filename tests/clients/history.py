@@ -289,7 +289,11 @@ def go_through(cluster: Cluster, programs: Sequence[Program], history: Sequence[
         before, since = [one.counts.copy() for one in programs], time.monotonic()
         for one, counts in zip(programs, before, strict=True):
             has_worked = partial(one.has_worked, counts, kinds)
-            until(has_worked, f"{one.name} works after {after}", one.within_seconds, every=POLL_SECONDS)
+            try:
+                until(has_worked, f"{one.name} works after {after}", one.within_seconds, every=POLL_SECONDS)
+            except AssertionError as error:
+                error.add_note(f"{one.counts - counts}\n{one.tail()}")
+                raise
         took = ", ".join(f"{one.name} {one.stall(since):.2f}" for one in programs)
         print(f"{after:24} {time.monotonic() - since:6.2f} s; longest wait for an acknowledgement: {took}", flush=True)
 
