@@ -44,14 +44,14 @@ class LastOffsets:
         self._read.add(segment)
 
     def note(self, header: BatchHeader, data: BatchBytes) -> None:
-        """Notes the records of a batch. One that cannot be read, as it was written without validation, supersedes
-        nothing.
+        """Notes the records of a batch. One that cannot be read, as it was damaged or written without validation,
+        supersedes nothing.
         """
         found: dict[bytes, int] = {}
         base, last = header.base_offset, header.last_offset
         is_regular = base >= self._next_offset
         try:
-            for _, some in spans.pieces(data.buf, BatchAt(data.position, header)):
+            for _, some in _pieces(header, data):
                 offsets = [span[1] for span in some]
                 is_regular = is_regular and (not some or (base <= min(offsets) and max(offsets) <= last))
                 found.update([(span[0], span[1]) for span in some if span[0] is not None])
@@ -99,7 +99,7 @@ def filtered(
             count += len(kept)
             if len(held) <= HELD_PIECES:
                 held.append((buf, kept))
-    except MalformedMessage:  # this batch was written without validation and cannot be read
+    except MalformedMessage:  # it was damaged, or written without validation
         return data.whole(header.size)
     if not count:
         return None
@@ -118,7 +118,7 @@ def filtered(
 def _kept(header: BatchHeader, data: BatchBytes, latest: dict[bytes, int], expired: bool) -> Iterator[Piece]:
     """Yields the records of a batch that stay, while the batch is decompressed."""
     last_of = latest.get
-    for buf, found in spans.pieces(data.buf, BatchAt(data.position, header)):
+    for buf, found in _pieces(header, data):
         yield (
             buf,
             [
@@ -129,10 +129,19 @@ def _kept(header: BatchHeader, data: BatchBytes, latest: dict[bytes, int], expir
         )
 
 
+def _pieces(header: BatchHeader, data: BatchBytes) -> Iterator[Piece]:
+    """Yields the records of a batch. Raises MalformedMessage, for a batch that was damaged in its file, too: written
+    again, what is wrong in it would get a CRC that is right.
+    """
+    if records.computed_crc(data.buf, data.position, header.size) != header.crc:
+        raise MalformedMessage("records", "the CRC of a batch is wrong")
+    yield from spans.pieces(data.buf, BatchAt(data.position, header))
+
+
 def is_readable(header: BatchHeader, data: BatchBytes) -> bool:
     """Whether the records of a batch can be read."""
     try:
-        for _ in spans.pieces(data.buf, BatchAt(data.position, header)):
+        for _ in _pieces(header, data):
             pass
     except MalformedMessage:
         return False
