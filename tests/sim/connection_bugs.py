@@ -5,7 +5,6 @@ with each of them, and the simulator of connections must find it.
 from __future__ import annotations
 
 from ottla.broker.lab import damage
-from ottla.broker.lab.faults.request_actions import Throttle
 from ottla.broker.net import pacing
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher
@@ -35,7 +34,6 @@ BUGS: tuple[Bug, ...] = (
     (Connection, "connection_lost", "self._waiting.cancel()", "pass"),
     (Connection, "connection_lost", "self._out.release()", "pass"),
     (Connection, "connection_lost", "part.release()", "pass"),
-    (Connection, "drop", "self._count_held()", "pass"),
     (Connection, "_mute", "self.peer.throttle_ms = self.peer.throttle_ms, 0", "_ = self.peer.throttle_ms, 0"),
     (Connection, "_next", "if self.peer.throttle_ms:", "if False:"),
     (Connection, "_keep_rest", "if self._busy and left", "if left"),
@@ -46,7 +44,6 @@ BUGS: tuple[Bug, ...] = (
     (_Intercepted, "_steps", "self._outgoing.forget()", "pass"),
     (_Intercepted, "_waited", "seam.waiting_bytes -= size", "pass"),
     (Dispatcher, "_park", "later.when_cancelled(ended)", "pass"),
-    (Throttle, "encoded", "hit.exchange.context.peer.throttle_ms = self.ms", "pass"),
     (damage, "repeat", "Borrowed(records)", "records"),
     (damage, "cut", "records.release()", "pass"),
 )
