@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -109,7 +110,8 @@ class Work:
                 try:
                     await producer.abort_transaction()
                 except KafkaError:
-                    await producer.stop()
+                    with suppress(KafkaError):  # aiokafka 0.14 raises what has ended its sender
+                        await producer.stop()
                     producer = await started(self._transactional)
             number += 1
             await asyncio.sleep(0.1)

@@ -28,6 +28,14 @@ class Work:
         with self._lock:
             print(*words, flush=True)
 
+    def told(self, work: Callable[..., None], *arguments: object) -> None:
+        """Does a part of the work, and says at once if it fails: the others go on."""
+        try:
+            work(*arguments)
+        except Exception as error:
+            self.say("note", work.__name__, *arguments, repr(error))
+            raise
+
     def is_missing(self, seen: set[str]) -> bool:
         return not self.produced.is_set() or not self.acked <= seen
 
@@ -152,8 +160,8 @@ class Work:
 def main(servers: str) -> None:
     work = Work(servers)
     with ThreadPoolExecutor(8) as threads:
-        running = [threads.submit(one) for one in (work.produce, work.transact, work.share)]
-        running += [threads.submit(work.consume, protocol) for protocol in ("classic", "consumer")]
+        running = [threads.submit(work.told, one) for one in (work.produce, work.transact, work.share)]
+        running += [threads.submit(work.told, work.consume, protocol) for protocol in ("classic", "consumer")]
         sys.stdin.read()
         work.enough.set()
         for one in running:
