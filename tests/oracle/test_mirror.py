@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ottla.testing import Broker
 
-from ..support.ask import create, fetch
+from ..support.ask import create, fetch, fetch_message
 from ..support.poll import until
 from ..support.wire import Wire
 from .kafka import Kafka, java
@@ -104,6 +105,9 @@ def copied(servers: str, topic: str) -> list[bytes | None]:
         with Wire(servers) as wire:
             reply = wire.ask("Metadata", 12, m.MetadataRequest(topics=None))
             if not any(one.name == topic and one.partitions[0].leader_id >= 0 for one in reply.topics):
+                return None
+            (first,) = wire.ask("Fetch", 11, fetch_message(topic, 0)).responses[0].partitions
+            if first.error_code == Errors.NOT_LEADER_OR_FOLLOWER:  # Kafka shows a leader before it leads
                 return None
             values = fetch(wire, topic)
         return values if len(values) >= COUNT else None
