@@ -28,9 +28,12 @@ def endpoints(texts: Sequence[str], known: Container[str]) -> list[Listener]:
         found = [_endpoint(text, known) for text in texts]
         if len({one.name for one in found}) < len(found):
             raise Unreadable(f"Each listener must have a different name, listeners: {shown}")
-        ports = dict.fromkeys(one.port for one in found if one.port)
-        for port in ports if len(ports) < len(found) else ():
-            _check_shared(port, [one.host for one in found if one.port == port], shown)
+        by_port: dict[int, list[str]] = {}
+        for one in found:
+            if one.port:
+                by_port.setdefault(one.port, []).append(one.host)
+        for port, hosts in by_port.items():
+            _check_shared(port, hosts, shown)
     except Unreadable as error:
         raise Unreadable(f"Error creating broker listeners from '{shown}': {error}") from None
     return found
