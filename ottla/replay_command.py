@@ -93,9 +93,9 @@ def replay(
 def _events(trace: str) -> Iterable[Event]:
     """Raises TraceError."""
     if not reading.is_url(trace):
-        return reading.read(Path(trace))
+        return reading.events_of(trace)
     try:
-        return list(reading.ask(*reading.at_url(trace), False))
+        return list(reading.events_of(trace))
     except LabRefused as error:
         raise click.UsageError(str(error)) from None
     except LabUnreachable as error:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import click
@@ -71,18 +70,12 @@ def show(source: str, apis: frozenset[str], following: bool, verbose: bool, as_j
     topics = Topics()
     takes = Filter(Chosen(apis, **chosen), topics).takes  # type: ignore[arg-type]  # click has made them
     with errors_as_exit_codes(), suppress(KeyboardInterrupt):
-        for event in _failing(_events(source, following)):
+        for event in _failing(reading.events_of(source, following)):
             if takes(event):
                 if as_json:
                     click.echo(json.dumps(event, separators=(",", ":")))
                 else:
                     click.echo("\n".join(detailed(event, topics)) if verbose else line(event, topics))
-
-
-def _events(source: str, following: bool) -> Iterator[Event]:
-    if reading.is_url(source):
-        return reading.ask(*reading.at_url(source), following)
-    return reading.follow(Path(source)) if following else reading.read(Path(source))
 
 
 def _failing(events: Iterable[Event]) -> Iterator[Event]:
@@ -104,7 +97,7 @@ def pcap(source: str, out: object, port: int) -> None:
     """
     frames = packets.Frames()
     with errors_as_exit_codes():
-        for block in packets.capture(_failing(_events(source, False)), port, frames):
+        for block in packets.capture(_failing(reading.events_of(source, False)), port, frames):
             out.write(block)  # type: ignore[attr-defined]
     if frames.left_out:
         words = f"{frames.left_out:,} frames, whose bytes the trace does not have (ottla.trace.raw)"

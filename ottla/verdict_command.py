@@ -140,10 +140,8 @@ def _of_traces(traces: tuple[str, ...], examination: Examination | None) -> Iter
     """Yields the clients of each trace: those of one do not go on in another."""
     try:
         for source in traces:
-            is_url = reading.is_url(source)
-            events = reading.ask(*reading.at_url(source), following=False) if is_url else reading.read(Path(source))
             try:
-                yield from examine(events, examination).report()
+                yield from examine(reading.events_of(source), examination).report()
             except FilteredTrace as error:
                 raise TraceError(f"{source}: {error}") from None
     except (TraceError, OSError) as error:

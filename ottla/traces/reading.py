@@ -99,6 +99,15 @@ def is_url(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
+def events_of(source: str, following: bool = False) -> Iterator[Event]:
+    """Returns the events of the trace that a command names: the path of a file, or the URL of a lab (`at_url`). Raises
+    what `read`, `follow`, `ask` and `at_url` raise.
+    """
+    if is_url(source):
+        return ask(*at_url(source), following)
+    return follow(Path(source)) if following else read(Path(source))
+
+
 def ask(lab: Lab, trace: int, following: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
     """Yields the first line and the last events of a trace of a running broker, and those that follow. Raises
     LabRefused or LabUnreachable.
