@@ -42,6 +42,7 @@ class Live(Generic[T]):
         self._absent = absent
         self._every_s = every_s
         self._last: object = None
+        self._asked = self._answered = 0  # numbers of questions: two may be asked at the same time
         self._timer = ui.timer(every_s, self._round)
 
     async def _round(self) -> None:
@@ -52,21 +53,29 @@ class Live(Generic[T]):
         self._timer.interval = pause_s(began, self._every_s)
 
     async def now(self) -> None:
-        """Asks at once, as after a change of the user's."""
+        """Asks at once, as after a change of the user's. An answer that comes after that to a later question is older
+        than what is shown, and left out.
+        """
+        self._asked = asked = self._asked + 1
         try:
             found = await self._fetch()
         except LabUnreachable as error:
             self._health.is_gone(str(error))
-            return
         except LabRefused as error:
-            if error.status == 404 and self._absent is not None:
-                self._health.is_there()
+            if error.status != 404 or self._absent is None:
+                self._health.is_refused(error)
+            elif self._is_newer(asked):
                 self._last = None
                 self._absent(str(error))
-            else:
-                self._health.is_refused(error)
-            return
+        else:
+            if self._is_newer(asked) and found != self._last:
+                self._show(found)
+                self._last = found
+
+    def _is_newer(self, asked: int) -> bool:
+        """Notes that a question was answered. Returns whether no later one was before."""
         self._health.is_there()
-        if found != self._last:
-            self._last = found
-            self._show(found)
+        if asked < self._answered:
+            return False
+        self._answered = asked
+        return True

@@ -34,6 +34,12 @@ from .pages import (
 from .pages import verdict as verdicts
 
 STATIC = "/ui"
+HEARD_S = 5.0
+"""Pings follow from it: a browser that is not heard of for some six seconds is away, and nothing is asked for."""
+KEPT_S = 60.0
+"""For so long a page is kept for a browser that is away, as on a machine with much else to do: without it the browser
+loads the page again, without the dialog that was open and what was typed.
+"""
 PAGES: dict[str, Callable[[Page], None]] = {
     "topics": topics.build,
     "groups": groups.build,
@@ -66,7 +72,7 @@ def application(links: Sequence[Link], hosts: tuple[str, ...] = (), token: str |
         tailwind=False,
         show_welcome_message=False,
         binding_refresh_interval=None,
-        reconnect_timeout=5.0,
+        reconnect_timeout=HEARD_S,
     )
     return Guard(fast, hosts, token)
 
@@ -77,21 +83,21 @@ def _declare(links: Sequence[Link]) -> None:
             raise HTTPException(404, f"there is no broker {number}")
         return links[number]
 
-    @ui.page("/")
+    @ui.page("/", reconnect_timeout=KEPT_S)
     def first() -> None:
         brokers.build(links)
 
-    @ui.page("/b/{number}/topics/{name}")
+    @ui.page("/b/{number}/topics/{name}", reconnect_timeout=KEPT_S)
     def one_topic(number: int, name: str) -> None:
         with Page(links, link_of(number), "topics", name) as page:
             topic.build(page, name)
 
-    @ui.page("/b/{number}/group")
+    @ui.page("/b/{number}/group", reconnect_timeout=KEPT_S)
     def one_group(number: int, name: str) -> None:
         with Page(links, link_of(number), "groups", name) as page:
             group.build(page, name)
 
-    @ui.page("/b/{number}/{path}")
+    @ui.page("/b/{number}/{path}", reconnect_timeout=KEPT_S)
     def section(number: int, path: str) -> None:
         if path not in PAGES:
             raise HTTPException(404, f"there is no page {path}")

@@ -13,6 +13,7 @@ from ottla.protocol import messages as m
 
 from ottla.testing import Broker
 from ottla.ui import words
+from ottla.ui.server import HEARD_S
 from ottla.ui.words import time as time_text
 
 from ..support.chromium import Missing, browser
@@ -114,6 +115,18 @@ def test_topics_are_created_and_deleted(page: Driver, shop: Broker) -> None:
     page.confirm()
     page.lacks('section[aria-label="Topics"]', "short-lived")
     assert "short-lived" not in [one["topic"] for one in shop.lab.get("topics")["topics"]]
+
+
+def test_a_dialog_stays_while_the_browser_is_away(page: Driver, shop: Broker) -> None:
+    """As one that gets no processor for a while. A page that is loaded again has no dialog, and deletes nothing."""
+    shop.lab.seed({"name": "asked-for", "partitions": 1})
+    page.open("/b/0/topics")
+    page.act("delete asked-for")
+    page.sees("Delete the topic asked-for with all its records?", ".ask")
+    page.is_away(HEARD_S + 1)
+    page.confirm()
+    page.lacks('section[aria-label="Topics"]', "asked-for")
+    assert "asked-for" not in [one["topic"] for one in shop.lab.get("topics")["topics"]]
 
 
 def test_records_are_found_shown_in_detail_and_produced(page: Driver) -> None:

@@ -1,8 +1,11 @@
-"""Short ways to look at a page in a browser and to use it. Everything is waited for; nothing sleeps."""
+"""Short ways to look at a page in a browser and to use it. Everything is waited for; nothing sleeps,
+but for the time in which a browser is away.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -187,6 +190,12 @@ class Driver:
             return False
 
         self._until(chosen, f"{option} in {name}")
+
+    def is_away(self, seconds: float) -> None:
+        """The page's process does not hear of the browser for a time."""
+        self.chrome.execute_script("window.socket.disconnect()")
+        time.sleep(seconds)
+        self.chrome.execute_script("window.socket.connect()")
 
     def keys(self, text: str) -> None:
         self.chrome.switch_to.active_element.send_keys(text)
