@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..config.nodes import Nodes
 from ..internal_topics import is_internal
 from ..turn import Turn
-from ..watermark_policies import Policies, Policy
+from ..watermark_policies import IMMEDIATE, Policies, Policy
 from .followers import Follower
 from .partition import MANY, Partition
 from .partitions import Partitions
@@ -31,6 +31,13 @@ class Following:
             for node in partition.replicas:
                 own = policies.of_follower(*place, node)
                 partition.replica_set.set_policy(node, own, end, replicated, now_ms)
+
+    def opened(self, partition: Partition) -> None:
+        """Lets followers get what is above the high watermark of a log that was opened, without another append."""
+        follower = partition.follower
+        if follower.policy is not IMMEDIATE:
+            now_ms = self.turn.schedule.monotonic_ms()
+            follower.begin(follower.policy, partition.high_watermark, partition.end_offset, now_ms)
 
     def _follow(self, partition: Partition, follower: Follower, policy: Policy, now_ms: int) -> None:
         if policy != follower.policy:

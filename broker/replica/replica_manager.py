@@ -184,6 +184,7 @@ class ReplicaManager:
         self._watch.follow(partition, log)
         partition.opening = None
         partition.reset_high_watermark(directory.high_watermarks.get(key, 0))
+        self._following.opened(partition)
         known = None
         if trusted and not created and partition.replica_set is not None:  # the first opening since the start
             known = directory.replica_ends.of((partition.topic_id, partition.index), partition.replica_set.isr)

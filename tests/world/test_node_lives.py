@@ -103,6 +103,23 @@ def test_followers_get_nothing_more_of_a_leader_that_is_silent(w: World, how: st
     assert records(w, 2) == [b"old", b"new"]
 
 
+def test_followers_get_what_a_log_that_was_cut_has_kept(w: World) -> None:
+    """Without another append: a producer may wait for what it has sent already."""
+    set_policy(w, "t", "lag=500ms")
+    assert produce(w, 1, value=b"old").error_code == 0
+    happens(w, "hold", 3)
+    assert produce(w, 1, value=b"at 2", acks=1).error_code == 0
+    w.pass_ms(600)
+    assert produce(w, 1, value=b"not copied", acks=1).error_code == 0
+    happens(w, "kill", 1)
+    w.pass_ms(10_000)
+    assert state(w)[:3] == (2, 1, [2, 3])
+    assert records(w, 2) == [b"old"]
+    happens(w, "release", 3)
+    w.pass_ms(600)
+    assert records(w, 2) == [b"old", b"at 2"]
+
+
 def test_followers_go_on_after_a_short_pause_of_their_leader(w: World) -> None:
     set_policy(w, "t", "lag=500ms")
     assert produce(w, 1, acks=1).error_code == 0
