@@ -239,6 +239,14 @@ def leads(cluster: Cluster, node: int, names: Sequence[str]) -> bool:
     return any(one.leader_id == node for topic in found.topics for one in topic.partitions)
 
 
+def partitions(cluster: Cluster, topic: str) -> str:
+    """How far the replicas of a topic are, a line for each partition."""
+    if isinstance(cluster, KafkaCluster):
+        return ""
+    found = cluster.broker.lab.get("partitions", topic=topic)["partitions"]
+    return "\n".join(map(str, found))
+
+
 def happen(cluster: Cluster, step: str, names: Sequence[str], worked: Callable[[str], None]) -> None:
     """Lets a step happen. `worked` waits until all clients have worked after a part of a step."""
     what, _, number = step.partition(" ")
@@ -292,7 +300,8 @@ def go_through(cluster: Cluster, programs: Sequence[Program], history: Sequence[
             try:
                 until(has_worked, f"{one.name} works after {after}", one.within_seconds, every=POLL_SECONDS)
             except AssertionError as error:
-                error.add_note(f"{one.counts - counts}\n{one.tail()}")
+                done = "".join(f"{its.name} {its.counts - had}\n" for its, had in zip(programs, before, strict=True))
+                error.add_note(f"{done}{one.tail()}\n{partitions(cluster, one.name)}")
                 raise
         took = ", ".join(f"{one.name} {one.stall(since):.2f}" for one in programs)
         print(f"{after:24} {time.monotonic() - since:6.2f} s; longest wait for an acknowledgement: {took}", flush=True)
