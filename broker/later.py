@@ -215,15 +215,13 @@ def after(awaited: Later[Any], make: Callable[[Later[Any]], T]) -> Later[T]:
     return outcome
 
 
-def drive(steps: Steps[T]) -> Later[T]:
+def drive(steps: Steps[T], kind: type[_Driven[T]] = _Driven) -> Later[T]:
     """Runs a coroutine that awaits `Later`s; its return value or exception completes the result."""
-    outcome = _Driven(steps)
+    outcome = kind(steps)
     outcome.step(None)
     return outcome
 
 
 def large_reply(steps: Steps[T]) -> Later[T]:
     """As `drive`, for a handler whose reply may have very many parts."""
-    outcome = LargeReply(steps)
-    outcome.step(None)
-    return outcome
+    return drive(steps, LargeReply)

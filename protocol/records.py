@@ -195,10 +195,11 @@ def varint_at(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def _long_varint(n: int) -> bytes:
-    return _unsigned_varint((n << 1) ^ (n >> 63))
+    return unsigned_varint((n << 1) ^ (n >> 63))
 
 
-def _unsigned_varint(n: int) -> bytes:
+def unsigned_varint(n: int) -> bytes:
+    """Encodes a number as in flexible messages: seven bits per byte."""
     out = bytearray()
     while n > 0x7F:
         out.append(n & 0x7F | 0x80)
@@ -423,7 +424,7 @@ def starts_of(size: int, first: int, count: int) -> list[bytes]:
     row, skipped = divmod(first, _FEW)
     starts = [] if row else _first_starts(size).copy()
     heads: list[bytes] = []
-    for high in map(_unsigned_varint, range(row or 1, -(-(first + count) // _FEW))):
+    for high in map(unsigned_varint, range(row or 1, -(-(first + count) // _FEW))):
         length = varint(size + 3 + len(high))  # of an offset delta, the first byte has six bits and a sign
         if not heads or not heads[0].startswith(length):
             heads = [length + b"\0\0" + bytes((0x80 | low << 1,)) for low in range(_FEW)]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
-from ...protocol.errors import Errors
 from ..net.context import Context
 from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
 from ..replica.fetch_sessions import Entry, Fetch
@@ -35,6 +34,7 @@ class Reading:
         "incremental",
         "min_bytes",
         "refused",
+        "refused_code",
         "size",
     )
 
@@ -45,12 +45,13 @@ class Reading:
         fetch: Fetch,
         incremental: bool,
         refused: dict[Entry, None],
+        refused_code: int,
     ) -> None:
         self.fetch = fetch
         self.incremental = incremental
         self.found: dict[Entry, Data] = {}
         self.size, self.hurry = 0, False
-        self.refused = refused
+        self.refused, self.refused_code = refused, refused_code
         if refused:
             fetch.dirty |= dict.fromkeys(self.refused)
         self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
@@ -67,7 +68,7 @@ class Reading:
         fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
         for entry in entries:
             if self.refused and entry in self.refused:
-                found[entry] = refused_entry(fetch, entry, int(Errors.TOPIC_AUTHORIZATION_FAILED))
+                found[entry] = refused_entry(fetch, entry, self.refused_code)
                 fetch.dirty[entry] = None  # it is read as soon as it may be
                 continue
             data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)

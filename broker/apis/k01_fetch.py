@@ -202,7 +202,7 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
             return large_reply(_serve_when_open(context, request, fetch, incremental, unopened))
     if len(fetch.entries) > LARGE and context.authorizer is not None:
         return large_reply(_serve_in_steps(context, request, fetch, incremental))
-    reading = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+    reading = _reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
     if len(reading.entries) > LARGE:
         return large_reply(_serve_in_steps(context, request, fetch, incremental, reading))
     reading.read(reading.entries)
@@ -213,7 +213,7 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     def go_on(_: Later[None]) -> messages.FetchResponse:
         if context.usage is not None:
             context.usage.resume()
-        again = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        again = _reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
         again.read(again.entries)
         return _answer(context, request, again)
 
@@ -235,7 +235,7 @@ async def _serve_in_steps(
     reading: Reading | None = None,
 ) -> messages.FetchResponse:
     """Like `_serve`, but some partitions per step."""
-    reading = reading or Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+    reading = reading or _reading(context, request, fetch, incremental, await _refused(context, request, fetch))
     fetch.advanced = {}
     try:
         await read_in_steps(reading)
@@ -243,12 +243,18 @@ async def _serve_in_steps(
             reading.release()
             await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
             fetch.advanced = None
-            reading = Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+            reading = _reading(context, request, fetch, incremental, await _refused(context, request, fetch))
             await read_in_steps(reading)
     finally:
         fetch.advanced = None
         fetch.stop_listening()
     return await _answer_in_steps(context, request, reading)
+
+
+def _reading(
+    context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, refused: dict[Entry, None]
+) -> Reading:
+    return Reading(context, request, fetch, incremental, refused, TOPICS.code)
 
 
 async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:

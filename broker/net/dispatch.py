@@ -81,9 +81,7 @@ class Seam(Protocol):
 
 
 class Dispatcher:
-    """Serves frames. `apis`: the APIs that are served, by key. `log`: what notes requests, if anything does. `seam`:
-    what intercepts requests, while anything does.
-    """
+    """Serves frames. `apis`: those served, by key. `log` notes requests, `seam` intercepts them; each may be None."""
 
     has_quotas = True  # whether requests count for the quotas of clients
 
@@ -398,6 +396,7 @@ class Dispatcher:
         head = headers.start_response(api.response, context.version, context.correlation_id)
         reply = Reply(head, codec.build_parts(api.response, context.version, outcome, head))
         if len(head) > self.reply_bytes_max:
+            reply.release()
             raise ReplyTooLarge
         _LENGTH.pack_into(head, 0, reply.size - 4)
         return reply

@@ -20,6 +20,7 @@ from .format import Commit, Commits
 from .modern import ModernGroup
 from .modern_replay import Replay
 from .offsets import replay as offset_replay
+from .offsets.long_commits import LongCommits
 from .routes import LOADED, TIMERS, UNLOADED
 from .share import records as share_records
 from .state import ShardState, TimerKey
@@ -41,7 +42,7 @@ class GroupShard(ShardState):
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Struct, value: Any) -> None:
         kind = type(value)
-        if kind is Commit or kind is Commits:
+        if kind is Commit or kind is Commits or kind is LongCommits:
             if value.group not in self.groups:
                 self.put_simple(value.group)
             put = self.offsets.put if kind is Commit else self.offsets.put_all

@@ -18,9 +18,12 @@ import random
 import pytest
 from ottla.broker.shards.loader import live_entries, log_entries
 from ottla.coordinator.group.classic.settling import GATHER_MAX_MS, GATHER_QUIET_MS
-from ottla.coordinator.group.format import Commit, Commits, GroupFormat
+from ottla.coordinator.group.format import NO_EXPIRY, Commit, Commits, GroupFormat
+from ottla.coordinator.group.offsets.commit import Answers
+from ottla.coordinator.group.offsets.long_commits import LongCommits
 from ottla.coordinator.hashing import java_order, partition_for
 from ottla.coordinator.shard import encode_batch
+from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 from ottla.protocol.java import java_hash
@@ -80,14 +83,19 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
         found = form.decode(plain)
         assert found is not None
         assert (found[0] if isinstance(found[0], Commit) else None) in (one, None)
-        if text:
-            continue
         count = chance.choice((1, 10, 100))
+        expire_ms = chance.choice((NO_EXPIRY, NO_EXPIRY, 77))
         each = [
-            one._replace(partition=n, offset=chance.randint(0, 1 << 60), leader_epoch=chance.randint(-1, 9))
+            one._replace(
+                partition=n,
+                offset=chance.randint(0, 1 << 60),
+                leader_epoch=chance.randint(-1, 9),
+                metadata=text[: chance.randint(0, len(text))],
+                expire_ms=expire_ms,
+            )
             for n in range(count)
         ]
-        packed = Commits(
+        made = (
             one.group,
             one.topic,
             topic_id,
@@ -96,6 +104,8 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
             [c.offset for c in each],
             [c.leader_epoch for c in each],
         )
+        is_short = not text and expire_ms == NO_EXPIRY
+        packed = Commits(*made) if is_short else LongCommits(*made, [c.metadata for c in each], expire_ms)
         encoded = [form.encode(c) for c in each]
         assert encode_batch([packed], 5, Template()) == encode_batch([*encoded], 5, Template())
         assert encode_batch([plain, packed, packed], 5, Template()) == encode_batch(
@@ -107,6 +117,18 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
     decoded = form.decode(form.encode(late))
     assert decoded is not None
     assert (decoded[1].expire_timestamp, decoded[1].offset) == (77, late.offset)
+
+
+@pytest.mark.parametrize("version", [2, 8, 10])
+@pytest.mark.parametrize("number", [1, 300])
+def test_the_answers_of_accepted_commits_are_those_that_the_codec_makes(version: int, number: int) -> None:
+    r = m.OffsetCommitResponse
+    asked = m.OffsetCommitRequest.OffsetCommitRequestTopic(name="t", topic_id=bytes(range(16)))
+    indexes = [7 * n for n in range(number)]
+    answers = Answers(r(), r.OffsetCommitResponseTopic, r.OffsetCommitResponsePartition, version, 10)
+    answers.add(asked, indexes, {})
+    (topic,) = codec.parse(r.__name__, version, codec.build(r.__name__, version, answers.response)).topics
+    assert [(p.partition_index, p.error_code) for p in topic.partitions] == [(index, 0) for index in indexes]
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0", b"\0\1", b"\0\1\0\5g", b"\xff\xff", b"\0\x09", b"\0\1\0\1g\0\1t\0\0\0\0"])

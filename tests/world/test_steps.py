@@ -378,6 +378,18 @@ def test_a_fetch_in_steps_lets_go_of_records_when_its_connection_is_lost() -> No
     assert sum(segment.holds for segment in segments) == 0
 
 
+def test_a_fetch_whose_reply_is_too_large_lets_go_of_its_records() -> None:
+    world = World()
+    create(world, "t", 1)
+    world.ask("Produce", 9, _produce("t", 1, batch(b"v")))
+    segment = world.broker.partitions.get("t", 0).open_log().segments[0]
+    world.dispatcher.reply_bytes_max = 10
+    answer = world.send("Fetch", 11, _fetch("t", 1))
+    world.pass_ms(1000)
+    assert answer.closed
+    assert segment.holds == 0
+
+
 def test_a_large_reply_is_encoded_in_a_turn_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the last batch was appended, and after the offsets were read."""
     from ottla.broker.apis import k00_produce, k09_offset_fetch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -13,8 +14,9 @@ from ....protocol.records import int64
 from ....protocol.wire import Encoded
 from ...shard import Result
 from ..environment import Client
-from ..format import NO_EXPIRY, Commit, Commits
+from ..format import NO_EXPIRY, Commits
 from ..state import ShardState
+from .long_commits import LongCommits
 
 if TYPE_CHECKING:
     Response = TypeVar("Response", messages.OffsetCommitResponse, messages.TxnOffsetCommitResponse)
@@ -26,6 +28,9 @@ NO_METADATA = {"", None}
 GROUP_ID_NOT_FOUND_SINCE, TOPIC_IDS_SINCE = 9, 10  # OffsetCommit
 TXN_GROUP_ID_NOT_FOUND_SINCE = TXN_TOPIC_IDS_SINCE = 6  # TxnOffsetCommit
 _KEPT_PARTITIONS = 256  # of one answer that is kept, as a thousand larger ones would take much memory
+_NO_CODES: Mapping[int, int] = {}
+_INT = struct.Struct(">i")
+_ANY_INDEX = 0x01020304
 Check = Callable[[bytes, int], None]  # raises ApiError for a partition, by topic id, that the sender may not commit
 
 
@@ -116,16 +121,17 @@ class Answers(Generic[Response]):
     version: int
     ids_since: int
 
-    def add(self, topic: CommittedTopic, indexes: list[int], codes: dict[int, int]) -> None:
+    def add(self, topic: CommittedTopic, indexes: list[int], codes: Mapping[int, int]) -> None:
         """Adds a topic; `codes`: the errors of its partitions by their places in the request."""
         by_id = self.version >= self.ids_since
         named = self.topic(topic_id=topic.topic_id) if by_id else self.topic(name=topic.name)
-        if codes or len(indexes) > _KEPT_PARTITIONS:
+        if codes:
             named.partitions = answers = list(map(self.partition, indexes))
             for place, code in codes.items():
                 answers[place].error_code = code
         else:
-            named.partitions = _accepted(self.partition, type(self.response).__name__, self.version, tuple(indexes))
+            accepted = _accepted if len(indexes) <= _KEPT_PARTITIONS else _accepted.__wrapped__
+            named.partitions = accepted(self.partition, type(self.response).__name__, self.version, tuple(indexes))
         self.response.topics.append(named)
 
 
@@ -137,8 +143,11 @@ def _accepted(
     and again. Nothing may be added to them.
     """
     made = codec.encoded(response, version, "topics.partitions")
-    for index in indexes:
-        made.append(partition(index))
+    made.append(partition(_ANY_INDEX))
+    assert made.data.startswith(_INT.pack(_ANY_INDEX)), "an answer begins with the partition"
+    rest = bytes(made.data[_INT.size :])  # the same for all
+    made.data[:] = rest.join([*map(_INT.pack, indexes), b""])
+    made.count = len(indexes)
     return made
 
 
@@ -152,13 +161,13 @@ def _committed(
     now = shard.env.now_ms()
     records: list[object] = []
     for topic in request.topics:
-        partitions = topic.partitions
+        partitions, metadatas, codes = topic.partitions, None, _NO_CODES
         indexes = [p.partition_index for p in partitions]
-        codes: dict[int, int] = {}
-        if expire == NO_EXPIRY and {p.committed_metadata for p in partitions} <= NO_METADATA:
-            records.append(_all_of(request.group_id, topic, indexes, check, now))
-        else:
-            codes = _each_of(shard, request.group_id, topic, check, now, expire, records)
+        if not {p.committed_metadata for p in partitions} <= NO_METADATA:
+            metadatas = [p.committed_metadata or "" for p in partitions]
+            codes = _too_large(shard, metadatas)
+        if len(codes) < len(partitions):
+            records.append(_commits(request.group_id, topic, indexes, metadatas, codes, check, now, expire))
         shard.counts["offset_commits"] += len(indexes) - len(codes)
         reply.add(topic, indexes, codes)
     if records and shard.groups.get(request.group_id) is None:  # a commit that is refused as a whole leaves nothing
@@ -166,13 +175,27 @@ def _committed(
     return Result(records, reply.response)
 
 
-def _all_of(group_id: str, topic: CommittedTopic, indexes: list[int], check: Check | None, now: int) -> Commits:
-    """The commits of a topic that have neither metadata nor an expiry."""
+def _commits(
+    group_id: str,
+    topic: CommittedTopic,
+    indexes: list[int],
+    metadatas: list[str] | None,
+    codes: Mapping[int, int],
+    check: Check | None,
+    now: int,
+    expire: int,
+) -> Commits:
+    """The commits of a topic, without those that are refused (`codes`)."""
     partitions = topic.partitions
+    if codes:
+        assert metadatas is not None
+        partitions = [p for place, p in enumerate(partitions) if place not in codes]
+        indexes = [p.partition_index for p in partitions]
+        metadatas = [metadata for place, metadata in enumerate(metadatas) if place not in codes]
     if check is not None:
         for index in indexes:
             check(topic.topic_id, index)
-    return Commits(
+    made = (
         group_id,
         topic.name,
         topic.topic_id,
@@ -181,40 +204,15 @@ def _all_of(group_id: str, topic: CommittedTopic, indexes: list[int], check: Che
         [p.committed_offset for p in partitions],
         [p.committed_leader_epoch for p in partitions],
     )
+    if metadatas is None and expire == NO_EXPIRY:
+        return Commits(*made)
+    return LongCommits(*made, metadatas or [""] * len(indexes), expire)
 
 
-def _each_of(
-    shard: ShardState,
-    group_id: str,
-    topic: CommittedTopic,
-    check: Check | None,
-    now: int,
-    expire: int,
-    records: list[object],
-) -> dict[int, int]:
-    """Adds the commits of a topic; returns the error codes of refused commits by their places in the request."""
-    limit = shard.env.config("offset.metadata.max.bytes")
-    codes = {}
-    for place, p in enumerate(topic.partitions):
-        metadata = p.committed_metadata or ""
-        if len(metadata) * 2 > limit and _java_length(metadata) > limit:
-            codes[place] = int(Errors.OFFSET_METADATA_TOO_LARGE)
-            continue
-        if check is not None:
-            check(topic.topic_id, p.partition_index)
-        commit = Commit(
-            group_id,
-            topic.name,
-            p.partition_index,
-            p.committed_offset,
-            p.committed_leader_epoch,
-            metadata,
-            now,
-            topic.topic_id,
-            expire,
-        )
-        records.append(commit)
-    return codes
+def _too_large(shard: ShardState, metadatas: list[str]) -> dict[int, int]:
+    """Returns the error codes of commits with too much metadata, by their places in the request."""
+    limit, code = shard.env.config("offset.metadata.max.bytes"), int(Errors.OFFSET_METADATA_TOO_LARGE)
+    return {place: code for place, text in enumerate(metadatas) if len(text) * 2 > limit and _java_length(text) > limit}
 
 
 def _java_length(text: str) -> int:
