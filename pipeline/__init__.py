@@ -43,6 +43,13 @@ def session(**settings: str) -> SparkSession:
     """Returns a session with `kafka-log`: a local one on all cores, or, with `spark.remote` or the environment's
     SPARK_REMOTE, one of a server of Spark Connect. Raises RuntimeError if Java or PySpark is missing or too old.
     """
+    spark = without_sources(**settings)
+    register(spark)
+    return spark
+
+
+def without_sources(**settings: str) -> SparkSession:
+    """Returns a session as `session` does, in which nothing is registered: that starts Python for Spark."""
     import sys
 
     spark_home()
@@ -63,9 +70,7 @@ def session(**settings: str) -> SparkSession:
         chosen = {**SESSION_SETTINGS, **settings}
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    register(spark)
-    return spark
+    return builder.getOrCreate()
 
 
 def shared(remote: str, settings: Mapping[str, str]) -> str:

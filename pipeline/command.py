@@ -70,28 +70,29 @@ def since_ms(text: str | None, now_ms: int) -> int | None:
     return int((when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def started(settings: tuple[str, ...], small: bool = False) -> SparkSession:
+def started(settings: tuple[str, ...], small: bool = False, near: bool = False) -> SparkSession:
     """Returns a Spark session without log output except a progress bar. `small`: a job with little work for Java, whose
-    code need not be compiled well.
+    code need not be compiled well. `near`: a job that registers the sources when it needs them.
     """
-    from . import JAVA_OPTIONS, REMOTE, SMALL, session
+    from . import JAVA_OPTIONS, REMOTE, SMALL, session, without_sources
 
     given = of_conf(settings)
     chosen = {**progress(), **(SMALL if small else {}), **given}
+    start = without_sources if near else session
     remote = chosen.get(REMOTE, os.environ.get("SPARK_REMOTE", ""))
     if remote:
-        return _in_server(remote, chosen)
+        return _in_server(start, remote, chosen)
     if JAVA_OPTIONS not in given:
         chosen[JAVA_OPTIONS] = f"{chosen.get(JAVA_OPTIONS, '')} {java_options('spark')}".lstrip()
-    return session(**chosen)
+    return start(**chosen)
 
 
-def _in_server(remote: str, settings: Mapping[str, str]) -> SparkSession:
+def _in_server(start: Callable[..., SparkSession], remote: str, settings: Mapping[str, str]) -> SparkSession:
     """Returns the session of a server that jobs share; one of its own if a server has closed that for good."""
-    from . import CLOSED, REMOTE, session, shared
+    from . import CLOSED, REMOTE, shared
 
     try:
-        return session(**{**settings, REMOTE: shared(remote, settings)})
+        return start(**{**settings, REMOTE: shared(remote, settings)})
     except Exception as error:
         if CLOSED not in str(error):
             raise
@@ -100,7 +101,7 @@ def _in_server(remote: str, settings: Mapping[str, str]) -> SparkSession:
     closed = SparkSession.active()
     closed.release_session_on_close = False
     closed.stop()
-    return session(**{**settings, REMOTE: remote})
+    return start(**{**settings, REMOTE: remote})
 
 
 def of_conf(settings: tuple[str, ...]) -> dict[str, str]:
@@ -184,10 +185,12 @@ def _job(name: str, help_: str, title: str) -> None:
         done(work)
 
 
-def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: bool = True) -> Input:
+def opened(
+    directory: str, begin: int | None, settings: tuple[str, ...], small: bool = True, near: bool = True
+) -> Input:
     """Opens a data directory as a job's input. Raises FileNotFoundError or ValueError before Spark is started;
     RuntimeError without Spark or Java. What is in a little directory is shuffled to one task: each further one takes
-    longer than its rows.
+    longer than its rows. `near`: whether a job reads what is little itself.
     """
     try:
         from .directory import Directory
@@ -196,11 +199,12 @@ def opened(directory: str, begin: int | None, settings: tuple[str, ...], small: 
     directory = placed(directory)
     found = Directory(directory)
     _ = found.partitions
+    near = near and "://" not in directory
     one_task = ("spark.sql.shuffle.partitions=1",) if "://" not in directory and found.is_little() else ()
-    spark = started((*one_task, *settings), small)
+    spark = started((*one_task, *settings), small, near)
     from .jobs import Input
 
-    return Input(spark, directory, begin)
+    return Input(spark, directory, begin, near=near)
 
 
 def placed(path: str) -> str:
@@ -257,7 +261,7 @@ def export(directory: str, topic: str, out: str, offsets_per_batch: int, kind: s
     """
 
     def work() -> int:
-        source = opened(directory, None, settings, small=False)
+        source = opened(directory, None, settings, small=False, near=False)
         from .jobs import export as job
 
         click.echo(

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from .. import register
 from ..directory import Directory
 
 
@@ -44,6 +46,7 @@ class Input:
     and cached.
 
     `settings`: the broker's properties, which are not in its directory; jobs use only the ones that they name.
+    `near`: what is little is read in this process, and the sources are registered in the session when something is not.
     """
 
     spark: SparkSession
@@ -51,6 +54,8 @@ class Input:
     since_ms: int | None = None
     now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     settings: Mapping[str, str] = field(default_factory=dict)
+    near: bool = False
+    _registered: bool = False
     _tables: dict[tuple[str, tuple[tuple[str, str], ...]], DataFrame] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
@@ -58,7 +63,8 @@ class Input:
         """Returns a view of the directory with options of `kafka-log`, read once."""
         key = view, tuple(sorted(options.items()))
         if key not in self._tables:
-            self._tables[key] = self.kept(self.read(view, **options))
+            little = self.little(view, **options)
+            self._tables[key] = self.kept(self._far(view, **options)) if little is None else self.here(little)
         return self._tables[key]
 
     def kept(self, frame: DataFrame) -> DataFrame:
@@ -68,6 +74,24 @@ class Input:
 
     def read(self, view: str, **options: str) -> DataFrame:
         """Like `table`, but reads the directory again each time."""
+        little = self.little(view, **options)
+        return self._far(view, **options) if little is None else self.here(little)
+
+    def little(self, view: str, **options: str) -> pa.Table | None:
+        """Returns a view of the directory if it is `near`, and little."""
+        if not self.near:
+            return None
+        from .. import near
+
+        return near.table({"path": self.path, "view": view, **options})
+
+    def here(self, table: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(table)
+
+    def _far(self, view: str, **options: str) -> DataFrame:
+        if self.near and not self._registered:
+            register(self.spark)
+            self._registered = True
         return self.spark.read.format("kafka-log").options(path=self.path, view=view, **options).load()
 
     def has(self, topic: str) -> bool:

@@ -25,14 +25,15 @@ from . import Input, Report
 from .audit_in_sql import in_transactions
 
 PRODUCER_EXPIRY = "producer.id.expiration.ms"  # the broker's setting
+EVIDENCE = {"verifyRecords": "compressed"}
+ORDER = ("topic", "partition", "segment", "position")
 COORDINATOR = "__transaction_state"
 
 
 def report(source: Input) -> Report:
     """Returns the findings, and what was checked."""
-    evidence = source.read("evidence", verifyRecords="compressed")
     expiry_ms = source.setting_ms(PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS)
-    rows = source.kept(checked(evidence, expiry_ms, source.since_ms))
+    rows = _rows(source, expiry_ms)
     found = findings(rows)
     if source.has(COORDINATOR) and not open_spans(rows).isEmpty():
         internal = source.internal(COORDINATOR)
@@ -40,6 +41,17 @@ def report(source: Input) -> Report:
         found = found.unionAll(in_transactions(open_spans(rows), internal))
     return Report({"findings": in_order(found, "topic", "partition", "segment", "position", "kind"),
                    "partitions": in_order(looked_at(rows), "topic", "partition")}, findings="findings")  # fmt: skip
+
+
+def _rows(source: Input, expiry_ms: int) -> DataFrame:
+    """Returns all that the evidence of a directory shows."""
+    little = source.little("evidence", **EVIDENCE)
+    if little is None:
+        return source.kept(checked(source.read("evidence", **EVIDENCE), expiry_ms, source.since_ms))
+    places = list(zip(*(little.column(name).to_pylist() for name in ORDER), strict=True))
+    order = sorted(range(len(places)), key=lambda row: [(one is not None, one) for one in places[row]])
+    found = checks.checked(little.take(order).to_batches(), source.since_ms, expiry_ms)
+    return source.here(pa.Table.from_batches(found, checks.TOLD))
 
 
 def in_order(frame: DataFrame, *columns: str) -> DataFrame:
@@ -53,7 +65,7 @@ def checked(evidence: DataFrame, expiry_ms: int = PRODUCER_EXPIRY_MS, since_ms: 
     `expiry_ms`: after this time the broker forgets a producer, which may then start with any sequence. `since_ms`:
     findings in segments that were not written since then are left out.
     """
-    rows = evidence.repartition("topic", "partition").sortWithinPartitions("topic", "partition", "segment", "position")
+    rows = evidence.repartition("topic", "partition").sortWithinPartitions(*ORDER)
     schema = from_arrow_schema(checks.TOLD)
     return rows.mapInArrow(partial(_checked, since_ms=since_ms, expiry_ms=expiry_ms), schema)
 

@@ -61,7 +61,7 @@ class Served(NamedTuple):
     """What jobs said in a Spark that stays, and how it ended."""
 
     lag: str
-    python_after: list[set[int]]  # what processes Java had started after a job, and after the same job again
+    python_after: list[set[int]]  # what processes Java had started after each job
     exports: list[str]
     exit_code: int
     listens_after: bool
@@ -91,9 +91,10 @@ def served(directory: str, out: Path) -> Served:
 
         lag, _ = said("lag", directory, "--format", "json")
         python_after = [python_of(server.pid)]
-        said("lag", directory, "--format", "json")
-        python_after.append(python_of(server.pid))
-        exports = [said("export", directory, "--topic", "exact,jobs", "--out", str(out))[1] for _ in range(2)]
+        exports = []
+        for _ in range(2):
+            exports.append(said("export", directory, "--topic", "exact,jobs", "--out", str(out))[1])
+            python_after.append(python_of(server.pid))
     finally:
         server.terminate()
         server.communicate(timeout=60)

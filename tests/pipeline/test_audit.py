@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from crc32c import crc32c
 from ottla.broker.transaction.markers import TransactionEnd
-from ottla.pipeline import checks, evidence
+from ottla.pipeline import checks, evidence, jobs, near
 from ottla.pipeline.directory import Bounds
 from ottla.pipeline.jobs import Input, audit, audit_in_sql
 from ottla.pipeline.jobs.transactions import spans
@@ -302,6 +302,20 @@ def test_sql_finds_the_same(spark: Any, planted: Planted, findings: list[Any]) -
     source.close()
     assert sorted(map(str, in_sql)) == sorted(map(str, findings))
     assert len(findings) > 800
+
+
+def test_what_is_little_is_checked_without_the_source(
+    spark: Any, planted: Planted, findings: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near, "ITEMS_MAX", 1 << 20)
+    monkeypatch.setattr(jobs, "register", not_called)
+    source = planted.input(spark)
+    source.near = True
+    assert sorted(map(str, audit.report(source).tables["findings"].collect())) == sorted(map(str, findings))
+
+
+def not_called(*_: Any) -> None:
+    raise AssertionError("nothing is registered for what is little")
 
 
 def test_every_flipped_byte_of_a_log_is_found(found: dict[str, set[str]]) -> None:

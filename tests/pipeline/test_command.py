@@ -65,7 +65,7 @@ def test_what_is_little_is_shuffled_to_one_task(
         file.truncate(bytes_)
     asked: list[dict[str, str]] = []
 
-    def started(settings: tuple[str, ...], small: bool) -> Any:
+    def started(settings: tuple[str, ...], small: bool, near: bool) -> Any:
         asked.append(command.of_conf(settings))
         raise RuntimeError("that is enough")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from ottla.pipeline import spark_home
+from ottla.pipeline import jobs, near, spark_home
 from ottla.pipeline.daemon import SOURCE, installed
 from ottla.pipeline.java import check_java, class_archive
 from ottla.pipeline.options import Source
@@ -106,6 +106,23 @@ def test_every_column_says_what_it_means(spark: Any, served: Told, view: str) ->
     log(spark, served, view=view).load().createOrReplaceTempView("described")
     found = spark.sql("DESCRIBE described").collect()
     assert [(row["col_name"], row["comment"]) for row in found] == [(one.name, one.meaning) for one in VIEWS[view]]
+
+
+@pytest.mark.parametrize("limit", ["ITEMS_MAX", "BYTES_MAX", "TABLE_BYTES_MAX"])
+def test_what_is_little_is_read_here_as_the_source_reads_it(
+    spark: Any, archive: Path, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is not, by the source, which is registered then."""
+    registered: list[Any] = []
+    monkeypatch.setattr(jobs, "register", registered.append)
+    source = jobs.Input(spark, str(archive / "story"), near=True)
+    here = source.read("records", topic="codecs", partition="0")
+    assert registered == []
+    monkeypatch.setattr(near, limit, 0)
+    there = [source.read("records", topic="codecs", partition="0") for _ in range(2)]
+    assert registered == [spark]
+    assert here.dtypes == there[0].dtypes
+    assert here.orderBy("offset").collect() == there[0].orderBy("offset").collect()
 
 
 def test_a_schema_is_a_projection(spark: Any, served: Told) -> None:
