@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer, TopicPartition
@@ -40,21 +41,52 @@ class Work:
         return not self.produced.is_set() or not self.acked <= seen
 
     def produce(self) -> None:
-        producer, number = Producer({**self.common, "enable.idempotence": True}), 0
-
-        def delivered(error: KafkaError | None, message: Any) -> None:
-            value = message.value().decode()
-            if error is None:
-                self.acked.add(value)
-            self.say("lost" if error else "acked", value)
-
+        """With a new producer after a fatal error. librdkafka 2.16 has one where it has lost all connections, forgets
+        with them in which epochs partitions are led, and begins again at a node that is cut off and led one before:
+        that one refuses the sequence of records that come after those that another leader has taken meanwhile.
+        """
+        number, has_failed = 0, threading.Event()
+        producer = self._idempotent(has_failed)
         while not self.enough.is_set():
-            producer.produce(NAME, str(number), key=str(number), on_delivery=delivered)
-            number += 1
-            producer.poll(0)
+            try:
+                producer.produce(NAME, str(number), key=str(number), on_delivery=self._delivered)
+                number += 1
+                producer.poll(0)
+            except KafkaException as error:
+                has_failed.set()
+                self.say("note", "produce", error)
+            if has_failed.is_set():
+                self._finish(producer, has_failed)
+                has_failed.clear()
+                producer = self._idempotent(has_failed)
             time.sleep(0.03)
-        assert producer.flush(WITHIN_SECONDS) == 0
+        self._finish(producer, has_failed)
         self.produced.set()
+
+    def _idempotent(self, has_failed: threading.Event) -> Producer:
+        def on_error(error: KafkaError) -> None:
+            if error.fatal():
+                self.say("note", "produce", error)
+                has_failed.set()
+
+        return Producer({**self.common, "enable.idempotence": True, "error_cb": on_error})
+
+    def _delivered(self, error: KafkaError | None, message: Any) -> None:
+        value = message.value().decode()
+        if error is None:
+            self.acked.add(value)
+        self.say("lost" if error else "acked", value)
+
+    @staticmethod
+    def _finish(producer: Producer, has_failed: threading.Event) -> None:
+        """Waits for all deliveries. After a fatal error nothing more is sent, and what waits is lost."""
+        ends = time.monotonic() + WITHIN_SECONDS
+        while len(producer):
+            with suppress(KafkaException):  # the fatal error, from most calls
+                if has_failed.is_set():
+                    producer.purge()
+                producer.poll(0.1)
+            assert time.monotonic() < ends, f"{len(producer)} records are not delivered"
 
     def consume(self, protocol: str) -> None:
         """One member of a group reads everything, and commits what it has read."""
@@ -112,8 +144,11 @@ class Work:
         """
         number, producer = 0, self._transactional()
         while not self.enough.is_set():
-            if not self._one_transaction(producer, number):
+            failed = self._one_transaction(producer, number)
+            if failed is not None:
                 try:
+                    if failed.fatal():
+                        raise KafkaException(failed)
                     self._again(producer.abort_transaction)
                 except KafkaException:
                     producer = self._transactional()
@@ -125,8 +160,8 @@ class Work:
         self._again(producer.init_transactions)
         return producer
 
-    def _one_transaction(self, producer: Producer, number: int) -> bool:
-        """Returns whether it was committed."""
+    def _one_transaction(self, producer: Producer, number: int) -> KafkaError | None:
+        """Returns why it was not committed; None if it was."""
         commits = False
         try:
             producer.begin_transaction()
@@ -137,9 +172,10 @@ class Work:
         except KafkaException as failed:
             self.say("note", "transaction", number, failed)
             self.say("doubtful" if commits else "aborted", number)
-            return False
+            error: KafkaError = failed.args[0]
+            return error
         self.say("whole", number)
-        return True
+        return None
 
     def _again(self, call: Callable[..., object], *arguments: object) -> None:
         """Calls until it does not fail for a reason that may pass, as the client asks its users to.
@@ -155,6 +191,7 @@ class Work:
                 self.say("note", getattr(call, "__name__", ""), error)
                 if not error.args[0].retriable() or time.monotonic() > ends:
                     raise
+                time.sleep(0.1)
 
 
 def main(servers: str) -> None:
