@@ -7,13 +7,14 @@ from typing import Any, Protocol
 
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
-from .shard import Encoded, Packed
+from .shard import Body, Encoded, Packed
 
 Reply = Callable[[Any, ApiError | None], None]
 """Called once with the reply, or with the error."""
 Written = tuple[Encoded, object]
 """A record in the form that is appended, and in the form that the handler returned."""
 
+STEP_RECORDS = 2048  # of a large batch that are encoded in one step
 RECORD_OVERHEAD = 21  # the most bytes of a record besides its key and value
 
 # errors of an append, and the errors that clients of the coordinator get for them
@@ -90,7 +91,7 @@ class Parked:
 class Batch:
     """Writes that wait to be appended together."""
 
-    __slots__ = ("count", "parked", "records", "size", "template")
+    __slots__ = ("body", "count", "parked", "records", "size", "template")
 
     def __init__(self, template: Template | None) -> None:
         self.records: list[Encoded] = []
@@ -98,3 +99,19 @@ class Batch:
         self.size = HEADER_SIZE
         self.parked: list[Parked] = []
         self.template = template
+        self.body = Body()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether encoding the records that are left takes more than one step."""
+        return self.count - self.body.count > STEP_RECORDS
+
+    def encode_some(self) -> bool:
+        """Encodes some records of a large batch. Returns whether it is one, and is encoded further in a later step."""
+        if not self.is_large:
+            return False
+        try:
+            self.body.take(self.records, self.body.count + STEP_RECORDS)
+        except Exception:  # raised again, and answered, when the batch is appended
+            return False
+        return True

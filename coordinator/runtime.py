@@ -8,8 +8,8 @@ the shard happens after its append. Where the log has something that the state d
 halfway, another writer), the shard fails: everything parked is answered, and the owner (`on_failed`) makes the shard
 again and loads it.
 
-Time, files and sockets are the caller's: it calls `flush` when its input event ends, `advance` when the high watermark
-moves, `tick` when `next_deadline_ms` has come.
+Time, files and sockets are the caller's: it calls `flush` when its input event ends and `encode_some` is through,
+`advance` when the high watermark moves, `tick` when `next_deadline_ms` has come.
 """
 
 from __future__ import annotations
@@ -194,9 +194,7 @@ class Runtime:
         now_ms: int,
         deadline_ms: int | None,
     ) -> None:
-        """Answers a write without records for which no batch is open, once the state that its handler saw is
-        committed.
-        """
+        """Answers a write without records or an open batch, once the state that its handler saw is committed."""
         effects = self.journal.close()
         if effects:
             self.aftermath.effects += effects
@@ -238,7 +236,7 @@ class Runtime:
             self._bug(parked.name, bug, parked.on_done)
         else:
             batch.parked.append(parked)
-            if template is not None:
+            if template is not None and not batch.is_large:
                 self._flush(None)
         self.aftermath.carry_out()
 
@@ -275,13 +273,12 @@ class Runtime:
 
     def _take(self, batch: Batch, written: list[Written], result: Result[R]) -> None:
         """Replays records into the state as last written, and adds them to the batch."""
-        producer_id = batch.template.producer_id if batch.template else -1
-        producer_epoch = batch.template.producer_epoch if batch.template else -1
-        replay, replayed = self.shard.replay, self.format.replayed
+        of = batch.template or self.template
+        producer_id, producer_epoch = of.producer_id, of.producer_epoch
         for record, decided in written:
             if result.replay:
-                key, value = replayed(decided)
-                replay(self.last_written_offset + batch.count, producer_id, producer_epoch, key, value)
+                key, value = self.format.replayed(decided)
+                self.shard.replay(self.last_written_offset + batch.count, producer_id, producer_epoch, key, value)
             batch.records.append(record)
             batch.count += len(record) if isinstance(record, Packed) else 1
 
@@ -303,6 +300,10 @@ class Runtime:
             self.advance(self._advances_to)
             self._advances_to = None
 
+    def encode_some(self) -> bool:
+        """Encodes some of very many records; returns whether `flush` has to wait. Other writes may join the batch."""
+        return self._batch is not None and self._batch.encode_some()
+
     def _flush(self, mark: Mark | None) -> ApiError | None:
         """Appends the batch; returns the error if that failed. What the journal has since `mark` belongs to a write
         that is not in the batch.
@@ -312,7 +313,7 @@ class Runtime:
             return None
         now_ms = self.writer.now_ms()
         try:
-            data = encode_batch(batch.records, now_ms, batch.template or self.template)
+            data = encode_batch(batch.records, now_ms, batch.template or self.template, batch.body)
             first, end = self.writer.append(data, now_ms)
         except ApiError as error:
             failed = ApiError(APPEND_ERRORS.get(error.code, error.code))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
@@ -111,14 +112,32 @@ class RecordFormat(Protocol):
         """Returns key and value; None for an unknown record, which is skipped."""
 
 
-def encode_batch(encoded: list[Encoded], now_ms: int, template: Template) -> bytearray:
-    """Returns a batch of the records, all with the timestamp `now_ms`."""
-    body, count = bytearray(), 0
-    for one in encoded:
-        if isinstance(one, Packed):
-            body += one.pack(count)
-            count += len(one)
-        else:
-            records.put_record(body, one, 0, count)
-            count += 1
-    return records.batch_of(body, template, count, count - 1, now_ms, now_ms)
+class Body:
+    """Encoded records of a batch. `taken`: how many of the batch's records, or packs of them, it has; `count`: how many
+    records these are.
+    """
+
+    __slots__ = ("count", "data", "taken")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.taken = self.count = 0
+
+    def take(self, encoded: Sequence[Encoded], until: int) -> None:
+        """Takes records of the batch until it has `until` of them, or all."""
+        while self.taken < len(encoded) and self.count < until:
+            one = encoded[self.taken]
+            if isinstance(one, Packed):
+                self.data += one.pack(self.count)
+                self.count += len(one)
+            else:
+                records.put_record(self.data, one, 0, self.count)
+                self.count += 1
+            self.taken += 1
+
+
+def encode_batch(encoded: Sequence[Encoded], now_ms: int, template: Template, body: Body | None = None) -> bytearray:
+    """Returns a batch of the records, all with the timestamp `now_ms`. `body`: has those that are encoded already."""
+    body = body or Body()
+    body.take(encoded, sys.maxsize)
+    return records.batch_of(body.data, template, body.count, body.count - 1, now_ms, now_ms)

@@ -23,6 +23,7 @@ from ...storage.segment import IndexDamaged
 from .. import bugs
 from ..clock import Alarm
 from ..event_times import EventTimes
+from ..later import Later
 from ..replica.appender import Appender, check_replicas
 from ..replica.partition import Partition
 from ..replica.partitions import Partitions
@@ -141,6 +142,7 @@ class ShardHost(Generic[S]):
         self.load_ms = 0
         self.is_left = False  # goes on alone
         self._lingers_since_ms: int | None = None  # when the first write of the present batch was made
+        self._is_encoding = False  # the next step comes
         self._alarm = Alarm(turn.schedule, partial(turn.event, self._tick))  # one alarm for all timers of the shard
 
     def begin(self) -> None:
@@ -189,8 +191,13 @@ class ShardHost(Generic[S]):
         self.owner.advanced(self)
 
     def flush(self) -> None:
-        """Appends the writes of this event."""
+        """Appends the writes of this event; very many once they are encoded, in later turns of the loop."""
         runtime, schedule = self.runtime, self.schedule
+        if self._is_encoding:
+            return
+        if runtime.encode_some():
+            self._is_encoding = True
+            return self.turn.next().when_done(self._encode_more)
         before, began_ns = runtime.last_written_offset, perf_counter_ns()
         runtime.flush()
         if runtime.last_written_offset != before:
@@ -204,6 +211,10 @@ class ShardHost(Generic[S]):
                     times.batch_linger.buckets[0] += 1
         self._lingers_since_ms = None
         self._alarm.set(runtime.next_deadline_ms())
+
+    def _encode_more(self, _: Later[None]) -> None:
+        self._is_encoding = False
+        self.turn.wrote(self)
 
     def _skipped(self, offset: int, error: Exception) -> None:
         if self.runtime.replay.skipped <= SKIPPED_TOLD_MAX:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from ottla.broker.net.context import Context
 from ottla.broker.net.large_replies import STEP_ENCODED, encoded_in_steps
+from ottla.coordinator.batch import STEP_RECORDS
+from ottla.coordinator.group.format import Commits
 from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
-from ottla.protocol import codec
+from ottla.protocol import codec, records
 from ottla.protocol import messages as m
 from ottla.protocol.emit import PAUSE_ELEMENTS
 from ottla.protocol.errors import Errors
@@ -150,3 +152,64 @@ def test_offsets_of_many_partitions_are_read_in_steps_and_are_those_of_one_momen
     (found,) = answer.reply.groups[0].topics
     assert [(one.partition_index, one.committed_offset) for one in found.partitions] == [(i, 1) for i in range(count)]
     assert world.turns >= 3
+
+
+def sent_in_steps() -> tuple[World, Any, Any]:
+    """Commits offsets of so many partitions that their records are encoded in steps, the first of which is done.
+    Returns the world, the group's shard and the answer.
+    """
+    world, count = World(offsets_topic_num_partitions="1"), 1000
+    c = m.CreateTopicsRequest
+    topic = c.CreatableTopic(name="t", num_partitions=count, replication_factor=1)
+    world.ask("CreateTopics", 7, c(topics=[topic], timeout_ms=10_000))
+    world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    world.ask("OffsetCommit", 9, committing(1, 1))
+    request = committing(5, count)
+    request.topics = request.topics * (2 * STEP_RECORDS // count + 1)
+    answer = world.send("OffsetCommit", 9, request)
+    (host,) = world.broker.groups.hosts.values()
+    while not host._is_encoding:
+        world.broker.turn._next_step()
+    return world, host, answer
+
+
+def offsets_of(world: World) -> list[int]:
+    r = m.OffsetFetchRequest
+    topic = r.OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])
+    reply = world.ask("OffsetFetch", 9, r(groups=[r.OffsetFetchRequestGroup(group_id="g", topics=[topic])]))
+    return [one.committed_offset for one in reply.groups[0].topics[0].partitions]
+
+
+def codes_of(answer: Any) -> set[int]:
+    return {one.error_code for topic in answer.reply.topics for one in topic.partitions}
+
+
+def test_very_many_commits_are_encoded_in_steps_and_others_join_their_batch() -> None:
+    world, host, answer = sent_in_steps()
+    joined = world.send("OffsetCommit", 9, committing(7, 1))
+    assert not answer.done
+    assert not joined.done
+    assert offsets_of(world) == [1, -1]
+    written = host.runtime.last_written_offset
+    world.pass_ms(100)
+    assert codes_of(answer) == codes_of(joined) == {0}
+    assert offsets_of(world) == [7, 5]
+    data = bytes(host.partition.open_log().read(written, 1 << 30, None, True))
+    assert [at.header.last_offset_delta for at in records.batches(data)] == [(2 * STEP_RECORDS // 1000 + 1) * 1000]
+
+
+def test_a_batch_that_is_being_encoded_ends_with_its_shard() -> None:
+    world, host, answer = sent_in_steps()
+    world.broker.turn.event(lambda: world.broker.groups.reload(host.partition))
+    world.pass_ms(100)
+    assert codes_of(answer) == {Errors.NOT_COORDINATOR}
+    assert offsets_of(world) == [1, -1]
+
+
+def test_a_batch_whose_next_records_cannot_be_encoded_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, _, answer = sent_in_steps()
+    with monkeypatch.context() as patch:
+        patch.setattr(Commits, "pack", lambda *of: 1 // 0)
+        world.pass_ms(100)
+    assert codes_of(answer) == {Errors.UNKNOWN_SERVER_ERROR}
+    assert offsets_of(world) == [1, -1]

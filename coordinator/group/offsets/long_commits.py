@@ -16,7 +16,8 @@ _SHORT = struct.Struct(">h")
 _TIME = struct.Struct(">q")
 _TIMES = struct.Struct(">qq")
 _TO_DELTA = 3  # bytes of the start of a small record that are before its offset delta
-_MORE_MAX = 16  # bytes that lengths and an expiry add to a commit
+_LENGTHS_MAX = 4  # bytes that the lengths of metadata and value may have more than without metadata
+_EXPIRY = 5  # bytes that a value with an expiry has more than one without, and without the tags that it does not have
 
 
 class _Shape(NamedTuple):
@@ -53,7 +54,8 @@ class LongCommits(Commits):
 
     @property
     def size(self) -> int:
-        return super().size + sum(map(len, self._texts)) + len(self._texts) * _MORE_MAX
+        more = _LENGTHS_MAX if self.expire_ms == NO_EXPIRY else _LENGTHS_MAX + _EXPIRY + 1 - len(self._tail)
+        return super().size + sum(map(len, self._texts)) + len(self._texts) * more
 
     def pack(self, index: int) -> bytes:
         texts = self._texts
