@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from ipaddress import IPv6Address
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from . import bugs
 from .client_activity import ClientActivity
 from .client_quotas import Usage
+from .clock import Cancellable
+
+if TYPE_CHECKING:
+    from .replies import Send
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
@@ -31,13 +35,29 @@ class SecurityProtocol(IntEnum):
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
+class Recognized(Protocol):
+    """A request that is like an earlier one."""
+
+    def begin(self) -> Cancellable | None:
+        """Serves it, and sends its reply once. Returns what is pending."""
+
+
+class Repeated(Protocol):
+    """Recognizes requests of a connection that are like an earlier one, and are served without decoding them."""
+
+    def recognized(self, dispatcher: Any, peer: Peer, frame: memoryview, send: Send) -> Recognized | None:
+        """Returns the request of a frame; None if it has to be decoded. `dispatcher`: the one that serves the
+        connection, a `net.dispatch.Dispatcher`.
+        """
+
+
 class Peer:
     """A client's connection: its listener with the security protocol, its address, who the client is, its software,
     and what to cancel when it closes.
 
     `activity`: what the client asked for, while the lab is on. `token_authenticated`: whether the client has shown a
     delegation token. `usage`: what the current request uses, if there are quotas. `throttle_ms`: for how long no
-    request is served after the reply.
+    request is served after the reply. `repeated`: what recognizes requests that are like earlier ones.
     """
 
     __slots__ = (
@@ -48,6 +68,7 @@ class Peer:
         "listener",
         "on_lost",
         "principal",
+        "repeated",
         "security_protocol",
         "software",
         "throttle_ms",
@@ -69,6 +90,7 @@ class Peer:
         self.throttle_ms = 0
         self.usage: Usage | None = None
         self.activity: ClientActivity | None = None
+        self.repeated: Repeated | None = None
         self.on_lost: list[Callable[[], object]] = []
 
     def lost(self) -> None:

@@ -59,10 +59,10 @@ def commit(
     """Returns the reply to a request. `write` commits the part of the request whose topics and partitions exist. Raises
     ApiError as `write` does.
     """
-    return write() if _is_all_there(context, request, kind) else _commit_rest(context, request, kind, write)
+    return write() if is_all_there(context, request, kind) else commit_rest(context, request, kind, write)
 
 
-async def _commit_rest(
+async def commit_rest(
     context: Context,
     request: Request,
     kind: Kind[Response],
@@ -81,7 +81,7 @@ async def _commit_rest(
     return response
 
 
-def _is_all_there(context: Context, request: Request, kind: Kind[Response]) -> bool:
+def is_all_there(context: Context, request: Request, kind: Kind[Response]) -> bool:
     """Fills in missing names and ids. Returns whether all topics and partitions exist and no topic is without
     partitions, as is usual.
     """

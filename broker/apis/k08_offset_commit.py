@@ -27,7 +27,8 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from . import _offset_commits as offset_commits
 from ._groups import client_of
-from ._offset_commits import Kind, commit
+from ._offset_commits import Kind, commit_rest
+from ._repeated_commits import note
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
@@ -69,4 +70,7 @@ def handle(context: Context, request: messages.OffsetCommitRequest) -> Awaitable
             groups.room.check_group(shard, request.group_id)
         return routes.commit_offsets(shard, client, request)
 
-    return commit(context, request, KIND, lambda: groups.write(request.group_id, "commit-offset", commit_offsets))
+    if offset_commits.is_all_there(context, request, KIND):
+        note(context, request, KIND)
+        return groups.write(request.group_id, "commit-offset", commit_offsets)
+    return commit_rest(context, request, KIND, lambda: groups.write(request.group_id, "commit-offset", commit_offsets))

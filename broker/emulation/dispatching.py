@@ -9,11 +9,13 @@ from ...protocol.message_set_send import FETCH, is_oldest_fetch
 from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
+from ..clock import Cancellable
 from ..later import Later, drive
 from ..net import error_counts
 from ..net.api import Api
 from ..net.context import Context
-from ..net.dispatch import Dispatcher, NotesRequests, Pending
+from ..net.dispatch import Dispatcher
+from ..net.watching import NotesRequests
 from ..peer import Peer
 from ..replies import Reply, Send
 from ..unsupported_version import Listed
@@ -28,6 +30,8 @@ _KEY_AND_VERSION = struct.Struct(">hh")
 class EmulatingDispatcher(Dispatcher):
     """Serves the APIs of the release that the broker's configuration names."""
 
+    is_own = False
+
     def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
         super().__init__(broker, apis, log)
         self.release: Release = release_of(broker.config)
@@ -37,7 +41,7 @@ class EmulatingDispatcher(Dispatcher):
         # 0.9 does not answer what it does not know, and keeps the connection; 0.8.2 and all since 0.10 close it
         self._is_silent = self.release.name == "0.9"
 
-    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
+    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Cancellable | None:
         if self._takes_oldest and is_oldest_fetch(frame):
             return self._serve_oldest(peer, frame, send)
         key, version = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= SHORTEST_BYTES else (-1, -1)
@@ -52,7 +56,7 @@ class EmulatingDispatcher(Dispatcher):
                 return None
         return super().handle(peer, frame, send)
 
-    def _serve_oldest(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
+    def _serve_oldest(self, peer: Peer, frame: memoryview, send: Send) -> Cancellable | None:
         """Serves a fetch or a multi-fetch of before 0.8. Raises Refused."""
         self.check_size(FETCH, len(frame))
         wanted = oldest_fetch.wanted_of(frame)

@@ -14,14 +14,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from ...protocol.errors import MalformedMessage
 from ...protocol.frames import PREFIX, api_key, frame_size
 from .. import bugs
 from ..clock import Cancellable
 from ..connection_rates import Verdict
-from ..later import Later
 from ..metrics import Metrics
 from ..peer import Peer, SecurityProtocol
 from ..replies import Reply
@@ -88,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self._private: bytearray | None = None
         self._start = self._filled = 0
         self._busy = self._closing = self._serving = self._paused_reading = self._paused_writing = False
-        self._waiting: Later[Any] | None = None
+        self._waiting: Cancellable | None = None
         self._muted: Cancellable | None = None
         self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
         self._out: Sending | None = None

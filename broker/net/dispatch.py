@@ -14,7 +14,7 @@ import logging
 import struct
 import time
 from collections.abc import Generator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ...protocol import codec, headers, messages
 from ...protocol.errors import ApiError, Errors, MalformedMessage, StringTooLong, TooManyElements
@@ -22,6 +22,7 @@ from ...protocol.structs import Struct
 from .. import bugs
 from ..broker import Broker
 from ..client_quotas import Usage
+from ..clock import Cancellable
 from ..later import LargeReply, Later, after, drive
 from ..limits import REPLY_BYTES, REQUEST_BYTES, REQUEST_ELEMENTS, Limit
 from ..metrics import ApiTimes
@@ -34,11 +35,11 @@ from .answers import ReplyTooLarge
 from .api import Api
 from .context import Context
 from .large_replies import encode_in_steps
+from .watching import NotesRequests, Pending, Seam
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
 _START = struct.Struct(">hhi")
 _LENGTH = struct.Struct(">i")
-Pending = Later[Any]  # of whatever type
 _SETTLED = (Struct, Later, Silence)  # what a handler returns that is no coroutine; a compiled one has its own type
 # Handling an element costs more than decoding the ten or more bytes that most of them have: it is the number of
 # elements that takes time. A frame with records has few.
@@ -54,49 +55,24 @@ class Refused(Exception):
         self.limit = limit
 
 
-class NotesRequests(Protocol):
-    """Notes requests before they are handled, and replies before they are sent."""
-
-    def request(self, context: Context, message: Struct) -> None: ...
-
-    def reply(self, context: Context, message: Struct) -> None: ...
-
-
-class Seam(Protocol):
-    """Looks at requests before they are handled, and at replies before they are sent: `intercepting.Seam`."""
-
-    def serve(
-        self,
-        dispatcher: Dispatcher,
-        context: Context,
-        request: Struct,
-        frame: memoryview,
-        send: Send,
-        times: ApiTimes,
-    ) -> Pending | None:
-        """Serves a request in place of the dispatcher, or by it, and calls `send` once. Returns what is pending."""
-
-    def refused(self, peer: Peer, frame: memoryview, reason: str) -> None:
-        """A frame closes its connection."""
-
-
 class Dispatcher:
     """Serves frames. `apis`: those served, by key. `log` notes requests, `seam` intercepts them; each may be None."""
 
     has_quotas = True  # whether requests count for the quotas of clients
+    is_own = True  # whether requests are served as by the newest release, and not as by an emulated one
 
     def __init__(self, broker: Broker, apis: Mapping[int, Api], log: NotesRequests | None = None) -> None:
         self.broker = broker
         self.apis = apis
         self.log = log
-        self.seam: Seam | None = None
+        self.seam: Seam[Dispatcher] | None = None
         self.request_bytes_max = broker.config["socket.request.max.bytes"]
         self.frame_bytes_max = broker.config["ottla.frame.max.bytes"]
         self.reply_bytes_max = broker.config["ottla.reply.max.bytes"]
 
-    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Pending | None:
+    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Cancellable | None:
         """Serves one frame and calls `send` once, now or later.
-        Returns the pending `Later`, so that it can be cancelled.
+        Returns what is pending, so that it can be cancelled.
 
         Raises Refused for a frame after which Kafka closes the connection.
         """
@@ -112,6 +88,10 @@ class Dispatcher:
                 self._answer_unsupported(api, frame, correlation_id, send)
                 return None
             raise Refused(f"{api.name} has no version {version}")
+        if peer.repeated is not None and self._is_plain():
+            recognized = peer.repeated.recognized(self, peer, frame, send)
+            if recognized is not None:
+                return recognized.begin()
         if len(frame) > self.frame_bytes_max:
             self.check_size(key, len(frame))
         times = self.broker.metrics.apis[key, version]
@@ -124,6 +104,17 @@ class Dispatcher:
         context, request = self._parse(api, version, correlation_id, frame, peer)
         times.parse_ns += time.perf_counter_ns() - started
         return self._take(context, request, frame, send, times)
+
+    def _is_plain(self) -> bool:
+        """Whether nothing looks at requests, or counts them, before their handlers do."""
+        broker = self.broker
+        return (
+            self.is_own
+            and self.log is None
+            and self.seam is None
+            and broker.authorizer is None
+            and not broker.quotas.limits.is_used
+        )
 
     async def _handle_in_steps(
         self, api: Api, version: int, correlation_id: int, data: bytes, peer: Peer, send: Send, times: ApiTimes

@@ -23,8 +23,9 @@ from ..peer import Peer
 from ..replies import CLOSE, Reply, Send, Silence
 from .connection import Connection
 from .context import Context
-from .dispatch import LARGE_BYTES, Dispatcher, Pending, Refused
+from .dispatch import LARGE_BYTES, Dispatcher, Refused
 from .pacing import pace
+from .watching import Pending
 
 WAITING_MAX: Final = 10_000  # requests and replies that interceptors keep waiting
 WAITING_BYTES_MAX: Final = 256 << 20

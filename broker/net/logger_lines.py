@@ -15,8 +15,8 @@ from ..loggers import TRACE, Loggers, requests, rights
 from ..peer import Peer
 from ..security.authorization import Audit, Caller, Check, Refusal
 from .context import Context
-from .dispatch import NotesRequests
 from .request_log import line_of
+from .watching import NotesRequests
 
 
 class RequestLogger:

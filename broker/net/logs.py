@@ -16,8 +16,8 @@ from ..machine import MachineTime
 if TYPE_CHECKING:
     from ..security.authorization import Audit
     from .audit_log import AuditLog
-    from .dispatch import NotesRequests
     from .request_log import RequestLog
+    from .watching import NotesRequests
 
 L = TypeVar("L")
 

@@ -24,6 +24,7 @@ from ...protocol.frames import framed
 from ...protocol.headers import API_VERSIONS
 from ...protocol.structs import Struct
 from .. import bugs
+from ..clock import Cancellable
 from ..later import Later, drive
 from ..peer import Peer
 from ..replies import Reply, Send
@@ -88,7 +89,7 @@ class SaslGate(Dispatcher):
         self._has_authenticated = False
         self._can_again = False  # whether the client knows re-authentication, by the version of its tokens' requests
 
-    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Later[object] | Later[Reply | None] | None:
+    def handle(self, peer: Peer, frame: memoryview, send: Send) -> Cancellable | None:
         """Serves one frame, as a `Dispatcher` does. Raises Refused."""
         key, version = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= _KEY_AND_VERSION.size else (-1, -1)
         if self._state is State.COMPLETE:

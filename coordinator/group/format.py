@@ -68,75 +68,84 @@ class Commit(NamedTuple):
         return Record(_commit_key(self.group, self.topic) + _INT.pack(self.partition), data)
 
 
+class CommitKeys:
+    """The partitions of one topic for which a group commits offsets together, and what is the same in all of their
+    records.
+    """
+
+    __slots__ = ("group", "head", "keys", "partitions", "size", "tail", "topic_id")
+
+    def __init__(self, group: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> None:
+        self.group = group
+        self.topic_id = topic_id
+        self.partitions = tuple(partitions)
+        self.keys: list[Key] = list(zip(repeat(topic), partitions, strict=False))
+        self.head = _packed_key(group, topic)
+        self.tail = (_TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0") + b"\0"  # no headers
+        self.size = len(self.head) + _PACKED.size + len(self.tail)  # of each record, from the length of its key on
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+
+def commit_keys(group: str, topic: str, topic_id: bytes, partitions: Sequence[int]) -> CommitKeys:
+    """Returns what may be kept from an earlier request: the members of a group commit the same partitions again and
+    again.
+    """
+    if len(partitions) > _KEPT_PARTITIONS or len(group) > _KEPT_CHARACTERS:
+        return CommitKeys(group, topic, topic_id, partitions)
+    return _kept_keys(group, topic, topic_id, tuple(partitions))
+
+
 class Commits(Packed):
     """The commits of one topic in one request, none with metadata or an expiry: all but partition, offset and epoch are
     the same for them.
     """
 
-    __slots__ = (
-        "_head",
-        "_size",
-        "_tail",
-        "commit_ms",
-        "group",
-        "leader_epochs",
-        "offsets",
-        "partitions",
-        "topic",
-        "topic_id",
-    )
+    __slots__ = ("commit_ms", "group", "leader_epochs", "of", "offsets")
 
-    def __init__(
-        self,
-        group: str,
-        topic: str,
-        topic_id: bytes,
-        commit_ms: int,
-        partitions: Sequence[int],
-        offsets: Sequence[int],
-        leader_epochs: Sequence[int],
-    ) -> None:
-        self.group = group
-        self.topic = topic
-        self.topic_id = topic_id
+    def __init__(self, of: CommitKeys, commit_ms: int, offsets: Sequence[int], leader_epochs: Sequence[int]) -> None:
+        self.of = of
+        self.group = of.group
         self.commit_ms = commit_ms
-        self.partitions = partitions
         self.offsets = offsets
         self.leader_epochs = leader_epochs
-        self._head = _packed_key(group, topic)
-        self._tail = (_TOPIC_ID_TAG + topic_id if topic_id != NO_UUID else b"\0") + b"\0"  # no headers
-        self._size = len(self._head) + _PACKED.size + len(self._tail)
 
     def __len__(self) -> int:
-        return len(self.partitions)
+        return len(self.offsets)
 
     @property
     def size(self) -> int:
-        return len(self.partitions) * (self._size + RECORD_START_MAX)
+        return len(self.offsets) * (self.of.size + RECORD_START_MAX)
 
     def pack(self, index: int) -> bytes:
-        if len(self.partitions) * self._size > _KEPT_BYTES:
+        of, number = self.of, len(self.offsets)
+        if number * of.size > _KEPT_BYTES:
             return self._packed(index)
-        packer, same = _layout(self._head, self._tail, index, tuple(self.partitions))
+        packer, same = _layout(of.head, of.tail, index, of.partitions)
         fields = same.copy()
         fields[1::_FIELDS] = self.offsets
         fields[2::_FIELDS] = self.leader_epochs
-        fields[4::_FIELDS] = [self.commit_ms] * len(self.partitions)
+        fields[4::_FIELDS] = [self.commit_ms] * number
         return packer.pack(*fields)
 
     def _packed(self, index: int) -> bytes:
         """Like `pack`, without a layout that is kept."""
-        value_size = varint(_COMMIT.size + len(self._tail) - 1)[0]  # it is one byte
+        of = self.of
+        value_size = varint(_COMMIT.size + len(of.tail) - 1)[0]  # it is one byte
         size, version, no_metadata, at = repeat(value_size), repeat(COMMIT_VERSION), repeat(1), repeat(self.commit_ms)
-        packed = map(_PACKED.pack, self.partitions, size, version, self.offsets, self.leader_epochs, no_metadata, at)
-        starts = starts_of(self._size, index, len(self.partitions))
-        return b"".join(chain.from_iterable(zip(starts, repeat(self._head), packed, repeat(self._tail), strict=False)))
+        packed = map(_PACKED.pack, of.partitions, size, version, self.offsets, self.leader_epochs, no_metadata, at)
+        starts = starts_of(of.size, index, len(of.partitions))
+        return b"".join(chain.from_iterable(zip(starts, repeat(of.head), packed, repeat(of.tail), strict=False)))
 
     def stored(self, offset: int) -> dict[Key, Stored]:
         """The commits, the first of which is in the log at `offset`."""
-        keys = zip(repeat(self.topic), self.partitions, strict=False)
-        same = repeat(""), repeat(self.commit_ms), repeat(self.topic_id), repeat(NO_EXPIRY)
-        return dict(zip(keys, zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False), strict=False))
+        same = repeat(""), repeat(self.commit_ms), repeat(self.of.topic_id), repeat(NO_EXPIRY)
+        stored = zip(count(offset), self.offsets, self.leader_epochs, *same, strict=False)
+        return dict(zip(self.of.keys, stored, strict=False))
+
+
+_kept_keys = lru_cache(1024)(CommitKeys)
 
 
 @lru_cache(1024)
@@ -233,6 +242,8 @@ _COMMIT = struct.Struct(">hqiBq")  # with no metadata
 _PACKED = struct.Struct(">iBhqiBq")  # the end of a key, the value's size, and the value
 _FIELDS = 5  # of a commit in a layout
 _KEPT_BYTES = 8192  # of the commits of one layout: a thousand larger ones would take much memory
+_KEPT_PARTITIONS = 64  # whose keys are kept together
+_KEPT_CHARACTERS = 1000  # of a group's id
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
 _TOPIC_ID_TAG = b"\1\0\x10"

@@ -6,7 +6,7 @@ group of another kind than it is for is refused, converts the group, or is handl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -27,6 +27,7 @@ from .group import Group
 from .modern import LEAVE_EPOCH
 from .offsets import commit
 from .offsets.commit import Check
+from .offsets.repeated import RepeatedCommit
 from .share import heartbeat as share_heartbeat
 from .share.group import ShareGroup
 from .state import ShardState, other_kind
@@ -259,6 +260,14 @@ def commit_offsets(
     group = shard.groups.get(request.group_id)
     check = CHECK_COMMIT[type(group)](shard, group, client.version, request)
     return commit.commit(shard, client, request, check)
+
+
+def commit_offsets_again(shard: ShardState, repeated: RepeatedCommit, numbers: Sequence[int]) -> Result:
+    """Like `commit_offsets`, for a request that has other numbers than one before it. Raises ApiError."""
+    request = repeated.request
+    group = shard.groups.get(request.group_id)
+    check = CHECK_COMMIT[type(group)](shard, group, repeated.version, request)
+    return repeated.commit(shard, numbers, check)
 
 
 def commit_offsets_in_transaction(

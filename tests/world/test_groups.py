@@ -19,7 +19,7 @@ import pytest
 from ottla.broker.shards.loader import live_entries, log_entries
 from ottla.coordinator.batch import size_of
 from ottla.coordinator.group.classic.settling import GATHER_MAX_MS, GATHER_QUIET_MS
-from ottla.coordinator.group.format import NO_EXPIRY, Commit, Commits, GroupFormat
+from ottla.coordinator.group.format import NO_EXPIRY, Commit, CommitKeys, Commits, GroupFormat
 from ottla.coordinator.group.offsets.commit import Answers
 from ottla.coordinator.group.offsets.long_commits import LongCommits
 from ottla.coordinator.hashing import java_order, partition_for
@@ -97,11 +97,8 @@ def test_the_short_way_of_commits_gives_the_bytes_of_their_schemas() -> None:
             for n in range(count)
         ]
         made = (
-            one.group,
-            one.topic,
-            topic_id,
+            CommitKeys(one.group, one.topic, topic_id, range(count)),
             one.commit_ms,
-            list(range(count)),
             [c.offset for c in each],
             [c.leader_epoch for c in each],
         )

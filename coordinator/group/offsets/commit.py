@@ -14,7 +14,7 @@ from ....protocol.records import int64
 from ....protocol.wire import Encoded
 from ...shard import Result
 from ..environment import Client
-from ..format import NO_EXPIRY, Commits
+from ..format import NO_EXPIRY, Commits, commit_keys
 from ..state import ShardState
 from .long_commits import LongCommits
 
@@ -196,11 +196,8 @@ def _commits(
         for index in indexes:
             check(topic.topic_id, index)
     made = (
-        group_id,
-        topic.name,
-        topic.topic_id,
+        commit_keys(group_id, topic.name, topic.topic_id, indexes),
         now,
-        indexes,
         [p.committed_offset for p in partitions],
         [p.committed_leader_epoch for p in partitions],
     )

@@ -1,0 +1,215 @@
+"""OffsetCommits of a connection that are like an earlier one, served without decoding them.
+
+A consumer commits the same partitions again and again: its requests differ in the correlation id, the offsets and the
+leader epochs. After some requests the connection keeps what they have in common: the layout of their frames
+(`protocol.layouts`), the request as it was read, and its reply. A frame of that layout is neither decoded nor looked up
+in the metadata, nor is its reply encoded. Who may commit is decided each time (`routes.commit_offsets_again`).
+
+Everything else takes the ordinary way, which says what is right: requests with metadata or a retention time, topics
+that do not exist, and all requests while something looks at them, or counts them (`Dispatcher.is_plain`).
+"""
+
+from __future__ import annotations
+
+import struct
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from ...coordinator.group import routes
+from ...coordinator.group.offsets.repeated import RepeatedCommit, is_repeatable
+from ...coordinator.shard import Result
+from ...protocol import codec, headers, messages
+from ...protocol.errors import ApiError, Errors
+from ...protocol.layouts import Layout
+from ..net.context import Context
+from ..peer import Peer
+from ..replies import Reply, Send
+from ._offset_commits import Kind, errors_of, is_all_there
+
+if TYPE_CHECKING:
+    from ...coordinator.group.shard import GroupShard
+    from ..group.room import Room
+    from ..net.dispatch import Dispatcher
+
+VERSION_MIN = 2  # older ones are those of emulated releases
+FRAME_BYTES_MAX = 4096
+KEPT_BYTES_MAX = 1 << 20  # of the frames of all connections; what is kept takes some ten times as much
+USED_ENOUGH = 16  # what was used as often was worth making, and so will be the next one
+_LENGTH = _CORRELATION_ID = struct.Struct(">i")
+
+
+def note(context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]) -> None:
+    """Notes that a commit of partitions that exist was decoded."""
+    if context.broker.authorizer is not None:  # which looks at each of them
+        return
+    peer = context.peer
+    repeated = peer.repeated
+    if not isinstance(repeated, RepeatedCommits):
+        repeated = peer.repeated = RepeatedCommits(context.broker.groups.room, peer)
+    repeated.note(context, request, kind)
+
+
+class RepeatedCommits:
+    """What a connection commits again and again.
+
+    The second, fourth, eighth and so on of its commits that are decoded becomes what the next ones are compared with.
+    They are counted from the last one that was of use.
+    """
+
+    __slots__ = ("_decoded", "_known", "_room", "_uses")
+
+    def __init__(self, room: Room, peer: Peer) -> None:
+        self._room = room
+        self._known: _Known | None = None
+        self._decoded = self._uses = 0
+        peer.on_lost.append(self._forget)
+
+    def note(
+        self, context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]
+    ) -> None:
+        """Like the function."""
+        if self._uses >= USED_ENOUGH:
+            self._decoded = self._uses = 0
+        self._decoded += 1
+        if self._decoded > 1 and not self._decoded & (self._decoded - 1):
+            self._forget()
+            if context.version >= VERSION_MIN and is_repeatable(request):
+                self._learn(_Known(context, request, kind))
+
+    def _learn(self, known: _Known) -> None:
+        size = known.layout.size
+        if size <= FRAME_BYTES_MAX and self._room.kept_bytes + size <= KEPT_BYTES_MAX:
+            self._known, self._uses = known, 0
+            self._room.kept_bytes += size
+
+    def _forget(self) -> None:
+        if self._known is not None:
+            self._room.kept_bytes -= self._known.layout.size
+            self._known = None
+
+    def recognized(self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, send: Send) -> _Commit | None:
+        """Returns the commit of a frame that can be served here; None for another one."""
+        known = self._known
+        if known is None:
+            return None
+        numbers = known.layout.numbers_of(frame)
+        if numbers is None:
+            return None
+        if known.image_version != dispatcher.broker.groups.image.version and not known.is_there_still(dispatcher, peer):
+            self._forget()
+            return None
+        self._uses += 1
+        return _Commit(known, dispatcher, peer, numbers, send)
+
+
+class _Known:
+    """A commit that was decoded, and what is the same for those that are like it."""
+
+    __slots__ = ("api", "client_id", "commit", "image_version", "kind", "layout", "reply", "times", "version")
+
+    def __init__(
+        self, context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]
+    ) -> None:
+        self.api = api = context.api
+        self.version = version = context.version
+        self.client_id = context.client_id
+        self.kind = kind
+        self.commit = RepeatedCommit(request, version)
+        self.times = context.broker.metrics.apis[api.key, version]
+        self.image_version = context.broker.groups.image.version
+        zeros, ones = map(self._frame, (0, -1))
+        self.layout = Layout(zeros, ones, self.commit.kinds())
+        accepted = kind.response(topics=errors_of(context, request.topics, ApiError(Errors.NONE)))
+        self.reply = codec.build(api.response, version, accepted, headers.start_response(api.response, version, 0))
+        _LENGTH.pack_into(self.reply, 0, len(self.reply) - _LENGTH.size)
+
+    def _frame(self, value: int) -> bytes:
+        """Returns the frame, without its length, with `value` for all of its numbers."""
+        message = self.commit.with_numbers(value)
+        frame = headers.request_frame(self.api.name, self.version, message, value, self.client_id)
+        return frame[_LENGTH.size :]
+
+    def is_there_still(self, dispatcher: Dispatcher, peer: Peer) -> bool:
+        """Whether its topics and partitions are those that they were, after the metadata has changed."""
+        topics = self.commit.request.topics
+        before = [topic.topic_id for topic in topics]
+        if not is_all_there(self.context(dispatcher, peer, 0), self.commit.request, self.kind):
+            return False
+        self.image_version = dispatcher.broker.groups.image.version
+        return before == [topic.topic_id for topic in topics]
+
+    def context(self, dispatcher: Dispatcher, peer: Peer, correlation_id: int) -> Context:
+        return Context(dispatcher.broker, self.api, self.version, correlation_id, self.client_id, peer)
+
+
+class _Commit:
+    """One request, from its numbers to its reply. It is pending until it is answered or cancelled."""
+
+    __slots__ = ("_dispatcher", "_is_over", "_known", "_numbers", "_parked_ns", "_peer", "_send")
+
+    def __init__(self, known: _Known, dispatcher: Dispatcher, peer: Peer, numbers: tuple[int, ...], send: Send) -> None:
+        self._known = known
+        self._dispatcher = dispatcher
+        self._peer = peer
+        self._numbers = numbers
+        self._send = send
+        self._is_over = False
+        self._parked_ns = 0  # since when, if it is
+
+    def begin(self) -> _Commit | None:
+        """Writes the offsets. Returns itself if it is pending then."""
+        known, peer = self._known, self._peer
+        times, request, numbers = known.times, known.commit.request, self._numbers
+        times.count += 1
+        if peer.activity is not None:
+            peer.activity.note(known.api.key, known.version, known.client_id, request)
+        groups = self._dispatcher.broker.groups
+
+        def commit_offsets(shard: GroupShard) -> Result:
+            if request.group_id not in shard.groups:
+                groups.room.check_group(shard, request.group_id)
+            return routes.commit_offsets_again(shard, known.commit, numbers)
+
+        began = perf_counter_ns()
+        try:
+            groups.host(request.group_id).write("commit-offset", commit_offsets, self._answer)
+        except ApiError as error:
+            self._answer(None, error)
+        now = perf_counter_ns()
+        times.handle_ns += now - began
+        if self._is_over:
+            return None
+        self._parked_ns = now
+        times.parked += 1
+        return self
+
+    def cancel(self) -> None:
+        """Nothing waits for the reply any more; the offsets stay."""
+        if not self._is_over:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._parked_ns:
+            times = self._known.times
+            times.parked -= 1
+            times.park_ns += perf_counter_ns() - self._parked_ns
+
+    def _answer(self, reply: None, error: ApiError | None) -> None:
+        if self._is_over:
+            return
+        self._end()
+        if error is not None:
+            return self._refuse(error)
+        began = perf_counter_ns()
+        head = self._known.reply.copy()
+        _CORRELATION_ID.pack_into(head, _LENGTH.size, self._numbers[0])
+        self._send(Reply(head, []), False)
+        self._known.times.send_ns += perf_counter_ns() - began
+
+    def _refuse(self, error: ApiError) -> None:
+        """Answers with an error, as for any request that fails as a whole."""
+        known, dispatcher, request = self._known, self._dispatcher, self._known.commit.request
+        context = known.context(dispatcher, self._peer, self._numbers[0])
+        outcome = dispatcher.error_reply(known.api, context, request, error)
+        dispatcher.finish(known.api, context, request, outcome, self._send, known.times)
