@@ -297,6 +297,17 @@ def test_a_topic_that_was_made_again_has_its_new_id(served: Counter[Any]) -> Non
     assert {one[5] for one in stored.values()} == {world.broker.groups.image.topic_id("t")}
 
 
+def test_a_group_that_was_deleted_is_there_again(served: Counter[Any]) -> None:
+    world = connected()
+    client = world.connect()
+    commits(client, 5)
+    world.ask("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=["g"]))
+    assert not world.ask("ListGroups", 4, m.ListGroupsRequest()).groups
+    commits(client, 1)
+    assert served.total() == 4
+    assert [one.group_id for one in world.ask("ListGroups", 4, m.ListGroupsRequest()).groups] == ["g"]
+
+
 def test_other_partitions_are_learned_when_they_come_often(served: Counter[Any]) -> None:
     client = connected().connect()
     commits(client, 18, topics={"t": 3})

@@ -71,7 +71,4 @@ class RepeatedCommit:
             leader_epochs = [NO_LEADER_EPOCH] * len(keys) if epochs is None else numbers[epochs]
             records.append(Commits(keys, now, numbers[offsets], leader_epochs))
             shard.counts["offset_commits"] += len(keys)
-        group_id = self.request.group_id
-        if group_id not in shard.groups:
-            shard.put_simple(group_id)
         return Result(records)
