@@ -28,27 +28,25 @@ LARGEST = {"message_max_bytes": 20_000_000, "socket_request_max_bytes": 100_000_
 
 def log_size(side: str) -> Iterator[Point]:
     """One server, whose one partition grows. `kill`: the start after SIGKILL; `by time`: ListOffsets of a time in the
-    middle.
+    middle; `memory`: of the process that has appended what is new.
     """
     server = fresh(side)
     server.start()
     warm_memory()
     topic(server, "long")
     frame, written = produce_request("long", [RECORD_1K] * BATCH_RECORDS), 0
-    before = memory_kib(server)
     for megabytes in MEGABYTES:
         with Wire(server.bootstrap_servers) as wire:
             middle_ms = int(time.time() * 1000)
             wanted = megabytes * 1000 // BATCH_RECORDS
             took = seconds(lambda n=wanted - written, wire=wire: [asking(wire, frame)() for _ in range(n)])  # type: ignore[misc]
             write_s, new, written = took, wanted - written, wanted
-        used = memory_kib(server) - before
+        used = memory_kib(server) / 1024
         server.stop()
         clean = seconds(lambda: first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
         os.kill(server.pid, signal.SIGKILL)
         reap(server)
         killed = seconds(lambda: first_record(server, written * BATCH_RECORDS - 1))  # noqa: B023
-        before = memory_kib(server) - used
         with Wire(server.bootstrap_servers) as wire:
             by_time = median_us(lambda wire=wire, at=middle_ms: offset_at(wire, at))  # type: ignore[misc]
         yield (
@@ -58,7 +56,7 @@ def log_size(side: str) -> Iterator[Point]:
                 "start to tail, s": clean,
                 "kill to tail, s": killed,
                 "by time, us": by_time,
-                "memory, KiB": used,
+                "memory, MB": used,
             },
         )
     dispose(server)
