@@ -84,8 +84,8 @@ STACK_SECONDS = 5  # how long a lane that took too long has to write its stacks
 LOOK_SECONDS = 0.2
 SOME_FAILED = 1  # pytest's exit code
 LAST_CHARACTERS = 6000  # of the log of a lane with which something is wrong
-# Pytest, and then what it and its processes needed of processors, which says more than the time beside other lanes. What
-# clients that tests left do at the end of a process may wait for brokers that are gone.
+# Pytest, and then what it and its processes needed of processors, which says more than the time beside other lanes.
+# What clients that tests left do at the end of a process may wait for brokers that are gone.
 PYTEST = """\
 import os, sys, pytest
 code = pytest.main(sys.argv[1:])
