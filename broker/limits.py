@@ -8,14 +8,13 @@ limit and the key that raises it; the client gets the error that the declaration
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..protocol.errors import ApiError
 from .sparse_log import SparseLog
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """`name`: in metrics and logs. `keys`: the configuration keys that raise it; `bound` says what holds where there
     is no key, or besides it. `beyond`: what happens to a client that goes beyond it.
     """

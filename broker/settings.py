@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, MutableMapping
-from dataclasses import replace
 from typing import Any
 
 from ..coordinator.metadata.configs import group_bounds
@@ -113,9 +112,9 @@ class Settings:
         values["cleanup.policy"] = tuple(values["cleanup.policy"])
         settings = LogSettings.of(values)
         if self.config["ottla.flush.ms.holds.acks"] and not is_internal(name):
-            settings = replace(settings, waits_for_flush_ms=settings.flush_ms < LONG_MAX)
+            settings = settings._replace(waits_for_flush_ms=settings.flush_ms < LONG_MAX)
         if release is not None and not is_internal(name):
-            settings = replace(settings, message_format=self._message_format(values.get("message.format.version")))
+            settings = settings._replace(message_format=self._message_format(values.get("message.format.version")))
         made = self._of_topics[name] = (settings, values)
         return made
 

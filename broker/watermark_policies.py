@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..coordinator.metadata.format import CLUSTER_METADATA
 from .internal_topics import is_internal
@@ -24,8 +23,7 @@ _LAG = re.compile(r"lag=(?P<lag>\d{1,12})ms(?:(?:±|\+-)(?P<jitter>\d{1,12})ms)?
 _BYTES = re.compile(r"bytes=(?P<bytes>\d{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """How the high watermark follows the log end."""
 
     kind: str = "immediate"

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FACTS = Path(__file__).resolve().parent.parent / "schemas" / "configs.json"
 EARLIER_FACTS = FACTS.with_name("earlier_configs.json")
@@ -46,8 +45,7 @@ class ConfigInvalid(ValueError):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """One configuration key. `default` is text as in a properties file, or None for no value; `empty`: whether a list
     may be empty.
     """

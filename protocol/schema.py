@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "schemas"
 FIXED = {
@@ -53,8 +53,7 @@ class Versions:
 NONE = Versions(0, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSchema:
+class FieldSchema(NamedTuple):
     """One field of a schema, in all its versions."""
 
     name: str  # snake_case
@@ -80,14 +79,12 @@ class FieldSchema:
         return self.type.startswith("[]")
 
 
-@dataclass(frozen=True, slots=True)
-class StructSchema:
+class StructSchema(NamedTuple):
     name: str
     fields: tuple[FieldSchema, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """A message or a record."""
 
     name: str
@@ -98,7 +95,7 @@ class Schema:
     unstable: bool  # its latest version is not released
     listeners: tuple[str, ...]
     root: StructSchema
-    structs: dict[str, StructSchema] = field(hash=False)
+    structs: dict[str, StructSchema]
     is_removed: bool = False  # it has the versions that Kafka 4 does not have any more
 
 

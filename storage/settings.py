@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..protocol.records import MAGIC
 
@@ -13,8 +12,7 @@ FOREVER = 2**63 - 1
 INDEX_INTERVAL_BYTES_MAX = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(NamedTuple):
     """The topic configs that a log uses, with Kafka 4.4's defaults."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
@@ -60,7 +58,7 @@ class LogSettings:
         """Makes settings from parsed values under Kafka's names; ignores keys that a log does not use. Indexes may have
         more entries than Kafka's.
         """
-        names = {f.name.replace("_", "."): f.name for f in fields(cls)}
+        names = {name.replace("_", "."): name for name in cls._fields}
         known = {names[key]: value for key, value in values.items() if key in names}
-        made = replace(cls(), **known)
-        return replace(made, index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))
+        made = cls()._replace(**known)
+        return made._replace(index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))

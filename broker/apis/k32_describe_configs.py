@@ -14,7 +14,6 @@ value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -260,7 +259,7 @@ def _of_listeners(broker: Broker) -> list[Described]:
     for name in dict.fromkeys((*broker.config.given, *own)):
         of = key_of_listener(name)
         if of is not None:
-            key = replace(of[1], name=name)
+            key = of[1]._replace(name=name)
             synonyms = [*_broker_values(broker, name), *_broker_values(broker, of[1].name)]
             found.append(Described(key, synonyms[0][1], synonyms[0][2], synonyms))
     return found

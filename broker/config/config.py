@@ -7,7 +7,7 @@ broker's own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...protocol.config_def import ConfigKey, keys, keys_in_force, numbers_of, topic_synonyms
@@ -124,7 +124,7 @@ def zookeeper_keys(release: str | None) -> dict[str, ConfigKey]:
     if release is None:
         return ZOOKEEPER_KEYS
     defaults = {name: found.default for name, found in keys("broker", release).items() if found.default is not None}
-    return {name: replace(key, default=defaults.get(name, key.default)) for name, key in ZOOKEEPER_KEYS.items()}
+    return {name: key._replace(default=defaults.get(name, key.default)) for name, key in ZOOKEEPER_KEYS.items()}
 
 
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
@@ -250,7 +250,7 @@ class Config:
         found = {one.name: one for one in self.listeners}
         for one in self.advertised_given:
             if one.name in found:  # listeners of controllers are not for clients
-                found[one.name] = one if one.port else replace(one, port=found[one.name].port)
+                found[one.name] = one if one.port else one._replace(port=found[one.name].port)
         return found
 
     @property

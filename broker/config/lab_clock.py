@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 RATE_MIN, RATE_MAX = 0.01, 1000.0
 SEEDED_START_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z, where a broker with a seed begins unless told otherwise
 _FORM = re.compile(r"(?P<mode>system|frozen|rate=(?P<rate>[^@]*))(@(?P<start>.+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class ClockStart:
+class ClockStart(NamedTuple):
     """`rate`: how many milliseconds of the broker pass in one of the machine's; 0 if time stands still, 1 for the
     machine's. `start_ms`: the wall time at which the broker begins; None for the machine's.
     """

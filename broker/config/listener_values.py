@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force, numbers_of
 from ..peer import SecurityProtocol
@@ -28,8 +27,7 @@ Value = Any
 _LISTENER = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[^\]]*\]|[^:/]*):(?P<port>\d{1,9})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     name: str
     host: str
     port: int

@@ -187,4 +187,4 @@ def _given_own(config: Config) -> Config:
 
 def _moved(listener: Listener, step: int) -> Listener:
     """Returns the listener with a higher port; a listener with any free port stays so."""
-    return replace(listener, port=listener.port + step) if listener.port else listener
+    return listener._replace(port=listener.port + step) if listener.port else listener

@@ -9,18 +9,20 @@ user can log in, separated by commas; without them it is all mechanisms that tak
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(NamedTuple):
     """A user. The password is not shown."""
 
     name: str
-    password: str = field(repr=False)
+    password: str
     mechanisms: tuple[str, ...] = PASSWORD_MECHANISMS
+
+    def __repr__(self) -> str:
+        return f"User(name={self.name!r}, mechanisms={self.mechanisms!r})"
 
 
 def parse_users(text: str) -> list[User]:

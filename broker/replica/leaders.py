@@ -8,8 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ...coordinator.metadata.state import NO_LEADER
 from ...coordinator.metadata.state import Partition as PartitionState
@@ -32,8 +31,7 @@ LOSSES_KEPT = 1000
 BATCHES_READ = 10_000  # of a log that is cut, to say what it loses
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(NamedTuple):
     """What a log lost when a replica was elected that had less: the offsets from `first_offset` to before `end_offset`.
     `high_watermark`: up to which they were committed. `records`: by producer id, -1 for those without one; without
     those after the first batches of a long end (`is_whole`).

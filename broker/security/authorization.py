@@ -8,10 +8,9 @@ table in the documentation is computed from the declarations. Without an authori
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from ...coordinator.security.acls import CLUSTER_NAME, SUPPORTED, Operation, ResourceType
 from ...coordinator.security.authorizer import Authorizer
@@ -83,8 +82,7 @@ class Refusal(Enum):
     LEFT_OUT = "nothing; it is left out of the reply"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One operation on one resource. `names`: the field of the request, or of the reply, with the resource's name."""
 
     operation: Operation

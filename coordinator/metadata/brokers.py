@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from dataclasses import replace
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -136,7 +135,7 @@ def register(
     if not was_clean:
         changes = yield from _left_by(controller, node, lost=(node,))
     epoch = next_offset() + len(changes)
-    registered = replace(request, epoch=epoch, fenced=True, in_controlled_shutdown=False)
+    registered = request._replace(epoch=epoch, fenced=True, in_controlled_shutdown=False)
     return Result([*changes, registered.at(controller.state.metadata_version).record()])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -109,7 +109,7 @@ class Controller:
         here = every - crashed
         version = self.state.metadata_version
         registered = [
-            replace(one, fenced=one.id in crashed, in_controlled_shutdown=False).at(version).record()
+            one._replace(fenced=one.id in crashed, in_controlled_shutdown=False).at(version).record()
             for one in requests
         ]
         gone = [fencing(one, fenced=1) for one in self.state.brokers.values() if one.id not in every and not one.fenced]
@@ -134,7 +134,7 @@ class Controller:
         version, known = self.state.metadata_version, self.state.brokers
         records: list[Struct] = []
         for before, one in ((known[one.id], one) for one in requests if one.id in known):
-            after = replace(before, log_dirs=one.log_dirs, cordoned=one.cordoned).at(version)
+            after = before._replace(log_dirs=one.log_dirs, cordoned=one.cordoned).at(version)
             if after != before:
                 records.append(after.record())
         if version >= CONTROLLERS_SINCE and controller.controller_id not in self.state.controllers:
@@ -215,7 +215,7 @@ class Controller:
             may_lead, int(value("min.insync.replicas") or 1), True, Kind.UNCLEAN if unclean else Kind.ONLINE
         )
         found = terms_of(self.state, partition, may_lead, default)
-        return changed(partition, isr, found if kind is Kind.ONLINE else replace(found, kind=kind), lost, target)
+        return changed(partition, isr, found if kind is Kind.ONLINE else found._replace(kind=kind), lost, target)
 
     def directory_of(self, partition: Partition, node: int) -> bytes:
         """Returns the log directory that a replica has, or would get: the log of a partition is in one directory, which

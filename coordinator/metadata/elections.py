@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...protocol import messages
 from .state import BROKER, NO_LEADER, NO_LEADER_CHANGE, TOPIC, MetadataState, Partition
@@ -26,8 +25,7 @@ class Kind(Enum):
     ONLINE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What an election of one partition depends on. `may_lead`: whether a broker is alive; `min_isr`: how many replicas
     have to be in sync, or no replica is eligible beside them.
     """
@@ -38,8 +36,7 @@ class Terms:
     kind: Kind = Kind.ONLINE
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """The replicas of a partition. While it is reassigned, `adding` are the new ones among them, and `removing` those
     that leave when all others are in sync. `directories`: of the replicas in their order; none if they are not known.
     """

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ...protocol import messages
 from ...protocol.features import CORDONED_SINCE, DIRECTORIES_SINCE, supported
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     name: str
     host: str
     port: int
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(NamedTuple):
     id: int
     epoch: int
     incarnation_id: bytes
@@ -36,8 +34,8 @@ class Broker:
     def at(self, metadata_version: int) -> Broker:
         """Returns the registration without what this metadata version does not have."""
         if metadata_version < DIRECTORIES_SINCE:
-            return replace(self, log_dirs=(), cordoned=())
-        return self if metadata_version >= CORDONED_SINCE else replace(self, cordoned=())
+            return self._replace(log_dirs=(), cordoned=())
+        return self if metadata_version >= CORDONED_SINCE else self._replace(cordoned=())
 
     def record(self) -> messages.RegisterBrokerRecord:
         """Returns its registration, with the features that this version supports."""

@@ -25,8 +25,7 @@ NO_LEADER_CHANGE = -2
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32  # config resource types
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     name: str
     id: bytes
 
@@ -242,8 +241,8 @@ class MetadataState:
         shutdown = before.in_controlled_shutdown or r.in_controlled_shutdown == 1
         log_dirs = tuple(r.log_dirs) or before.log_dirs
         cordoned = before.cordoned if r.cordoned_log_dirs is None else tuple(r.cordoned_log_dirs)
-        self.brokers[r.broker_id] = replace(
-            before, fenced=fenced, in_controlled_shutdown=shutdown, log_dirs=log_dirs, cordoned=cordoned
+        self.brokers[r.broker_id] = before._replace(
+            fenced=fenced, in_controlled_shutdown=shutdown, log_dirs=log_dirs, cordoned=cordoned
         )
 
     def replay_unregister_broker(self, r: messages.UnregisterBrokerRecord) -> None:

@@ -118,7 +118,7 @@ def _image(adoption: Adoption, directories: dict[PartitionKey, bytes]) -> Metada
         for key in adoption.choice.homes:  # as if the node had led them when it stopped, and were not back yet
             image.partitions[key] = replace(image.partitions[key], isr=(), elr=(), last_known_elr=(node.id,))
     ids = tuple(dict.fromkeys((node.directory_id, *directories.values())))
-    image.brokers[node.id] = replace(image.brokers[node.id], log_dirs=ids)
+    image.brokers[node.id] = image.brokers[node.id]._replace(log_dirs=ids)
     return image
 
 

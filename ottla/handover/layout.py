@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from uuid import uuid4
 
@@ -137,8 +137,8 @@ def _endpoints(source: Source, ids: list[int], hosts: Sequence[str], ports: _Por
     for node in sorted(ids, key=lambda one: (one not in known, one)):
         own = known[node].endpoints if node in known else first
         host_of = hosts[ids.index(node)] if hosts else None
-        moved = [replace(one, host=host_of or one.host) for one in own]
-        found[node] = tuple(replace(one, port=ports.take(one.host, one.port)) for one in moved)
+        moved = [one._replace(host=host_of or one.host) for one in own]
+        found[node] = tuple(one._replace(port=ports.take(one.host, one.port)) for one in moved)
     return found
 
 
@@ -158,7 +158,7 @@ def placed(source: Source, nodes: Sequence[NewNode], wanted: Wanted) -> Layout:
         return Layout(tuple(nodes), {key: _staying(one) for key, one in image.partitions.items()}, is_kept=True)
     if wanted.replicas is not None and wanted.replicas > len(ids):
         raise HandoverRefused(f"{wanted.replicas} replicas need as many nodes; there are {len(ids)}", EXIT_USAGE)
-    registrations = [replace(one.registration(), fenced=False) for one in nodes]
+    registrations = [one.registration()._replace(fenced=False) for one in nodes]
     chance = random.Random(source.cluster_id)  # the same plan again gives the same replicas
     found: dict[tuple[bytes, int], tuple[int, ...]] = {}
     for topic in image.topics.values():

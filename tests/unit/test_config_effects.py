@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import fields
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -50,7 +49,7 @@ def _texts() -> tuple[frozenset[str], frozenset[str]]:
 
 def _topic_keys() -> set[str]:
     texts, _ = _texts()
-    own = {field.name.replace("_", ".") for field in fields(LogSettings)}
+    own = {name.replace("_", ".") for name in LogSettings._fields}
     return {name for name in keys("topic") if name in texts or name in own}
 
 
