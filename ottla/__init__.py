@@ -1,9 +1,9 @@
 """ottla: a Kafka-compatible broker that starts in a blink."""
 
-from pathlib import Path
+import os
 
 __version__ = "0.1.0"
 
-_root = Path(__file__).resolve().parent.parent
-if (_root / "pyproject.toml").exists():  # a checkout: its folders are our subpackages
-    __path__.append(str(_root))
+_root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+if os.path.exists(f"{_root}/pyproject.toml"):  # a checkout: its folders are our subpackages
+    __path__.append(_root)

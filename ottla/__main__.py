@@ -1,5 +1,15 @@
-"""`python -m ottla`."""
+"""`python -m ottla`, and the command `ottla`."""
 
-from .cli import main
+import gc
 
-main(prog_name="ottla")
+
+def run() -> None:
+    gc.disable()  # imports create many objects and free few
+    from .cli import main
+
+    gc.enable()
+    main(prog_name="ottla")
+
+
+if __name__ == "__main__":
+    run()

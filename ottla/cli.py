@@ -9,7 +9,6 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import click
@@ -283,6 +282,8 @@ def certs(hosts: tuple[str, ...], clients: tuple[str, ...], password: str, days:
 
     An authority that is in the directory is used again.
     """
+    from pathlib import Path
+
     from . import certs as made
 
     folder, names = Path(directory), clients or ("client",)

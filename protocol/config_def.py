@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-FACTS = Path(__file__).resolve().parent.parent / "schemas" / "configs.json"
-EARLIER_FACTS = FACTS.with_name("earlier_configs.json")
+from . import schema_files
+
+FACTS = "configs.json"
+EARLIER_FACTS = "earlier_configs.json"
 EARLIER_SYNONYMS = {
     "message.downconversion.enable": ["log.message.downconversion.enable"],
     "message.format.version": ["log.message.format.version"],
@@ -171,6 +171,8 @@ def java_double(value: float) -> str:
     """`Double.toString`: 0.0001 is 1.0E-4."""
     if not value or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal
+
     sign, digits, _ = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     return f"{'-' * sign}{text[0]}.{text[1:] or '0'}E{Decimal(repr(value)).adjusted()}"
@@ -190,8 +192,8 @@ _PARSERS: dict[str, Callable[[ConfigKey, str], Value]] = {
 
 
 @cache
-def _facts(path: Path = FACTS) -> Facts:
-    loaded: Facts = json.loads(path.read_text())
+def _facts(name: str = FACTS) -> Facts:
+    loaded: Facts = json.loads(schema_files.read(name))
     return loaded
 
 

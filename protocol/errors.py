@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from enum import IntEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from . import schema_files
 
 
 class WithError(Protocol):
@@ -18,7 +19,7 @@ class WithError(Protocol):
 
 R = TypeVar("R", bound=WithError)
 _CONSTRUCTS_PATH = re.compile(r"^\((?:parsing|building|\?{3})\)(?: -> |\.)?")  # how a path begins that construct made
-_FACTS = json.loads((Path(__file__).resolve().parent.parent / "schemas" / "errors.json").read_text())
+_FACTS = json.loads(schema_files.read("errors.json"))
 
 if TYPE_CHECKING:
 

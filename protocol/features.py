@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 
-FACTS = Path(__file__).resolve().parents[1] / "schemas" / "features.json"
+from . import schema_files
+
 KRAFT_VERSION = "kraft.version"
 METADATA_VERSION = "metadata.version"
 ELR_VERSION = "eligible.leader.replicas.version"
@@ -22,7 +22,7 @@ RANGES_SINCE = 32  # 4.4-IV1, ACLs with ranges of hosts
 
 @cache
 def _facts() -> dict[str, dict[str, int]]:
-    loaded: dict[str, dict[str, int]] = json.loads(FACTS.read_text())
+    loaded: dict[str, dict[str, int]] = json.loads(schema_files.read("features.json"))
     return loaded
 
 

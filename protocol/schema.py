@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import keyword
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-DIRECTORY = Path(__file__).resolve().parent.parent / "schemas"
+from . import schema_files
+from .schema_files import DIRECTORY
+
 FIXED = {
     "bool": "?",
     "int8": "b",
@@ -106,25 +108,26 @@ def snake_case(name: str) -> str:
 
 
 @cache
-def load_removed(name: str, directory: Path = DIRECTORY) -> Schema | None:
+def load_removed(name: str, directory: str = DIRECTORY) -> Schema | None:
     """Returns the schema of the versions that Kafka 4 removed from a message; None if it removed none."""
-    path = directory / "old" / f"{name}.json"
-    return _schema(json.loads(path.read_text()), is_removed=True) if path.exists() else None
+    try:
+        return _schema(json.loads(schema_files.read(f"old/{name}.json", directory)), is_removed=True)
+    except FileNotFoundError:
+        return None
 
 
 @cache
-def index(directory: Path = DIRECTORY) -> Source:
-    loaded: Source = json.loads((directory / "index.json").read_text())
+def index(directory: str = DIRECTORY) -> Source:
+    loaded: Source = json.loads(schema_files.read("index.json", directory))
     return loaded
 
 
 @cache
-def load(name: str, directory: Path = DIRECTORY) -> Schema:
+def load(name: str, directory: str = DIRECTORY) -> Schema:
     """Returns the schema called `name`. Raises KeyError if there is none."""
     for folder in ("messages", "records"):
-        path = directory / folder / f"{name}.json"
-        if path.exists():
-            return _schema(json.loads(path.read_text()))
+        with suppress(FileNotFoundError):
+            return _schema(json.loads(schema_files.read(f"{folder}/{name}.json", directory)))
     raise KeyError(name)
 
 

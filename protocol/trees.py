@@ -7,17 +7,17 @@ message made for one version can be answered in another.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from .errors import UnsupportedVersion
 from .message import Member, Message, Nullable
 from .messages import default_of, struct_class
-from .schema import DIRECTORY, FIXED, FieldSchema, Schema, StructSchema, load, load_removed
+from .schema import FIXED, FieldSchema, Schema, StructSchema, load, load_removed
+from .schema_files import DIRECTORY
 from .wire import Array, Bytes, Fixed, Records, String, Wire
 
 
 @cache
-def tree(name: str, version: int, directory: Path = DIRECTORY) -> Message:
+def tree(name: str, version: int, directory: str = DIRECTORY) -> Message:
     """Returns the construct tree of one version of a schema. Raises UnsupportedVersion."""
     schema = load(name, directory)
     if version not in schema.valid:

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import time
 from collections import OrderedDict
@@ -229,7 +228,9 @@ class OsFiles:
         os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        self._with_descriptor(lambda: shutil.rmtree(path))
+        from shutil import rmtree
+
+        self._with_descriptor(lambda: rmtree(path))
 
     def read(self, path: str) -> bytes:
         with self._with_descriptor(lambda: open(path, "rb", opener=_open_at_once)) as file:

@@ -12,7 +12,7 @@ the coverage of tests are computed from `apis`.
 
 from __future__ import annotations
 
-import pkgutil
+import os
 import re
 from functools import cache
 
@@ -29,20 +29,21 @@ def apis(unstable: bool = False) -> dict[int, Api]:
     for one key.
     """
     found: dict[int, Api] = {}
-    for info in pkgutil.iter_modules(__path__):
-        if info.name.startswith("_"):  # a helper of several APIs
+    files = [one for folder in __path__ for one in os.listdir(folder) if one.endswith((".py", ".so"))]
+    for name in sorted({one.partition(".")[0] for one in files}):
+        if name.startswith("_"):  # a helper of several APIs
             continue
-        parts = _FILE.fullmatch(info.name)
+        parts = _FILE.fullmatch(name)
         if parts is None:
             raise ImportError(
-                f"broker/apis/{info.name}.py is neither kNN_name.py (an API) nor _name.py (a helper of several APIs)"
+                f"broker/apis/{name}.py is neither kNN_name.py (an API) nor _name.py (a helper of several APIs)"
             )
         key = int(parts[1])
         if key in found:
-            raise ImportError(f"API key {key} has two files: {found[key].module}, {info.name}")
+            raise ImportError(f"API key {key} has two files: {found[key].module}, {name}")
         names = schema.index()["apis"][str(key)]
         versions = schema.Versions.parse(names["versions"])
         high = versions.high - 1 if names["unstable"] and not unstable else versions.high
         request, response = names["request"], headers.response_name(key)
-        found[key] = Api(key, __name__, info.name, request, response, versions.low, high, key == 0, elements_max(key))
+        found[key] = Api(key, __name__, name, request, response, versions.low, high, key == 0, elements_max(key))
     return dict(sorted(found.items()))

@@ -7,7 +7,6 @@ refused with file, line and key. An unknown key warns, and so does a key that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from . import checks as config_checks
@@ -68,7 +67,8 @@ def from_file(path: str) -> Iterable[tuple[str, str, str]]:
     import javaproperties
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
     except OSError as error:
         raise ConfigError(path, error.strerror or str(error)) from None
     except UnicodeDecodeError as error:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from ottla.broker.apis import apis
 from ottla.broker.net.api import Api
-from ottla.protocol import schema
+from ottla.protocol import schema, schema_files
 from ottla.protocol.messages import struct_class
 from ottla.protocol.schema import FieldSchema, StructSchema
 
@@ -74,7 +74,7 @@ def _arrays(struct: StructSchema, version: int, before: tuple[str, ...] = ()) ->
 def _entities(request: str) -> dict[tuple[str, ...], str]:
     """What kind of thing the fields of a request name."""
     found: dict[tuple[str, ...], str] = {}
-    source = json.loads((schema.DIRECTORY / "messages" / f"{request}.json").read_text())
+    source = json.loads(schema_files.read(f"messages/{request}.json"))
     common = {struct["name"]: struct["fields"] for struct in source.get("commonStructs", ())}
 
     def walk(fields: list[dict[str, Any]], before: tuple[str, ...]) -> None:
