@@ -3,9 +3,11 @@
 `plan` chooses what to clean; `steps` write the cleaned files and can run in any thread, because they use only paths;
 `swap` puts the result in place.
 
-- The clean part ends where the last compaction ended; the dirty part ends before the active segment and before records
-  that `min.compaction.lag.ms` protects. The log is due when its dirty part has at least `min.cleanable.dirty.ratio` of
-  the bytes, or when the oldest dirty record is older than `max.compaction.lag.ms`.
+- The clean part ends where the last compaction ended, which may be within a segment; the dirty part ends before the
+  active segment and before records that `min.compaction.lag.ms` protects. The log is due when its dirty part has at
+  least `min.cleanable.dirty.ratio` of the bytes, or when the oldest dirty record is older than `max.compaction.lag.ms`.
+- A compaction reads as much of the dirty part as its map of keys has room for (`keys_of`), a batch at least, and leaves
+  what follows as it is; the next one goes on from there.
 - A tombstone stays for `delete.retention.ms` after the first compaction that sees it; its batch stores the deadline
   (KIP-534).
 - Message sets of versions 0 and 1 have no such deadline: their tombstones go by the age of their files.
@@ -35,10 +37,19 @@ from .log import Log
 from .segment import Segment
 
 WRITE_BYTES = 1 << 20
-KEYS_MAX = 5_000_000  # of all compactions at a time, as with Kafka's buffer of 128 MiB
+ENTRY_BYTES = 24  # of a key in Kafka's map: a hash of 16 bytes and an offset
+MAP_BYTES_MAX = 2**31 - 1
 T = TypeVar("T")
 Steps = Generator[int, None, T]
 """Work that yields after each batch how many bytes it has read or written."""
+
+
+def keys_of(buffer_bytes: int, load_factor: float) -> int:
+    """Returns how many keys Kafka's map has room for in a buffer of this size."""
+    return max(1, int(min(buffer_bytes, MAP_BYTES_MAX) // ENTRY_BYTES * load_factor))
+
+
+KEYS_MAX = keys_of(128 << 20, 0.9)  # with the default configuration
 
 
 @dataclass(slots=True)
@@ -114,21 +125,23 @@ def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
     settings = log.settings
     first_dirty = max(log.first_dirty_offset, log.bases[0])
     end = min(log.active.base_offset, last_stable_offset)
-    for segment in log.segments[:-1]:
-        if settings.min_compaction_lag_ms and segment.base_offset >= first_dirty:
-            if segment.max_timestamp > now_ms - settings.min_compaction_lag_ms:
-                end = min(end, segment.base_offset)
-                break
+    lag_ms = settings.min_compaction_lag_ms
+    for segment, after in zip(log.segments, log.bases[1:], strict=False):
+        if lag_ms and after > first_dirty and segment.max_timestamp > now_ms - lag_ms:
+            end = min(end, segment.base_offset)
+            break
     inactive = [s for s, after in zip(log.segments, log.bases[1:], strict=False) if after <= end]
     if not inactive:
         return None
     end = log.bases[len(inactive)]
+    # a segment in which the last compaction ended is among both, as in Kafka
     clean = sum(s.size for s in inactive if s.base_offset < first_dirty)
-    dirty = sum(s.size for s in inactive if s.base_offset >= first_dirty)
-    if not dirty:
+    dirty = [s for s, after in zip(inactive, log.bases[1:], strict=False) if after > first_dirty]
+    dirty_bytes = sum(s.size for s in dirty)
+    if not dirty_bytes:
         return None
-    ratio = dirty / (clean + dirty)
-    oldest = min((s.max_timestamp for s in inactive if s.base_offset >= first_dirty), default=now_ms)
+    ratio = dirty_bytes / (clean + dirty_bytes)
+    oldest = min(s.max_timestamp for s in dirty)
     delay_ms = max(0, now_ms - oldest - settings.max_compaction_lag_ms) if oldest >= 0 else 0
     is_due = ratio > settings.min_cleanable_dirty_ratio or delay_ms > 0
     return Plan(inactive, first_dirty, end, ratio, log, now_ms, is_due, delay_ms)
@@ -144,7 +157,7 @@ def steps(files: Files, job: Job) -> Steps[Outcome]:
         deletes_before_ms = _deletes_before_ms(files, job)
         transactions = Transactions(unpacked(job.aborted, job.segments[0][0], job.end))
         for group in _groups(segments, job, mapped_to):
-            size = yield from _clean_group(pool, group, latest, job, transactions, deletes_before_ms)
+            size = yield from _clean_group(pool, group, latest, job, mapped_to, transactions, deletes_before_ms)
             outcome.groups.append(([s.base_offset for s in group], group[0].base_offset, size))
         return outcome
     finally:
@@ -185,27 +198,34 @@ class Transactions:
 
 
 def _offset_map(segments: list[Segment], job: Job) -> Steps[tuple[LastOffsets, int]]:
-    """Returns the last offset of every key in the dirty part, and the offset that the map reaches."""
-    latest = LastOffsets()
+    """Returns the last offset of every key in the dirty part, as far as the map has room for them, and the offset that
+    it reaches.
+    """
+    latest, reached = LastOffsets(), job.first_dirty
     transactions = Transactions(unpacked(job.aborted, job.first_dirty, job.end))
-    for segment in segments:
-        if segment.base_offset < job.first_dirty:
+    for segment, end in zip(segments, (*(one.base_offset for one in segments[1:]), job.end), strict=True):
+        if end <= job.first_dirty:
             continue
-        if len(latest) > job.keys_max:
-            return latest, segment.base_offset
         latest.begin(segment.base_offset)
+        if segment.base_offset < job.first_dirty:
+            latest.pass_over()  # its beginning
         reader = BatchReader(segment)
         for batch in reader.infos():
             yield batch.size
             header = batch.header
+            if batch.last_offset < job.first_dirty:
+                continue
             if header is None:
                 latest.note_others(cleaning_messages.last_offsets(bytes(reader.read(batch).whole(batch.size))))
             elif header.is_control:
-                continue
+                pass
             elif transactions.is_aborted(header):
                 latest.pass_over()
             else:
                 latest.note(header, reader.read(batch))
+            if len(latest) > job.keys_max and reached > job.first_dirty:
+                return latest, reached  # this batch is read again
+            reached = max(reached, batch.last_offset + 1)
     return latest, job.end
 
 
@@ -267,21 +287,25 @@ def _clean_group(
     group: list[Segment],
     latest: LastOffsets,
     job: Job,
+    mapped_to: int,
     transactions: Transactions,
     deletes_before_ms: int,
 ) -> Steps[int]:
     cleaned = _Cleaned(pool, job, group[0].base_offset)
     has_messages, modified_ms = False, 0
+    kept: Data | None
     for segment in group:
         modified_ms = pool.files.modified_ms(segment.path(LOG))
         keeps_deletes = modified_ms > deletes_before_ms
         reader = BatchReader(segment)
         for batch in reader.infos():
             header, aborted = batch.header, None
-            if header is None:
-                has_messages = True
+            has_messages = has_messages or header is None
+            if batch.base_offset >= mapped_to:
+                kept, aborted = _as_it_is(batch, reader.read(batch), transactions)
+            elif header is None:
                 data = bytes(reader.read(batch).whole(batch.size))
-                kept: Data | None = cleaning_messages.filtered(data, latest.by_key, keeps_deletes)
+                kept = cleaning_messages.filtered(data, latest.by_key, keeps_deletes)
             elif header.is_control:
                 kept, aborted = _marker(header, reader.read(batch), job, transactions)
             else:
@@ -296,6 +320,18 @@ def _clean_group(
     if has_messages:
         pool.files.set_modified_ms(cleaned.segment.path(LOG), modified_ms)
     return cleaned.segment.size
+
+
+def _as_it_is(
+    batch: BatchInfo, data: BatchBytes, transactions: Transactions
+) -> tuple[memoryview, AbortedTransaction | None]:
+    """Returns the whole of a batch that the map does not reach, and the aborted transaction that it ends."""
+    header, aborted = batch.header, None
+    if header is not None and not header.is_control:
+        transactions.is_aborted(header)
+    elif header is not None and header.is_transactional:
+        _, aborted = transactions.end(header)
+    return data.whole(batch.size), aborted
 
 
 def _deletes_before_ms(files: Files, job: Job) -> int:

@@ -41,8 +41,8 @@ _REASONS: dict[str, str] = {
         num.io.threads num.network.threads background.threads num.recovery.threads.per.data.dir
         group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
         queued.max.requests queued.max.request.bytes *.purgatory.purge.interval.requests *.append.linger.ms
-        *.load.buffer.size *.cached.buffer.max.bytes group.*.assignor.offload.enable log.cleaner.threads
-        log.cleaner.io.buffer.* log.cleaner.dedupe.buffer.size""",
+        *.load.buffer.size *.cached.buffer.max.bytes group.*.assignor.offload.enable
+        log.cleaner.io.buffer.size""",
     "ottla exports its metrics at the lab's port": """
         metric.reporters kafka.metrics.* metrics.num.samples metrics.recording.level metrics.sample.window.ms""",
     "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",

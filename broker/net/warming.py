@@ -37,6 +37,7 @@ MODULES_FIRST = (  # modules that others import, so that each step imports littl
             "streams.heartbeat",
         )
     ),
+    f"{__name__.removesuffix('.net.warming')}.replica.cleaning_works",
     f"{__name__.removesuffix('.net.warming')}.tls.listener",
     f"{__name__.removesuffix('.net.warming')}.error_replies",
 )

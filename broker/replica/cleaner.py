@@ -5,6 +5,8 @@ Each node compacts what it leads, one log at a time. A compaction goes on in pie
 `log.cleaner.io.max.bytes.per.second` allows; without a limit there is one piece. A log that is gone, cut or copied
 meanwhile is left as it is, and one whose cleaning failed for another reason than the disk is skipped until it is opened
 again, as in Kafka.
+
+What compacts is imported for the first log that is compacted: a start does without it.
 """
 
 from __future__ import annotations
@@ -14,9 +16,8 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ...storage import cleaning
-from ...storage.cleaning_pieces import Piece, remove_cleaned
 from ...storage.files import time_ns
 from ...storage.flush import FlushJob
 from ...storage.log import Log
@@ -26,9 +27,14 @@ from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import off_loop
 from ..turn import Turn
-from .cleaning_works import PIECES_PER_SECOND, InThread, InWorker, Pace, Workers
+from .cleaning_pace import PIECES_PER_SECOND, Pace
 from .partition import Partition
 from .partitions import Partitions
+
+if TYPE_CHECKING:
+    from ...storage.cleaning import Outcome, Plan
+    from ...storage.cleaning_pieces import Piece
+    from .cleaning_works import InThread, InWorker, Workers
 
 logger = logging.getLogger("ottla.org.apache.kafka.storage.internals.log.LogCleaner")
 IN_PROCESS_BYTES = 1 << 20
@@ -52,7 +58,7 @@ class Run:
 
     partition: Partition
     log: Log
-    plan: cleaning.Plan
+    plan: Plan
     flush: FlushJob | None  # until that is done
     work: InThread | InWorker
     settings: Settings
@@ -79,7 +85,7 @@ class Cleaner:
         self.figures = Figures(last_run_ms=turn.schedule.monotonic_ms())
         self._runs: dict[str, Run] = {}  # by directory of the log
         self._compacted: dict[Partition, None] = {}  # those whose logs are compacted
-        self._workers = Workers()
+        self._workers: Workers | None = None
         self._paces: dict[Settings, Pace] = {}
         self._stopped = False
 
@@ -96,11 +102,15 @@ class Cleaner:
     def stop(self) -> None:
         """Ends the compactions that wait; what others write until they notice is removed when the log is opened."""
         self._stopped = True
-        self._workers.stop()
+        self._stop_workers()
         for run in self._runs.values():
             if not run.is_in_thread:
                 with suppress(OSError):
                     self._drop(run)
+
+    def _stop_workers(self) -> None:
+        if self._workers is not None:
+            self._workers.stop()
 
     def is_busy(self, partition: Partition) -> bool:
         """Whether a compaction of a partition's log has begun."""
@@ -134,7 +144,7 @@ class Cleaner:
         self._begin(*max(due, key=lambda one: one[1].dirty_ratio))
         return True
 
-    def _found(self, of: Settings | None) -> list[tuple[Partition, cleaning.Plan]]:
+    def _found(self, of: Settings | None) -> list[tuple[Partition, Plan]]:
         """Returns what can be cleaned, whether due or not."""
         found = [one for one in self._plans() if of is None or self._leads(one[0]) is of]
         self.figures.last_run_ms = self.turn.schedule.monotonic_ms()
@@ -150,8 +160,12 @@ class Cleaner:
         if partition.log is not None and partition.log.settings.is_compacted:
             self._compacted[partition] = None
 
-    def _plans(self) -> list[tuple[Partition, cleaning.Plan]]:
+    def _plans(self) -> list[tuple[Partition, Plan]]:
         """Returns what can be cleaned in each compacted log."""
+        if not self._compacted:
+            return []
+        from ...storage import cleaning
+
         now = self.turn.schedule.now_ms()
         found = []
         for partition in list(self._compacted):
@@ -166,7 +180,17 @@ class Cleaner:
                 found.append((partition, plan))
         return found
 
-    def _begin(self, partition: Partition, plan: cleaning.Plan) -> None:
+    def keys_max(self, settings: Settings) -> int:
+        """Returns how many keys a compaction takes. The nodes, which share a process, share the buffer."""
+        from ...storage.cleaning import keys_of
+
+        shares = max(1, settings.value("log.cleaner.threads")) * max(1, len(self._paces))
+        buffer_bytes = settings.value("log.cleaner.dedupe.buffer.size")
+        return keys_of(buffer_bytes // shares, settings.value("log.cleaner.io.buffer.load.factor"))
+
+    def _begin(self, partition: Partition, plan: Plan) -> None:
+        from .cleaning_works import InThread, Workers
+
         log = partition.log
         assert log is not None
         began = time_ns()
@@ -176,11 +200,12 @@ class Cleaner:
         files = self.partitions.log_directories.files
         try:
             flush = log.flush_job()  # only durable segments are replaced
-            job = plan.job(partition.high_watermark, cleaning.KEYS_MAX // len(self._paces))
+            job = plan.job(partition.high_watermark, self.keys_max(settings))
         except IndexDamaged:
             return  # it is being rebuilt; a later round cleans the log
         except Exception as error:
             return self._failed(partition, log, error)
+        self._workers = self._workers or Workers()
         is_small = plan.bytes <= IN_PROCESS_BYTES or not hasattr(files, "lock")
         work = InThread(files, job) if is_small else self._workers.work(job)
         run = self._runs[log.directory] = Run(partition, log, plan, flush, work, settings, pace, log.directory, began)
@@ -199,7 +224,7 @@ class Cleaner:
         finally:
             del self._runs[run.directory]
 
-    async def _pieces(self, run: Run) -> cleaning.Outcome | None:
+    async def _pieces(self, run: Run) -> Outcome | None:
         """Does the work. Returns None if it does not go on. Raises OSError."""
         while run.partition.log is run.log and not run.work.is_lost and not self._stopped:
             wait_ms = self._wait_ms(run.settings, run.pace)
@@ -234,11 +259,15 @@ class Cleaner:
 
     def _drop(self, run: Run) -> None:
         """Leaves a log as it is. One that is opened again removes the files by itself."""
+        from ...storage.cleaning_pieces import remove_cleaned
+
         run.work.close()
         if run.partition.log is run.log:
             remove_cleaned(self.partitions.log_directories.files, run.directory)
 
-    def _finish(self, run: Run, outcome: cleaning.Outcome) -> None:
+    def _finish(self, run: Run, outcome: Outcome) -> None:
+        from ...storage.cleaning import swap
+
         partition, log, plan = run.partition, run.log, run.plan
         self.figures.clean_time_ns = time_ns() - run.began_ns
         if partition.log is not log:
@@ -246,7 +275,7 @@ class Cleaner:
         try:
             # after a crash a hole below it is known to come from compaction
             self.partitions.save_recovery_point(partition)
-            cleaning.swap(log, plan, outcome, self.turn.schedule.now_ms())
+            swap(log, plan, outcome, self.turn.schedule.now_ms())
         except Exception as failure:
             return self._failed(partition, log, failure)
         self.metrics.cleanings += 1
@@ -261,7 +290,7 @@ class Cleaner:
         logger.error("cleaning %s failed: %s", log.name, error)
         if not isinstance(error, OSError):
             log.give_up_cleaning()
-            self._workers.stop()
+            self._stop_workers()
         elif partition.log is log:
             self.partitions.io_failed(partition, error)
 

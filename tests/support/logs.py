@@ -59,9 +59,9 @@ def cleaned(files: MemFiles, job: cleaning.Job) -> cleaning.Outcome:
     return outcome
 
 
-def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
+def compact(log: Log, files: MemFiles, now: int = 0, keys_max: int = cleaning.KEYS_MAX) -> bool:
     plan = cleaning.plan(log, log.end_offset, now)
     if plan is None or not plan.is_due:
         return False
-    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset)), now)
+    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset, keys_max)), now)
     return True

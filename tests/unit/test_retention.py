@@ -93,6 +93,66 @@ def test_compaction_keeps_the_last_value_of_every_key_and_every_offset(files: Me
     assert contents(open_log(files, cleanup_policy=("compact",))) == contents(log)
 
 
+def test_a_compaction_takes_as_many_keys_as_its_map_has_room_for(files: MemFiles) -> None:
+    """It may end within a segment, and the next one goes on from there: Kafka's goes as far."""
+    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    for n in range(24):
+        append(log, b"%d" % n, keys=[b"%d" % (n % 12)])
+    log.roll(0)
+    reached = []
+    while compact(log, files, keys_max=5):
+        reached.append(log.first_dirty_offset)
+    assert reached == [5, 10, 15, 20, 24]
+    assert contents(log) == [(n, b"%d" % (n % 12), b"%d" % n) for n in range(12, 24)]
+
+
+def test_a_batch_of_more_keys_than_the_map_has_room_for_is_compacted(files: MemFiles) -> None:
+    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    keys = [b"%d" % n for n in range(5)]
+    for n in range(3):
+        append(log, *[b"%d" % n] * 5, keys=keys)
+    log.roll(0)
+    while compact(log, files, keys_max=2):
+        pass
+    assert latest(log) == dict.fromkeys(keys, b"2")
+    assert len(contents(log)) == 5
+
+
+def test_a_tombstone_beyond_the_map_stays_after_its_time(files: MemFiles) -> None:
+    """The value that it deletes is still there."""
+    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    append(log, b"value", keys=[b"gone"])
+    append(log, b"value", keys=[b"other"])
+    append(log, None, keys=[b"gone"], delete_horizon_ms=1)
+    log.roll(0)
+    assert compact(log, files, now=10, keys_max=1)
+    assert log.first_dirty_offset == 1
+    assert contents(log) == [(0, b"gone", b"value"), (1, b"other", b"value"), (2, b"gone", None)]
+    assert compact(log, files, now=10, keys_max=2)
+    assert contents(log) == [(1, b"other", b"value")]
+
+
+@pytest.mark.parametrize("keys_max", [1, 3, 7])
+def test_small_maps_leave_the_same_records_as_a_large_one(files: MemFiles, keys_max: int) -> None:
+    chance = random.Random(keys_max)
+    log = open_log(
+        files, segment_bytes=500, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=10**9
+    )
+    for n in range(60):
+        keys = [b"%d" % chance.randrange(20) for _ in range(chance.randint(1, 3))]
+        append(log, *[None if chance.random() < 0.2 else b"v%d" % n for _ in keys], keys=keys)
+        if chance.random() < 0.1:
+            before, reached = latest(log), log.first_dirty_offset
+            if compact(log, files, keys_max=keys_max):
+                assert log.first_dirty_offset > reached
+            assert latest(log) == before
+    log.roll(0)
+    before = latest(log)
+    while compact(log, files, keys_max=keys_max):
+        assert latest(log) == before
+    assert sorted(key for _, key, _ in contents(log) if key is not None) == sorted(before)
+
+
 def test_tombstones_go_after_their_time(files: MemFiles) -> None:
     log = open_log(
         files, segment_bytes=100, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=1000

@@ -276,13 +276,13 @@ def test_verifications_are_forgotten() -> None:
 # compaction
 
 
-def compact(log: Log, files: MemFiles, now: int = 0) -> bool:
+def compact(log: Log, files: MemFiles, now: int = 0, keys_max: int = cleaning.KEYS_MAX) -> bool:
     log.roll(now)
     first_open = log.producers.first_open_offset
     plan = cleaning.plan(log, log.end_offset if first_open is None else first_open, now)
     if plan is None or not plan.is_due:
         return False
-    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset)), now)
+    cleaning.swap(log, plan, cleaned(files, plan.job(log.end_offset, keys_max)), now)
     return True
 
 
@@ -296,6 +296,25 @@ def test_what_was_aborted_goes_and_supersedes_nothing(files: MemFiles) -> None:
     assert compact(log, files)
     assert contents(log) == [(0, b"k"), (3, b"abort"), (4, b"z")]
     assert aborted(log) == [(1, 1, 3)], "as long as the marker is there a reader may ask"
+
+
+def test_aborted_transactions_that_the_map_does_not_reach_are_still_known(files: MemFiles) -> None:
+    log = open_log(files, segment_bytes=1 << 20)
+    write(log, None, b"a")
+    write(log, 1, b"b")
+    write(log, None, b"c")
+    write(log, 1, b"d", sequence=1)
+    end(log, 1, committed=False)
+    write(log, 2, b"e")
+    end(log, 2, committed=False)
+    write(log, None, b"z")
+    assert compact(log, files, keys_max=1)
+    rest = [(4, b"abort"), (5, b"e"), (6, b"abort"), (7, b"z")]
+    assert contents(log) == [(0, b"a"), (2, b"c"), (3, b"d"), *rest]
+    assert aborted(log) == [(1, 1, 4), (2, 5, 6)]
+    assert compact(log, files, keys_max=1)
+    assert contents(log) == [(0, b"a"), (2, b"c"), (4, b"abort"), (6, b"abort"), (7, b"z")]
+    assert aborted(log) == [(1, 1, 4), (2, 5, 6)]
 
 
 def test_what_was_committed_supersedes(files: MemFiles) -> None:

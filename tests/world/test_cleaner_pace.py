@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ottla.broker import bugs
-from ottla.broker.replica import cleaning_works
+from ottla.broker.replica import cleaning_pace
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.storage import cleaning
@@ -105,7 +105,7 @@ def test_another_rate_takes_effect_while_a_compaction_waits(slow: str) -> None:
     world.pass_ms(20 * ROUND_MS)
     assert not is_compacted(world)
     set_broker(world, RATE, "1e9")
-    world.pass_ms(cleaning_works.LOOK_AGAIN_MS + 10)
+    world.pass_ms(cleaning_pace.LOOK_AGAIN_MS + 10)
     assert is_compacted(world)
 
 

@@ -118,6 +118,10 @@ def _value(name: str) -> Callable[[World], object]:
     return lambda world: world.broker.settings.value(name)
 
 
+def _keys_of_a_compaction(world: World) -> object:
+    return world.broker.replicas.cleaner.keys_max(world.broker.settings)
+
+
 def _of_group(name: str) -> Callable[[World], object]:
     return lambda world: world.broker.settings.of_group("g", name)
 
@@ -177,7 +181,10 @@ EFFECTS: dict[str, tuple[str, Callable[[World], object]]] = {
         for kind in ("consumer", "share", "streams")
     },
     "log.cleaner.backoff.ms": ("100", _cleanings),
+    "log.cleaner.dedupe.buffer.size": (str(64 << 20), _keys_of_a_compaction),
+    "log.cleaner.io.buffer.load.factor": ("0.5", _keys_of_a_compaction),
     "log.cleaner.io.max.bytes.per.second": ("1", _compacted_topics),
+    "log.cleaner.threads": ("2", _keys_of_a_compaction),
     "max.connection.creation.rate": ("7", lambda world: world.broker._connection_rate(None)),
     "max.connections": ("2", _refused_connections),
     "max.connections.per.ip": ("1", _refused_connections),
