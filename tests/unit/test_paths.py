@@ -10,11 +10,9 @@ FOLDERS = ("protocol", "storage", "coordinator", "broker")  # pipeline/ reads di
 # what opens a path, and which
 OPENS_PATHS = {
     "storage/files.py": "data directories",
-    "protocol/config_def.py": "facts within the package",
-    "protocol/errors.py": "facts within the package",
-    "protocol/features.py": "facts within the package",
     "broker/emulation/releases.py": "facts within the package",
-    "protocol/schema.py": "facts within the package",
+    "protocol/schema_files.py": "facts within the package",
+    "broker/apis/__init__.py": "the names of its own modules",
     "protocol/stubs.py": "writes messages.pyi",
     "broker/config/jaas_file.py": "the JAAS file that the configuration names",
     "broker/config/sources.py": "the configuration file",
