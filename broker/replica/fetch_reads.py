@@ -63,6 +63,8 @@ def _tell(fetch: Fetch, entry: Entry, data: messages.FetchResponse.PartitionData
     if code == Errors.KAFKA_STORAGE_ERROR and not fetch.tells_storage_errors:
         code = int(Errors.NOT_LEADER_OR_FOLLOWER)
     data.error_code = code
+    if code == Errors.INCONSISTENT_TOPIC_ID:  # Kafka finds this where it reads, and not before
+        data.aborted_transactions = None
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     partition = entry.partition
     if (

@@ -35,8 +35,8 @@ class Entry:
     """A partition that a client fetches, and the offsets that the client last got."""
 
     __slots__ = (
-        "current_leader_epoch", "index", "key", "lags", "last_fetched_epoch", "max_bytes", "offset", "partition",
-        "told_high_watermark",
+        "current_leader_epoch", "index", "key", "known_name", "lags", "last_fetched_epoch", "max_bytes", "offset",
+        "partition", "told_high_watermark",
         "told_start_offset", "topic", "topic_id",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class Entry:
         self.topic_id = topic_id
         self.index = key[1]
         self.partition: Partition | None = None
+        self.known_name: str | None = None  # of the topic with this id: a session knows it when the topic is gone
         self.told_high_watermark = self.told_start_offset = -1
         self.lags = False  # it was read from a follower that does not have the high watermark
 
@@ -120,11 +121,19 @@ class Fetch:
             entry.partition = found
             if found is not None and (self.id != NO_SESSION or self.advanced is not None):
                 self._listen(entry)
+            if self.by_id:
+                entry.known_name = self.partitions.image.topic_names.get(entry.topic_id, entry.known_name)
         if found is None:
-            if self.by_id and entry.topic_id not in self.partitions.image.topic_names:
-                raise ApiError(Errors.UNKNOWN_TOPIC_ID)
-            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(self._code_of_absent(entry))
         return found
+
+    def _code_of_absent(self, entry: Entry) -> int:
+        if self.by_id and entry.topic_id not in self.partitions.image.topic_names:
+            if entry.known_name is None:
+                return int(Errors.UNKNOWN_TOPIC_ID)
+            if (entry.known_name, entry.index) in self.partitions.by_name:  # it was made again
+                return int(Errors.INCONSISTENT_TOPIC_ID)
+        return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _listen(self, entry: Entry) -> None:
         if entry.partition is not None:

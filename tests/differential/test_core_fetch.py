@@ -121,6 +121,42 @@ def test_a_fetch_session_goes_on_as_it_began(pair: Pair) -> None:
     assert pair.errors("Fetch") == {"FETCH_SESSION_TOPIC_ID_ERROR", "NONE"}
 
 
+@pytest.mark.parametrize("version", [12, 13, 18])
+def test_a_fetch_session_knows_the_names_of_its_topics(pair: Pair, version: int) -> None:
+    """With ids, a topic that was deleted is not unknown as one that the session never knew."""
+    name, sessions = f"se-gone-{version}", [0, 0]
+    ids = topic(pair, name)
+
+    def ask(epoch: int, ids: tuple[bytes, bytes] | None = None, in_session: bool = True) -> None:
+        def make(side: int) -> Any:
+            of = (b"?" * 16 if ids is None else ids[side], sessions[side] if in_session else 0)
+            made = fetch_request(version, name, of[0], 0, session_id=of[1], session_epoch=epoch)
+            made.topics = made.topics if ids else []
+            return made
+
+        sessions[:] = [reply.session_id or sessions[n] for n, reply in enumerate(pair.both("Fetch", version, make))]
+
+    ask(0, ids, in_session=False)
+    ask(1)
+    pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000))
+    r = m.MetadataRequest
+    asked = r(topics=[r.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    pair.until("Metadata", 9, asked, is_absent)
+    ask(2)
+    ask(3, ids)
+    ask(-1, ids, in_session=False)
+    new_ids = topic(pair, name)
+    produce(pair, name, new_ids, batch("new"))
+    ask(4)
+    ask(5, ids)
+    ask(6, new_ids)
+    ask(7)
+
+
+def is_absent(metadata: Any) -> bool:
+    return bool(metadata.topics[0].error_code)
+
+
 @pytest.mark.parametrize("version", versions("ListOffsets"))
 def test_list_offsets(pair: Pair, version: int) -> None:
     name = f"lo-{version}"
