@@ -34,6 +34,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -155,21 +156,26 @@ class Reader:
             listener, lab = self.ports["9092"], self.ports["9644"]
             words = words.replace("--lab", f"ottla.lab.port={lab}")
             words += "" if "listeners=" in words else f" listeners=PLAINTEXT://127.0.0.1:{listener}"
-        process = subprocess.Popen(
-            f"exec {words}",
-            shell=True,
-            cwd=self.directory,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=self._environment(),
-            start_new_session=True,
-        )
-        self.running.append(process)
+        with tempfile.NamedTemporaryFile() as errors:
+            process = subprocess.Popen(
+                f"exec {words}",
+                shell=True,
+                cwd=self.directory,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=self._environment(),
+                start_new_session=True,
+            )
+            self.running.append(process)
+            self._await_service(command, process, Path(errors.name))
+
+    def _await_service(self, command: str, process: subprocess.Popen[str], errors: Path) -> None:
         assert process.stdout is not None
         printed = ""
         while not SERVES.search(printed):
             line = process.stdout.readline()
-            assert line, f"{command} ended: {printed}"
+            assert line, f"{command} ended: {printed}{errors.read_text()}"
             printed += line
 
     def _run(self, step: Step) -> None:
