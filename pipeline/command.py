@@ -199,8 +199,9 @@ def opened(
     directory = placed(directory)
     found = Directory(directory)
     _ = found.partitions
-    near = near and "://" not in directory
-    one_task = ("spark.sql.shuffle.partitions=1",) if "://" not in directory and found.is_little() else ()
+    is_local = "://" not in directory
+    near = near and is_local
+    one_task = ("spark.sql.shuffle.partitions=1",) if is_local and found.is_little() else ()
     spark = started((*one_task, *settings), small, near)
     from .jobs import Input
 

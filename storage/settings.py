@@ -60,5 +60,5 @@ class LogSettings(NamedTuple):
         """
         names = {name.replace("_", "."): name for name in cls._fields}
         known = {names[key]: value for key, value in values.items() if key in names}
-        made = cls()._replace(**known)
+        made = cls(**known)
         return made._replace(index_interval_bytes=min(made.index_interval_bytes, INDEX_INTERVAL_BYTES_MAX))

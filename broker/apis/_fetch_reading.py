@@ -34,7 +34,6 @@ class Reading:
         "incremental",
         "min_bytes",
         "refused",
-        "refused_code",
         "size",
     )
 
@@ -44,14 +43,13 @@ class Reading:
         request: messages.FetchRequest,
         fetch: Fetch,
         incremental: bool,
-        refused: dict[Entry, None],
-        refused_code: int,
+        refused: dict[Entry, int],
     ) -> None:
         self.fetch = fetch
         self.incremental = incremental
         self.found: dict[Entry, Data] = {}
         self.size, self.hurry = 0, False
-        self.refused, self.refused_code = refused, refused_code
+        self.refused = refused
         if refused:
             fetch.dirty |= dict.fromkeys(self.refused)
         self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
@@ -68,7 +66,7 @@ class Reading:
         fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
         for entry in entries:
             if self.refused and entry in self.refused:
-                found[entry] = refused_entry(fetch, entry, self.refused_code)
+                found[entry] = refused_entry(fetch, entry, self.refused[entry])
                 fetch.dirty[entry] = None  # it is read as soon as it may be
                 continue
             data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)

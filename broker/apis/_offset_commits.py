@@ -59,10 +59,10 @@ def commit(
     """Returns the reply to a request. `write` commits the part of the request whose topics and partitions exist. Raises
     ApiError as `write` does.
     """
-    return write() if is_all_there(context, request, kind) else commit_rest(context, request, kind, write)
+    return write() if is_all_there(context, request, kind) else _commit_rest(context, request, kind, write)
 
 
-async def commit_rest(
+async def _commit_rest(
     context: Context,
     request: Request,
     kind: Kind[Response],

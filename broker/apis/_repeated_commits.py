@@ -6,7 +6,7 @@ leader epochs. After some requests the connection keeps what they have in common
 in the metadata, nor is its reply encoded. Who may commit is decided each time (`routes.commit_offsets_again`).
 
 Everything else takes the ordinary way, which says what is right: requests with metadata or a retention time, topics
-that do not exist, and all requests while something looks at them, or counts them (`Dispatcher.is_plain`).
+that do not exist, and all requests while something looks at them, or counts them (the dispatcher finds that).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LENGTH = _CORRELATION_ID = struct.Struct(">i")
 
 
 def note(context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]) -> None:
-    """Notes that a commit of partitions that exist was decoded."""
+    """Notes that a commit was decoded. All of its partitions exist, or it is what is left without those that do not."""
     if context.broker.authorizer is not None:  # which looks at each of them
         return
     peer = context.peer

@@ -202,7 +202,7 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
             return large_reply(_serve_when_open(context, request, fetch, incremental, unopened))
     if len(fetch.entries) > LARGE and context.authorizer is not None:
         return large_reply(_serve_in_steps(context, request, fetch, incremental))
-    reading = _reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+    reading = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
     if len(reading.entries) > LARGE:
         return large_reply(_serve_in_steps(context, request, fetch, incremental, reading))
     reading.read(reading.entries)
@@ -213,7 +213,7 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
     def go_on(_: Later[None]) -> messages.FetchResponse:
         if context.usage is not None:
             context.usage.resume()
-        again = _reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
+        again = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
         again.read(again.entries)
         return _answer(context, request, again)
 
@@ -235,7 +235,7 @@ async def _serve_in_steps(
     reading: Reading | None = None,
 ) -> messages.FetchResponse:
     """Like `_serve`, but some partitions per step."""
-    reading = reading or _reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+    reading = reading or Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
     fetch.advanced = {}
     try:
         await read_in_steps(reading)
@@ -243,7 +243,7 @@ async def _serve_in_steps(
             reading.release()
             await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
             fetch.advanced = None
-            reading = _reading(context, request, fetch, incremental, await _refused(context, request, fetch))
+            reading = Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
             await read_in_steps(reading)
     finally:
         fetch.advanced = None
@@ -251,28 +251,24 @@ async def _serve_in_steps(
     return await _answer_in_steps(context, request, reading)
 
 
-def _reading(
-    context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, refused: dict[Entry, None]
-) -> Reading:
-    return Reading(context, request, fetch, incremental, refused, TOPICS.code)
-
-
-async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:
+async def _refused(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, int]:
     """Like `_refused_at_once`, in steps."""
     if context.authorizer is None or _is_replica(request):
         return _refused_at_once(context, request, fetch)
     _, refused = await TOPICS.parted(context, list(fetch.entries.values()), partial(_topic_of, fetch))
-    return dict.fromkeys(refused)
+    return dict.fromkeys(refused, TOPICS.code)
 
 
-def _refused_at_once(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, None]:
-    """Returns the entries that the principal may not read: a follower needs the cluster, a consumer the topic."""
+def _refused_at_once(context: Context, request: messages.FetchRequest, fetch: Fetch) -> dict[Entry, int]:
+    """Returns the entries that the principal may not read, with their error: a follower needs the cluster, a consumer
+    the topic.
+    """
     if context.authorizer is None:
         return {}
     if _is_replica(request):
-        return {} if REPLICAS.allows(context) else dict.fromkeys(fetch.entries.values())
+        return {} if REPLICAS.allows(context) else dict.fromkeys(fetch.entries.values(), TOPICS.code)
     named = [(entry, _topic_of(fetch, entry)) for entry in fetch.entries.values()]
-    return {entry: None for entry, name in named if name is not None and not TOPICS.allows(context, name)}
+    return {entry: TOPICS.code for entry, name in named if name is not None and not TOPICS.allows(context, name)}
 
 
 def _is_replica(request: messages.FetchRequest) -> bool:

@@ -27,7 +27,7 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from . import _offset_commits as offset_commits
 from ._groups import client_of
-from ._offset_commits import Kind, commit_rest
+from ._offset_commits import Kind, commit
 from ._repeated_commits import note
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def handle(context: Context, request: messages.OffsetCommitRequest) -> Awaitable
             groups.room.check_group(shard, request.group_id)
         return routes.commit_offsets(shard, client, request)
 
-    if offset_commits.is_all_there(context, request, KIND):
+    def write() -> Awaitable[messages.OffsetCommitResponse]:
         note(context, request, KIND)
         return groups.write(request.group_id, "commit-offset", commit_offsets)
-    return commit_rest(context, request, KIND, lambda: groups.write(request.group_id, "commit-offset", commit_offsets))
+
+    return commit(context, request, KIND, write)

@@ -56,6 +56,17 @@ def test_a_compacted_log_is_not_deleted_by_time(files: MemFiles) -> None:
     assert retention.due(log, 10, 100_000) == []
 
 
+def compacted(files: MemFiles, segment_bytes: int = 1 << 20, delete_retention_ms: int = 86_400_000) -> Log:
+    """A log that is compacted as soon as it has anything new."""
+    return open_log(
+        files,
+        segment_bytes=segment_bytes,
+        cleanup_policy=("compact",),
+        min_cleanable_dirty_ratio=0.0,
+        delete_retention_ms=delete_retention_ms,
+    )
+
+
 def latest(log: Log) -> dict[bytes | None, bytes | None]:
     return {key: value for _, key, value in contents(log)}
 
@@ -63,9 +74,7 @@ def latest(log: Log) -> dict[bytes | None, bytes | None]:
 @pytest.mark.parametrize("seed", range(10))
 def test_compaction_keeps_the_last_value_of_every_key_and_every_offset(files: MemFiles, seed: int) -> None:
     chance = random.Random(seed)
-    log = open_log(
-        files, segment_bytes=500, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=10**9
-    )
+    log = compacted(files, segment_bytes=500, delete_retention_ms=10**9)
     for n in range(60):
         keys = [b"%d" % chance.randrange(8) for _ in range(chance.randint(1, 3))]
         append(
@@ -95,7 +104,7 @@ def test_compaction_keeps_the_last_value_of_every_key_and_every_offset(files: Me
 
 def test_a_compaction_takes_as_many_keys_as_its_map_has_room_for(files: MemFiles) -> None:
     """It may end within a segment, and the next one goes on from there: Kafka's goes as far."""
-    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    log = compacted(files)
     for n in range(24):
         append(log, b"%d" % n, keys=[b"%d" % (n % 12)])
     log.roll(0)
@@ -107,7 +116,7 @@ def test_a_compaction_takes_as_many_keys_as_its_map_has_room_for(files: MemFiles
 
 
 def test_a_batch_of_more_keys_than_the_map_has_room_for_is_compacted(files: MemFiles) -> None:
-    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    log = compacted(files)
     keys = [b"%d" % n for n in range(5)]
     for n in range(3):
         append(log, *[b"%d" % n] * 5, keys=keys)
@@ -120,7 +129,7 @@ def test_a_batch_of_more_keys_than_the_map_has_room_for_is_compacted(files: MemF
 
 def test_a_tombstone_beyond_the_map_stays_after_its_time(files: MemFiles) -> None:
     """The value that it deletes is still there."""
-    log = open_log(files, segment_bytes=1 << 20, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    log = compacted(files)
     append(log, b"value", keys=[b"gone"])
     append(log, b"value", keys=[b"other"])
     append(log, None, keys=[b"gone"], delete_horizon_ms=1)
@@ -135,9 +144,7 @@ def test_a_tombstone_beyond_the_map_stays_after_its_time(files: MemFiles) -> Non
 @pytest.mark.parametrize("keys_max", [1, 3, 7])
 def test_small_maps_leave_the_same_records_as_a_large_one(files: MemFiles, keys_max: int) -> None:
     chance = random.Random(keys_max)
-    log = open_log(
-        files, segment_bytes=500, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0, delete_retention_ms=10**9
-    )
+    log = compacted(files, segment_bytes=500, delete_retention_ms=10**9)
     for n in range(60):
         keys = [b"%d" % chance.randrange(20) for _ in range(chance.randint(1, 3))]
         append(log, *[None if chance.random() < 0.2 else b"v%d" % n for _ in keys], keys=keys)
