@@ -1,11 +1,11 @@
-"""The simulator of clusters: a thousand histories hold, and each deliberate bug is found."""
+"""The simulator of clusters: a part of a thousand histories holds, and each deliberate bug is found."""
 
 from __future__ import annotations
 
 import pytest
 
 from ..support.bugs import Bug, assert_is_found, bug_name
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from . import cluster
 from .cluster_bugs import BUGS
 
@@ -21,8 +21,8 @@ FOUND_WITH_SIDES = (10974, 3014, 5574, 8046, 8784, 10588, 12991, 14843, 19018)
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-@pytest.mark.parametrize("of", spans(0, 1000, quick=10))
-def test_a_thousand_histories_hold(of: range) -> None:
+@pytest.mark.parametrize("of", in_turn(spans(0, 1000, quick=10, each=25)))
+def test_histories_hold(of: range) -> None:
     for seed in of:
         cluster.run(seed)
 

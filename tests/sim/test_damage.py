@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ..support.bugs import Bug, assert_is_found, bug_name
-from ..support.seeds import all_slow, spans
+from ..support.seeds import all_slow, in_turn, spans
 from . import damage as sim_damage
 
 
-@pytest.mark.parametrize("seeds", [*spans(30_000, 50, quick=6), *all_slow(0, 300)])
+@pytest.mark.parametrize("seeds", in_turn([*spans(30_000, 50, quick=6, each=25), *all_slow(0, 300, each=25)]))
 def test_damaged_directories_lose_nothing_in_silence(seeds: range) -> None:
     for seed in seeds:
         sim_damage.run(seed)

@@ -9,7 +9,7 @@ from ottla.broker.turn import Turn
 from ottla.storage.files import HandlePool
 
 from ..support.bugs import Bug, assert_is_found, bug_name
-from ..support.seeds import all_slow, spans
+from ..support.seeds import all_slow, in_turn, spans
 from . import faults as sim_faults
 
 # What would be seen if an exception took others with it: a flush that is forgotten, a failed append's log that is
@@ -26,7 +26,7 @@ def _run(seeds: Iterable[int]) -> None:
         sim_faults.run(seed)
 
 
-@pytest.mark.parametrize("seeds", [*spans(0, 150, quick=8), *all_slow(1000, 1400)])
+@pytest.mark.parametrize("seeds", in_turn([*spans(0, 150, quick=8, each=25), *all_slow(1000, 1400, each=25)]))
 def test_histories_hold(seeds: range) -> None:
     _run(seeds)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ..support.bugs import Bug, assert_is_found, bug_name
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from . import security as sim_security
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-@pytest.mark.parametrize("seeds", spans(0, 300, quick=5))
+@pytest.mark.parametrize("seeds", in_turn(spans(0, 300, quick=5, each=25)))
 def test_histories_hold(seeds: range) -> None:
     for seed in seeds:
         sim_security.run(seed)

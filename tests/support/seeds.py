@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+ALL = "all"  # OTTLA_SEEDS=all: every part of what `in_turn` divides
 
 
 def slow(cases: Iterable[Any]) -> list[Any]:
@@ -27,6 +33,28 @@ def all_slow(first: int, end: int, each: int = 100) -> Iterator[Any]:
     """The seeds before `end` in ranges of up to `each`, marked `slow`."""
     for at in range(first, end, each):
         yield _span(at, min(at + each, end), pytest.mark.slow)
+
+
+def in_turn(cases: Sequence[Any], parts: int = 4) -> list[Any]:
+    """Returns the quick ones of these cases, and one of `parts` equal parts of the slow ones. Which part it is depends
+    on the commit: a commit always has the same part, and others have the other parts. OTTLA_SEEDS=all: all cases.
+    """
+    if os.environ.get("OTTLA_SEEDS") == ALL:
+        return list(cases)
+    quick = [one for one in cases if not getattr(one, "marks", ())]
+    others = [one for one in cases if getattr(one, "marks", ())]
+    return quick + others[_turn() % parts :: parts]
+
+
+@cache
+def _turn() -> int:
+    """A number that the commit determines, 0 where there is no repository."""
+    command = ["git", "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(done.stdout, 16)
 
 
 def _span(first: int, end: int, *marks: pytest.MarkDecorator) -> Any:
