@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+HERE = Path(__file__).parent
+GIT_SECONDS = 60
 ALL = "all"  # OTTLA_SEEDS=all: every part of what `in_turn` divides
 
 
@@ -51,8 +53,8 @@ def _turn() -> int:
     """A number that the commit determines, 0 where there is no repository."""
     command = ["git", "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True, timeout=GIT_SECONDS)
+    except (OSError, subprocess.SubprocessError):
         return 0
     return int(done.stdout, 16)
 
