@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -27,6 +27,7 @@ NO_RETENTION = -1
 NO_METADATA = {"", None}
 GROUP_ID_NOT_FOUND_SINCE, TOPIC_IDS_SINCE = 9, 10  # OffsetCommit
 TXN_GROUP_ID_NOT_FOUND_SINCE = TXN_TOPIC_IDS_SINCE = 6  # TxnOffsetCommit
+PIECE = 1024  # commits of one topic that are decided, replayed and encoded together
 _KEPT_PARTITIONS = 256  # of one answer that is kept, as a thousand larger ones would take much memory
 _NO_CODES: Mapping[int, int] = {}
 _INT = struct.Struct(">i")
@@ -167,7 +168,7 @@ def _committed(
             metadatas = [p.committed_metadata or "" for p in partitions]
             codes = _too_large(shard, metadatas)
         if len(codes) < len(partitions):
-            records.append(_commits(request.group_id, topic, indexes, metadatas, codes, check, now, expire))
+            records += _commits(request.group_id, topic, indexes, metadatas, codes, check, now, expire)
         shard.counts["offset_commits"] += len(indexes) - len(codes)
         reply.add(topic, indexes, codes)
     if records and shard.groups.get(request.group_id) is None:  # a commit that is refused as a whole leaves nothing
@@ -184,8 +185,8 @@ def _commits(
     check: Check | None,
     now: int,
     expire: int,
-) -> Commits:
-    """The commits of a topic, without those that are refused (`codes`)."""
+) -> Iterator[Commits]:
+    """Yields the commits of a topic, `PIECE` at a time, without those that are refused (`codes`)."""
     partitions = topic.partitions
     if codes:
         assert metadatas is not None
@@ -195,15 +196,18 @@ def _commits(
     if check is not None:
         for index in indexes:
             check(topic.topic_id, index)
-    made = (
-        commit_keys(group_id, topic.name, topic.topic_id, indexes),
-        now,
-        [p.committed_offset for p in partitions],
-        [p.committed_leader_epoch for p in partitions],
-    )
-    if metadatas is None and expire == NO_EXPIRY:
-        return Commits(*made)
-    return LongCommits(*made, metadatas or [""] * len(indexes), expire)
+    for at in range(0, len(indexes), PIECE):
+        some = partitions[at : at + PIECE]
+        made = (
+            commit_keys(group_id, topic.name, topic.topic_id, indexes[at : at + PIECE]),
+            now,
+            [p.committed_offset for p in some],
+            [p.committed_leader_epoch for p in some],
+        )
+        if metadatas is None and expire == NO_EXPIRY:
+            yield Commits(*made)
+        else:
+            yield LongCommits(*made, metadatas[at : at + PIECE] if metadatas else [""] * len(some), expire)
 
 
 def _too_large(shard: ShardState, metadatas: list[str]) -> dict[int, int]:
