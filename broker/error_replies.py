@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..protocol import messages, schema
+from ..protocol.encoded import Encoded
 from ..protocol.errors import ApiError
 from ..protocol.schema import StructSchema
 from ..protocol.structs import Struct
-from ..protocol.wire import Encoded
 from .error_places import Declares, Key, Level, Place, Roles, Text, Where, every, places_of, root_roles
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..protocol import codec, schema
+from ..protocol import codec
 from ..protocol.codec import as_plain
 from ..protocol.control import ControlType, control_type
+from ..protocol.outlines import outline
 from ..protocol.records import Record
 from ..protocol.text import Json
 from .format import CoordinatorFormat, group_key_names, share_key_names, transaction_key_names
@@ -93,7 +94,7 @@ def control_value(kind: str, value: bytes | None) -> Json:
     if kind in (ABORT, COMMIT):
         return (
             as_plain(codec.parse("EndTxnMarker", version, value, 2))
-            if version in schema.load("EndTxnMarker").valid
+            if version in outline("EndTxnMarker").valid
             else None
         )
-    return as_plain(codec.parse(kind, version, value)) if version in schema.load(kind).valid else None
+    return as_plain(codec.parse(kind, version, value)) if version in outline(kind).valid else None

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from ..protocol import codec, schema
+from ..protocol.outlines import outline
 from ..protocol.records import Record
 
 CoordinatorRecord = tuple[Any, Any]
@@ -49,7 +50,7 @@ def _numbers() -> dict[str, int]:
 
 @cache
 def _key_head(name: str) -> bytes:
-    return _SHORT.pack(schema.load(name).api_key or 0)
+    return _SHORT.pack(outline(name).api_key or 0)
 
 
 class CoordinatorFormat:
@@ -88,7 +89,7 @@ class CoordinatorFormat:
             return key, None
         value_name = name.removesuffix("Key") + "Value"
         version = _SHORT.unpack_from(record.value)[0] if len(record.value) >= 2 else -1
-        if version not in schema.load(value_name).valid:
+        if version not in outline(value_name).valid:
             return None
         return key, codec.parse(value_name, version, record.value, 2)
 

@@ -1,8 +1,9 @@
 """The public functions of the codec: `parse`, `parse_in_steps`, `build`, `explain`.
 
-A reader and a writer are compiled for a schema and version on first use. If the fast path fails, the checked path
-repeats the work, to name the field in a `MalformedMessage`; if the checked path succeeds, its result counts. The
-checked path takes ten times as long, so for a message whose elements are bounded it looks only at the first elements.
+A reader and a writer are compiled for a schema and version on first use, or an earlier process has kept them
+(`functions`). If the fast path fails, the checked path repeats the work, to name the field in a `MalformedMessage`; if
+the checked path succeeds, its result counts. The checked path takes ten times as long, so for a message whose elements
+are bounded it looks only at the first elements.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import json
 import struct
 from collections.abc import Callable, Generator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .buffers import Data, LateRecords, Parts
 from .emit import FastPathFailed
+from .encoded import Encoded
 from .errors import MalformedMessage, TooManyElements
-from .message import Message, PausingReader, Writer
+from .functions import function
 from .streams import UNBOUNDED, Room
 from .structs import Struct
 from .text import Json
-from .trees import tree
-from .wire import Encoded
+
+if TYPE_CHECKING:
+    from .message import Message, PausingReader, Writer
 
 _SURPRISES = (struct.error, IndexError, FastPathFailed, AttributeError, TypeError, ValueError, OverflowError, KeyError)
 EXPLAINED_ELEMENTS = 2000
@@ -30,24 +33,33 @@ EXPLAINED_ELEMENTS = 2000
 
 @cache
 def reader(name: str, version: int) -> Callable[[Data, int], tuple[Any, int]]:
-    return tree(name, version).reader()
+    return function(name, f"read{version}", lambda: tree(name, version).reader())
 
 
 @cache
 def counting_reader(name: str, version: int) -> Callable[[Data, int, int], tuple[Any, int]]:
     """A reader that takes as its third argument how many elements the message may have. Raises TooManyElements."""
-    return tree(name, version).reader(counting=True)
+    return function(name, f"count{version}", lambda: tree(name, version).reader(counting=True))
 
 
 @cache
 def pausing_reader(name: str, version: int) -> PausingReader:
     """A reader that yields between steps; it counts elements as `counting_reader`."""
-    return tree(name, version).pausing_reader()
+    return function(name, f"pause{version}", lambda: tree(name, version).pausing_reader())
 
 
 @cache
 def writer(name: str, version: int) -> Writer:
-    return tree(name, version).writer()
+    return function(name, f"write{version}", lambda: tree(name, version).writer())
+
+
+def tree(name: str, version: int) -> Message:
+    """Returns the construct tree of one version of a schema; imports `trees` and construct when something needs it.
+    Raises UnsupportedVersion.
+    """
+    from . import trees
+
+    return trees.tree(name, version)
 
 
 def parse(name: str, version: int, data: Data, start: int = 0, elements_max: int = UNBOUNDED) -> Any:
@@ -151,10 +163,14 @@ def encoded(name: str, version: int, array: str) -> Encoded:
 
 
 @cache
-def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[object, bytearray, Parts], None]]:
-    """Returns the wire type of an array's elements, and the function that appends one element to bytes and parts."""
-    item = tree(name, version).at(array)
-    write_fast = item.writer()
+def _element(
+    name: str, version: int, array: str
+) -> tuple[Callable[[io.BytesIO], object], Callable[[object, bytearray, Parts], None]]:
+    """Returns what parses an element of an array, and the function that appends one element to bytes and parts."""
+    write_fast = function(name, f"{array}{version}", lambda: tree(name, version).at(array).writer())
+
+    def parse(stream: io.BytesIO) -> object:
+        return tree(name, version).at(array).parse_stream(stream)
 
     def write(element: object, out: bytearray, parts: Parts) -> None:
         before, parts_before = len(out), len(parts)
@@ -165,13 +181,13 @@ def _element(name: str, version: int, array: str) -> tuple[Message, Callable[[ob
             stream = io.BytesIO()
             late: Parts = []
             try:
-                item.build_stream(element, stream, parts=late)
+                tree(name, version).at(array).build_stream(element, stream, parts=late)
             except MalformedMessage as error:
                 raise MalformedMessage(f"{array}.{error.path}" if error.path else array, error.reason) from None
             out += stream.getvalue()
             parts += [(before + place, part) for place, part in late]
 
-    return item, write
+    return parse, write
 
 
 def as_plain(message: object) -> Json:

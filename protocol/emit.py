@@ -23,6 +23,7 @@ class FastPathFailed(Exception):
 
 
 PAUSE_ELEMENTS: Final = 1000  # that are read in about a millisecond
+BYTESLIKE: Final = frozenset((bytes, bytearray, memoryview))
 UNREADABLE: Final = (struct.error, IndexError, FastPathFailed)
 """What functions raise that only read bytes, and give up at what is unusual."""
 
@@ -51,6 +52,37 @@ def uvarint_to(out: bytearray, n: int) -> None:
     out.append(n)
 
 
+def write_tags(out: bytearray, tags: list[tuple[int, Data]]) -> None:
+    """Appends the section of tagged fields, in ascending order of their tags."""
+    tags.sort(key=lambda tag: tag[0])
+    uvarint_to(out, len(tags))
+    last = -1
+    for tag, data in tags:
+        if tag == last:
+            raise ValueError("the same tag twice")
+        last = tag
+        uvarint_to(out, tag)
+        uvarint_to(out, len(data))
+        out += data
+
+
+def uuid16(value: bytes) -> bytes:
+    """Returns the value if it has 16 bytes, because `struct` would pad or cut another one. Raises ValueError."""
+    if len(value) != 16:
+        raise ValueError("not a uuid of 16 bytes")
+    return value
+
+
+GLOBALS: Final[dict[str, object]] = {
+    "FastPathFailed": FastPathFailed,
+    "TooManyElements": TooManyElements,
+    "uvarint_at": uvarint_at,
+    "uvarint_to": uvarint_to,
+    "new": object.__new__,
+}
+"""What every function may call."""
+
+
 class Emitter:
     """Lines of one function, fresh names for its locals, and the globals it needs. `counting`: whether it counts a
     message's elements. `pausing`: whether it is a generator that yields after each `PAUSE_ELEMENTS` of them.
@@ -60,13 +92,7 @@ class Emitter:
         self.counting = counting
         self.pausing = pausing
         self.lines: list[str] = []
-        self.names: dict[str, object] = {
-            "FastPathFailed": FastPathFailed,
-            "TooManyElements": TooManyElements,
-            "uvarint_at": uvarint_at,
-            "uvarint_to": uvarint_to,
-            "new": object.__new__,
-        }
+        self.names: dict[str, object] = {**GLOBALS}
         self.path: list[str] = []  # of the field that is being emitted
         self._count = 0
 

@@ -12,6 +12,7 @@ from typing import Any
 from . import codec, messages, schema
 from .buffers import Data
 from .frames import framed
+from .outlines import outline
 from .structs import Struct
 
 API_VERSIONS = 18
@@ -24,12 +25,12 @@ _CLIENT_ID = 10  # where the text of the client id begins, after its length
 
 @cache
 def request_header_version(request: str, version: int) -> int:
-    return 2 if version in schema.load(request).flexible else 1
+    return 2 if version in outline(request).flexible else 1
 
 
 @cache
 def response_header_version(response: str, version: int) -> int:
-    loaded = schema.load(response)
+    loaded = outline(response)
     if loaded.api_key == API_VERSIONS:
         return 0
     return 1 if version in loaded.flexible else 0
@@ -70,7 +71,7 @@ def request_frame(api: str, version: int, message: Struct, correlation_id: int, 
     """Returns a request of an API (`Metadata`) with its header, as a frame."""
     name = f"{api}Request"
     header = messages.RequestHeader(
-        request_api_key=schema.load(name).api_key or 0,
+        request_api_key=outline(name).api_key or 0,
         request_api_version=version,
         correlation_id=correlation_id,
         client_id=client_id,

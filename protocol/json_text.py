@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 from . import schema
 from .buffers import Data
 from .emit import compile_function
+from .encoded import Encoded
 from .message import Member, Message, Nullable
 from .trees import tree
-from .wire import Array, Bytes, Encoded, Fixed, Records, String, Wire
+from .wire import Array, Bytes, Fixed, Records, String, Wire
 
 NULL: Final = "null"
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")  # of a batch

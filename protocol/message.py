@@ -13,7 +13,7 @@ from typing import Any
 from construct import CodeGen, Container
 
 from .buffers import Data, Parts
-from .emit import PAUSE_ELEMENTS, Emitter, compile_function, uvarint_to
+from .emit import PAUSE_ELEMENTS, Emitter, compile_function, write_tags
 from .errors import MalformedMessage
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
 from .structs import Struct, late_class
@@ -375,20 +375,6 @@ def _struct_differs(cls: type[Struct], place: str) -> str:
         else:
             tests.append(f"{inner} is not None" if default is None else f"{inner} != {default!r}")
     return " or ".join(tests)
-
-
-def write_tags(out: bytearray, tags: list[tuple[int, Data]]) -> None:
-    """Appends the section of tagged fields, in ascending order of their tags."""
-    tags.sort(key=lambda tag: tag[0])
-    uvarint_to(out, len(tags))
-    last = -1
-    for tag, data in tags:
-        if tag == last:
-            raise ValueError("the same tag twice")
-        last = tag
-        uvarint_to(out, tag)
-        uvarint_to(out, len(data))
-        out += data
 
 
 def _join(path: str, name: str) -> str:

@@ -10,7 +10,6 @@ import json
 import keyword
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ NO_UUID = bytes(16)
 Source = dict[str, Any]  # an object of a schema's file
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(NamedTuple):
     """A range of versions as schemas write it: `3`, `1-4`, `2+`, `none`."""
 
     low: int
@@ -48,7 +46,8 @@ class Versions:
         low, _, high = text.partition("-")
         return cls(int(low), int(high or low))
 
-    def __contains__(self, version: int) -> bool:
+    def __contains__(self, version: object) -> bool:
+        assert isinstance(version, int)
         return self.low <= version <= self.high
 
 

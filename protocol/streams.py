@@ -9,10 +9,12 @@ in shorter messages there is nothing to count.
 from __future__ import annotations
 
 import io
-
-from construct import Container, stream_size
+from typing import TYPE_CHECKING
 
 from .errors import MalformedMessage, TooManyElements
+
+if TYPE_CHECKING:
+    from construct import Container
 
 UNBOUNDED = 1 << 62
 """The limit for messages whose reader need not bound the elements: replies, and our own records."""
@@ -29,6 +31,8 @@ def left(stream: io.BytesIO) -> int:
     """How many bytes a stream still has."""
     if isinstance(stream, io.BytesIO):
         return stream.getbuffer().nbytes - stream.tell()
+    from construct import stream_size
+
     return int(stream_size(stream)) - int(stream.tell())
 
 

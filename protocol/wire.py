@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from construct import Construct, Container
 
-from .buffers import Parts
-from .emit import Emitter
+from .emit import BYTESLIKE, Emitter, uuid16
+from .encoded import Encoded
 from .errors import MalformedMessage, StringTooLong
 from .streams import count_elements, left, read_uvarint, take, write_uvarint
 
@@ -275,45 +275,7 @@ class Records(Bytes):
         self.emit_size(e, depth, size)
         e.line(depth, f"if type({value}) in byteslike: out += {value}")
         e.line(depth, f"else: parts.append((len(out), {value}))")
-        e.names["byteslike"] = frozenset((bytes, bytearray, memoryview))
-
-
-class Encoded:
-    """The elements of an array, already encoded in one version of their message:
-    for arrays whose objects would take too much memory.
-
-    `write` appends an element to the bytes, and records that are no bytes to the parts (`Records`). `codec.encoded`
-    makes one of these. `kept`: the elements, if they have such records.
-    """
-
-    __slots__ = ("count", "data", "item", "kept", "parts", "write")
-
-    def __init__(self, item: Wire, write: Callable[[object, bytearray, Parts], None]) -> None:
-        self.item = item
-        self.write = write
-        self.data = bytearray()
-        self.parts: Parts = []
-        self.kept: list[object] | None = None
-        self.count = 0
-
-    def __len__(self) -> int:
-        return self.count
-
-    def append(self, element: object) -> None:
-        """Raises MalformedMessage if the version cannot hold the element."""
-        self.write(element, self.data, self.parts)
-        self.count += 1
-
-    def parts_at(self, start: int) -> Parts:
-        return [(start + place, part) for place, part in self.parts]
-
-    def __iter__(self) -> Iterator[object]:
-        return iter(self.decoded())
-
-    def decoded(self) -> list[object]:
-        """Returns the elements as objects."""
-        stream = io.BytesIO(self.data)
-        return self.kept or [self.item.parse_stream(stream) for _ in range(self.count)]
+        e.names["byteslike"] = BYTESLIKE
 
 
 class Array(_Sized):
@@ -419,7 +381,7 @@ def emit_packed(e: Emitter, run: list[tuple[str, str]]) -> str:
     """Returns an expression for the bytes of fixed fields, given by format and value."""
     formats = "".join(fmt for fmt, _ in run)
     if "16s" in formats:
-        e.names["uuid16"] = _uuid16
+        e.names["uuid16"] = uuid16
     return f"{e.packer(formats)}({', '.join(place for _, place in run)})"
 
 
@@ -440,10 +402,3 @@ def emit_value_write(wire: Wire, e: Emitter, depth: int, value: str) -> None:
         emit_pack(e, depth, [(wire.fmt, f"uuid16({value})" if wire.fmt == "16s" else value)])
     else:
         wire.emit_write(e, depth, value)
-
-
-def _uuid16(value: bytes) -> bytes:
-    """Returns the value if it has 16 bytes, because `struct` would pad or cut another one. Raises ValueError."""
-    if len(value) != 16:
-        raise ValueError("not a uuid of 16 bytes")
-    return value

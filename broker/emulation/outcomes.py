@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
-from ...protocol.wire import Encoded
+from ...protocol.encoded import Encoded
 from ..steps import Allowance, TooLong, Work, at_once, opened_in_steps
 from ..turn import Turn
 

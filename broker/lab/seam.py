@@ -23,9 +23,9 @@ from typing import Protocol, TypeVar
 
 from ...protocol import codec, headers
 from ...protocol.buffers import Data
+from ...protocol.encoded import Encoded
 from ...protocol.errors import ApiError
 from ...protocol.structs import Struct
-from ...protocol.wire import Encoded
 from ..broker import Broker
 from ..error_places import Places
 from ..later import Later

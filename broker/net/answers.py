@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ...protocol import codec
 from ...protocol.buffers import Parts
-from ...protocol.wire import Encoded
+from ...protocol.encoded import Encoded
 from ..steps import STEP_BYTES, STEP_ELEMENTS, Pace
 from ..topic_pieces import Key, Piece
 from . import error_counts

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...protocol import schema
+from ...protocol.encoded import Encoded
 from ...protocol.schema import StructSchema
-from ...protocol.wire import Encoded
 
 
 class Plan(NamedTuple):

@@ -2,7 +2,8 @@
 
 The start is faster without it. A client that needs a module earlier causes its import, and other clients wait: up to a
 tenth of a second for a coordinator. The first request of a group compiles some twenty classes, readers and writers, and
-opens a log; so these are compiled before. What other requests compile takes some milliseconds.
+opens a log; so these are compiled before. What other requests compile takes some milliseconds, less if it was kept by
+an earlier process (`protocol.functions`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 
-from ... import coordinator
+from ... import coordinator, protocol
 from ...protocol import codec
 from .api import Api
 
@@ -23,6 +24,9 @@ MODULES_FIRST = (  # modules that others import, so that each step imports littl
     "re2",
     "uuid",
     "xxhash",
+    "pdb",  # construct's
+    "construct",
+    f"{protocol.__name__}.trees",
     *(
         f"{coordinator.__name__}.group.{name}"
         for name in (

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import codec, messages, schema
+from ...protocol import codec, messages
 from ...protocol.errors import MalformedMessage
+from ...protocol.outlines import outline
 from ..remembered import remembered
 
 PROTOCOL_TYPE = "consumer"
@@ -19,7 +20,7 @@ def _parsed(name: str, data: bytes) -> Any:
     version = int.from_bytes(data[:2], "big", signed=True)
     if version < 0:
         raise MalformedMessage(name, f"version {version}")
-    return codec.parse(name, min(version, schema.load(name).valid.high), data, 2)
+    return codec.parse(name, min(version, outline(name).valid.high), data, 2)
 
 
 def subscription(data: bytes) -> messages.ConsumerProtocolSubscription:
@@ -47,7 +48,7 @@ def version_of(data: bytes) -> int:
     """The version with which a member's metadata begins. MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage("ConsumerProtocolSubscription", f"{len(data)} bytes")
-    return min(int.from_bytes(data[:2], "big", signed=True), schema.load("ConsumerProtocolAssignment").valid.high)
+    return min(int.from_bytes(data[:2], "big", signed=True), outline("ConsumerProtocolAssignment").valid.high)
 
 
 def build_assignment(by_topic: dict[str, list[int]], version: int) -> bytes:

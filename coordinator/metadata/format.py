@@ -6,6 +6,7 @@ from functools import cache
 
 from ...protocol import codec, schema
 from ...protocol.emit import uvarint_at, uvarint_to
+from ...protocol.outlines import outline
 from ...protocol.records import Record
 from ...protocol.structs import Struct
 
@@ -22,7 +23,7 @@ def _names() -> dict[int, str]:
 
 @cache
 def _written_version(name: str) -> int:
-    return schema.load(name).valid.high
+    return outline(name).valid.high
 
 
 class MetadataFormat:
@@ -32,7 +33,7 @@ class MetadataFormat:
         name = type(record).__name__
         version = _written_version(name)
         out = bytearray()
-        for number in (FRAME_VERSION, schema.load(name).api_key or 0, version):
+        for number in (FRAME_VERSION, outline(name).api_key or 0, version):
             uvarint_to(out, number)
         codec.build(name, version, record, out)
         return Record(None, bytes(out))
@@ -49,6 +50,6 @@ class MetadataFormat:
         kind, pos = uvarint_at(data, pos)
         version, pos = uvarint_at(data, pos)
         name = _names().get(kind)
-        if name is None or version not in schema.load(name).valid:
+        if name is None or version not in outline(name).valid:
             return None
         return None, codec.parse(name, version, data, pos)

@@ -14,6 +14,7 @@ OPENS_PATHS = {
     "protocol/schema_files.py": "facts within the package",
     "broker/apis/__init__.py": "the names of its own modules",
     "protocol/stubs.py": "writes messages.pyi",
+    "protocol/kept.py": "what was made of the schemas, beside compiled modules",
     "broker/config/jaas_file.py": "the JAAS file that the configuration names",
     "broker/config/sources.py": "the configuration file",
     "broker/seed.py": "the file of seeds",

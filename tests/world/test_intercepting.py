@@ -13,8 +13,8 @@ from ottla.broker.later import Later
 from ottla.broker.net import intercepting
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m
+from ottla.protocol.encoded import Encoded
 from ottla.protocol.errors import ApiError, Errors
-from ottla.protocol.wire import Encoded
 
 from ..support.ask import batch, fetch_message, produce_message
 from ..support.connected import Client, ConnectedWorld

@@ -10,9 +10,9 @@ from ottla.broker.apis import k01_fetch
 from ottla.broker.net import large_replies
 from ottla.protocol import codec
 from ottla.protocol import messages as m
+from ottla.protocol.encoded import Encoded
 from ottla.protocol.errors import Errors
 from ottla.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
-from ottla.protocol.wire import Encoded
 
 from ..support.ask import batch, produce_message
 from ..support.step_work import longest_step_of

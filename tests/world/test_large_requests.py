@@ -13,8 +13,8 @@ from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
 from ottla.protocol import codec, records
 from ottla.protocol import messages as m
 from ottla.protocol.emit import PAUSE_ELEMENTS
+from ottla.protocol.encoded import Encoded
 from ottla.protocol.errors import Errors
-from ottla.protocol.wire import Encoded
 
 from ..support.turns import Turns
 from ..support.world import World

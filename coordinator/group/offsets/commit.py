@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ....protocol import codec, messages
+from ....protocol.encoded import Encoded
 from ....protocol.errors import ApiError, Errors
 from ....protocol.records import int64
-from ....protocol.wire import Encoded
 from ...shard import Result
 from ..environment import Client
 from ..format import NO_EXPIRY, Commits, commit_keys
