@@ -6,6 +6,8 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -31,8 +33,7 @@ def jar_folder(part: str) -> Path:
     if (folder / ".complete").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run beside each other fetch once
+    with jar_lock(part):  # tests that run beside each other fetch once
         if (folder / ".complete").exists():
             return folder
         pom = _pom(part, folder)
@@ -44,6 +45,14 @@ def jar_folder(part: str) -> Path:
         )
         (folder / ".complete").touch()
     return folder
+
+
+@contextmanager
+def jar_lock(part: str) -> Iterator[None]:
+    """Only one process at a time changes the folder of a part's jars."""
+    with (home() / part / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _pom(part: str, folder: Path) -> Path:

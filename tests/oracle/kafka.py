@@ -16,9 +16,12 @@ from types import TracebackType
 from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.ports import free_port
-from .jars import HERE, classpath, home, jar_folder
+from .jars import HERE, classpath, home, jar_folder, jar_lock
 
 START_SECONDS_MAX = 120.0
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
+LOG4J = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
+TOOL = "org.apache.kafka.tools.TopicCommand"
 PROGRAMS = (HERE.parent / "clients" / "java", HERE / "java")
 
 
@@ -35,13 +38,12 @@ def java(
     `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end
     makes that has its classes out of the jars alone and `is_typical` of what runs.
     """
-    log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
     path = classpath(part) if classes is None else f"{classpath(part)}:{classes}"
     return [
         "java",
         heap,
         *(_quick(part, classes is None and is_typical) if quick else ()),
-        log4j,
+        LOG4J,
         "-cp",
         path,
         *arguments,
@@ -49,13 +51,29 @@ def java(
 
 
 def _quick(part: str, makes_archive: bool) -> list[str]:
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr"]
     archive = jar_folder(part) / "classes.jsa"
+    if part == "tools" and not archive.exists():
+        _archive_tools(archive)
     if archive.exists():
-        options.append(f"-XX:SharedArchiveFile={archive}")
-    elif makes_archive:  # Java refuses to archive classes that lie in directories
-        options.append(f"-XX:ArchiveClassesAtExit={archive}")
-    return options
+        return [*QUICK, f"-XX:SharedArchiveFile={archive}"]
+    # Java refuses to archive classes that lie in directories
+    return [*QUICK, *([f"-XX:ArchiveClassesAtExit={archive}"] if makes_archive else [])]
+
+
+def _archive_tools(archive: Path) -> None:
+    """Makes the archive of the tools, whose JVMs are killed or have classes of their own: a tool that finds no broker
+    loads most of what others load.
+    """
+    with jar_lock("tools"), tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+        if archive.exists():  # another process was faster
+            return
+        made, settings = Path(folder, archive.name), Path(folder, "at-once.properties")
+        settings.write_text("default.api.timeout.ms=20\nrequest.timeout.ms=10\n")
+        words = ["--list", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(settings)]
+        command = ["java", *QUICK, f"-XX:ArchiveClassesAtExit={made}", LOG4J, "-cp", classpath("tools"), TOOL, *words]
+        subprocess.run(command, capture_output=True, timeout=120, check=False)
+        if made.exists():  # not every Java can make one
+            made.rename(archive)
 
 
 def program(part: str, name: str, classes: Path) -> list[str]:
