@@ -37,17 +37,31 @@ async function produce () {
   produced = true
 }
 
-// One member of a group reads everything, and commits what it has read.
+// One member of a group reads everything, and commits what it has read. kafkajs starts a consumer again after an error that it calls
+// retriable; after any other the consumer has ended for good, and only another one can go on.
 async function consume () {
   const seen = new Set()
-  const consumer = await consumed(seen)
-  while (!produced || [...acked].some(one => !seen.has(one))) await rest(50)
-  await consumer.disconnect()
+  let hasEnded
+  do {
+    hasEnded = false
+    const consumer = kafka.consumer({ ...fresh, ...brief, groupId: `${NAME}-classic`, retry: givesUp })
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      say('note crash', payload.error.name, payload.error.message, 'restart', payload.restart)
+      hasEnded = !payload.restart
+    })
+    try {
+      await begin(consumer, seen)
+      while (!hasEnded && (!produced || [...acked].some(one => !seen.has(one)))) await rest(50)
+    } catch (error) {
+      say('note consumer', error.message)
+      hasEnded = true
+    }
+    await consumer.disconnect()
+  } while (hasEnded)
 }
 
-async function consumed (seen) {
+async function begin (consumer, seen) {
   const group = `${NAME}-classic`
-  const consumer = kafka.consumer({ ...fresh, ...brief, groupId: group, retry: givesUp })
   let joined = 0
   consumer.on(consumer.events.GROUP_JOIN, () => joined++)
   await consumer.connect()
@@ -69,7 +83,6 @@ async function consumed (seen) {
       await rest(30) // some records for each commit
     }
   })
-  return consumer
 }
 
 async function transactional () {
