@@ -19,6 +19,7 @@ does so). A connection has one request in hand at a time: while that waits, thos
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from ...protocol import codec, headers
@@ -42,6 +43,7 @@ __all__ = (
     "Line",
     "Outcome",
     "Outgoing",
+    "Watch",
     "Watcher",
     "decoded",
 )
@@ -117,14 +119,24 @@ class Wired(Protocol):
         """Closes it at once."""
 
 
+Watch = Callable[[int, Asked, Struct, memoryview, Send], Send]
+"""A request was decoded. Called with its number, which counts the exchanges of a server from 1, its context, the
+message, and the bytes with the header; both may only be used there. Returns what is called with the reply as it is
+sent, after all that others have changed: the last argument, or what notes the reply and calls it, whatever else
+happens.
+"""
+
+
 class Line:
     """A connection as interceptors see it. `number`: counts the connections of a server, from 1. `connection`: None in
-    a broker without sockets. `node_id`: of the node to which the client has connected.
+    a broker without sockets. `node_id`: of the node to which the client has connected. `watches`: what sees its
+    requests.
     """
 
-    __slots__ = ("connection", "node_id", "number", "peer")
+    __slots__ = ("connection", "node_id", "number", "peer", "watches")
 
     def __init__(self, number: int, peer: Peer, connection: Wired | None, node_id: int) -> None:
+        self.watches: list[Watch] = []
         self.number = number
         self.node_id = node_id
         self.peer = peer
@@ -234,12 +246,9 @@ class Attached:
 class Watcher(Attached):
     """Sees requests as they come and replies as they are sent, and changes nothing."""
 
-    def watch(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
-        """A request was decoded. `number`: counts the exchanges of a server, from 1. `request` and `frame`, the bytes
-        with the header, may only be used here. Returns what is called with the reply as it is sent, after all that
-        others have changed: `send`, or what notes the reply and calls `send`, whatever else happens.
-        """
-        return send
+    def watching(self, line: Line) -> Watch:
+        """Returns what sees the requests of a connection. It may be asked several times."""
+        raise NotImplementedError
 
 
 class Interceptor(Attached, Follower):

@@ -82,6 +82,17 @@ class Seam:
         self._interceptors = [one for one in self._attached if isinstance(one, Interceptor)]
         watchers = [one for one in self._attached if isinstance(one, Watcher)]
         self._watchers = watchers[::-1]  # the last one that wraps `send` is the first that is called
+        for line in self._lines.values():
+            self._watch(line)
+
+    def _watch(self, line: Line) -> None:
+        """Shows the requests of a connection to the watchers."""
+        line.watches = []
+        for watcher in self._watchers:
+            try:
+                line.watches.append(watcher.watching(line))
+            except Exception as error:
+                bugs.report("a watcher", error)
 
     def _connect(self, seam: Seam | None) -> None:
         self._server.dispatcher.seam = seam
@@ -97,6 +108,7 @@ class Seam:
             dispatcher = self._server.dispatcher if connection is None else connection.own_dispatcher
             node_id = dispatcher.broker.config.node_id
             line = self._lines[peer] = Line(self._opened, peer, connection, node_id)
+            self._watch(line)
         return line
 
     def opened(self, connection: Connection) -> None:
@@ -129,10 +141,10 @@ class Seam:
     ) -> Pending | None:
         """Serves a request, and calls `send` once. Raises Refused."""
         self._exchanges = number = self._exchanges + 1
-        for watcher in self._watchers:
-            peer = context.peer
+        line = self._lines.get(context.peer) or self._line(context.peer)
+        for watch in line.watches:
             try:
-                send = watcher.watch(number, self._lines.get(peer) or self._line(peer), context, request, frame, send)
+                send = watch(number, context, request, frame, send)
             except Exception as error:
                 bugs.report("a watcher", error)
         for one in self._interceptors:
@@ -142,12 +154,13 @@ class Seam:
                 bugs.report("an interceptor", error)
                 continue
             if is_concerned:
-                return self._intercept(number, dispatcher, context, request, frame, send, times)
+                return self._intercept(number, line, dispatcher, context, request, frame, send, times)
         return dispatcher.serve(context, request, len(frame), send, times)
 
     def _intercept(
         self,
         number: int,
+        line: Line,
         dispatcher: Dispatcher,
         context: Context,
         request: Struct,
@@ -156,8 +169,7 @@ class Seam:
         times: ApiTimes,
     ) -> Pending | None:
         """Shows a request to the interceptors, up to the first that acts on it, and serves it."""
-        peer = context.peer
-        exchange = Exchange(number, self._lines.get(peer) or self._line(peer), context, request, frame)
+        exchange = Exchange(number, line, context, request, frame)
         rest = iter(self._interceptors)
         for one in rest:
             instead = asked(one, exchange)

@@ -69,6 +69,7 @@ def taken_us(key: int, version: int, sent: bytes, head: bytes, has_records: bool
     api = cast(Any, SimpleNamespace(key=key, has_records=has_records))
     frame = memoryview(sent)[LENGTH:]
     parts = cast(Any, [(len(head) - 1, Records())] if key == 1 else [])
+    watch = tracer.watching(line)
     events: list[int] = []
     blocks: list[int] = []
 
@@ -80,7 +81,7 @@ def taken_us(key: int, version: int, sent: bytes, head: bytes, has_records: bool
         context = cast(Any, SimpleNamespace(api=api, version=version, correlation_id=number, client_id="bench"))
         reply = Reply(bytearray(head), parts)
         began = clock()
-        tracer.watch(number, line, context, cast(Any, None), frame, send)(reply, False)
+        watch(number, context, cast(Any, None), frame, send)(reply, False)
         events.append(clock() - began)
         if number % IN_BLOCK == IN_BLOCK - 1:
             began = clock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ottla.broker.lab.traces.recorder import START_BYTES, without_records
+from ottla.broker.lab.traces.client import START_BYTES, without_records
 from ottla.broker.lab.traces.recording import filled
 from ottla.protocol import codec, headers
 from ottla.protocol import messages as m

@@ -64,12 +64,15 @@ def _configure(client: Client) -> None:
     client.ask("DescribeConfigs", 4, d(resources=[asked]))
 
 
+@pytest.mark.parametrize("is_machines", [False, True])
 @pytest.mark.parametrize("block_bytes", [recorder.BLOCK_BYTES, 1])
 def test_the_lines_of_a_conversation_are_the_same_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, is_machines: bool
 ) -> None:
+    """`is_machines`: whether times are those of the machine, with which small requests are noted in a shorter way."""
     monkeypatch.setattr(recorder, "BLOCK_BYTES", block_bytes)
     world = ConnectedWorld(None, 0, ottla_trace_directory=str(tmp_path))
+    world.schedule.is_machines = is_machines
     create(world, "orders", 2)
     lab = LabWorld(world)
     numbers = [lab.ask("POST /v1/traces", file=raw, raw=raw)["number"] for raw in RAW]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ottla.broker import bugs
+from ottla.broker.lab.traces import client as noting
 from ottla.broker.lab.traces import recorder as tracing
 from ottla.broker.lab.traces import ring as rings
 from ottla.broker.lab.traces import stream as streams
@@ -79,7 +80,7 @@ def test_a_trace_has_an_event_for_each_thing_that_happens(tmp_path: Path) -> Non
 
 def test_a_reply_that_cannot_be_noted_is_a_bug_and_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     traced = Traced(tmp_path)
-    monkeypatch.setattr(tracing, "LENGTH", None)
+    monkeypatch.setattr(noting, "LENGTH", None)
     before = bugs.count()
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     assert bugs.count() == before + 1
@@ -154,7 +155,7 @@ def test_large_messages_are_the_same_as_small_ones(tmp_path: Path, monkeypatch: 
         return [{k: v for k, v in one.items() if not k.endswith(("_ms", "_us"))} for one in traced.events]
 
     small = events()
-    monkeypatch.setattr(tracing, "WHOLE_BYTES", 10)
+    monkeypatch.setattr(noting, "WHOLE_BYTES", 10)
     assert events() == small
 
 

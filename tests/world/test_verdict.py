@@ -10,7 +10,8 @@ from ottla.broker.config.config import RELEASES
 from ottla.broker.lab.faults.request_actions import Close
 from ottla.broker.lab.faults.rules import Fault
 from ottla.broker.lab.http import Request, Response
-from ottla.broker.lab.traces import recorder, stream
+from ottla.broker.lab.traces import client as noting
+from ottla.broker.lab.traces import stream
 from ottla.broker.lab.verdict.live import Answer, Answers, Live
 from ottla.broker.lab.verdict.provocations import SCHEDULES, Provocation, provocations
 from ottla.broker.lab.verdict.routes import Verdicts
@@ -71,7 +72,7 @@ def visits(world: ConnectedWorld) -> None:
 
 @pytest.mark.parametrize("whole_bytes", [10, 1 << 10])
 def test_the_live_verdict_is_that_of_the_trace(whole_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "WHOLE_BYTES", whole_bytes)  # beyond it, records are left out
+    monkeypatch.setattr(noting, "WHOLE_BYTES", whole_bytes)  # beyond it, records are left out
     world, lab = world_with_verdict()
     lab.ask("POST /v1/traces")
     visits(world)

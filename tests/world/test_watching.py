@@ -14,6 +14,7 @@ from ottla.broker.lab.seam import (
     Line,
     Outcome,
     Outgoing,
+    Watch,
     Watcher,
 )
 from ottla.broker.replies import Reply, Send
@@ -33,7 +34,10 @@ class Watching(Watcher):
     def __init__(self) -> None:
         self.seen: list[tuple[int | None, bool]] = []
 
-    def watch(self, number: int, line: Line, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
+    def watching(self, line: Line) -> Watch:
+        return self.watch
+
+    def watch(self, number: int, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
         def sent(reply: Reply | None, end: bool) -> None:
             self.seen.append((None if reply is None else reply.size, end))
             send(reply, end)

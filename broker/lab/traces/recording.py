@@ -3,8 +3,9 @@
 To record an event costs about a microsecond. The text of its line (`events.py`) takes several times as long, so it is
 made elsewhere: by the program that writes the trace (`writer.py`), or when the last events are asked for (`ring.py`).
 
-A block is the `Times` when it was made, and then pieces, each with its kind in the first byte. Numbers are
-big-endian. A block needs no other one: it names each connection of its events itself.
+A block is the `Times` when it was made, and then pieces, each with its kind in the first byte. Numbers have the byte
+order of the machine, which is the program's, too, and takes least to pack. A block needs no other one: it names each
+connection of its events itself.
 
     TEXT     names a connection: its number, and the size of the text of its fields, which follows
     LINE     the size of a line that is complete, which follows
@@ -12,6 +13,7 @@ big-endian. A block needs no other one: it names each connection of its events i
              the size, and that of its body; and the body
     REPLY    an event: nanoseconds, the size, and that of its body (NO_BODY for none); its REQUEST without the body; and
              the body
+    REPLY_TO a REPLY with one hole: its position and size follow the size of the reply
     AT       of the next event, the broker's time, if that is not the machine's
     HOLES    of the next event, what is missing of records: a count, and so many positions and sizes
 """
@@ -27,19 +29,22 @@ from ..sent_replies import LENGTH, Holes
 from . import events
 from .events import Raw
 
-TEXT, LINE, REQUEST, REPLY, AT, HOLES = range(6)
-TIMES: Final = struct.Struct(">qqqq")
-NAMED: Final = struct.Struct(">BII")
-SIZED: Final = struct.Struct(">BI")
-HEAD: Final = struct.Struct(">BIqqhhiII")
-REPLIED: Final = struct.Struct(f">BqII{HEAD.size}s")
-BROKER_MS: Final = struct.Struct(">Bq")
-HOLE: Final = struct.Struct(">II")
+TEXT, LINE, REQUEST, REPLY, REPLY_TO, AT, HOLES = range(7)
+TIMES: Final = struct.Struct(">qqqq")  # begins with a zero, unlike a question
+NAMED: Final = struct.Struct("=BII")
+SIZED: Final = struct.Struct("=BI")
+HEAD: Final = struct.Struct("=BIqqhhiII")
+REPLIED: Final = struct.Struct(f"=BqII{HEAD.size}s")
+REPLIED_TO: Final = struct.Struct(f"=BqIIII{HEAD.size}s")
+BROKER_MS: Final = struct.Struct("=Bq")
+HOLE: Final = struct.Struct("=II")
 _ONE_HOLE: Final = struct.Struct(SIZED.format + HOLE.format[1:])
-_REPLY_HEAD: Final = struct.Struct(">BqII" + HEAD.format[1:])
-_KEPT: Final = struct.Struct(">I")  # the size of a body, the last of HEAD, and before it in REPLIED
+_REPLY_HEAD: Final = struct.Struct("=BqII" + HEAD.format[1:])
+_REPLY_TO_HEAD: Final = struct.Struct("=BqIIII" + HEAD.format[1:])
+_SIZES: Final = {REQUEST: HEAD.size, REPLY: REPLIED.size, REPLY_TO: REPLIED_TO.size}
+_KEPT: Final = struct.Struct("=I")  # the size of a body, the last of HEAD, and before it in REPLIED
 NO_BODY: Final = 0xFFFFFFFF
-pack_head, pack_replied = HEAD.pack, REPLIED.pack
+pack_head, pack_replied, pack_replied_to = HEAD.pack, REPLIED.pack, REPLIED_TO.pack
 RAW_BYTES_MAX: Final = 8 << 20  # of a frame whose bytes are written
 
 
@@ -101,6 +106,12 @@ def records(block: bytes) -> Iterator[Record]:
                 _REPLY_HEAD.unpack_from(block, place)
             )
             place += _REPLY_HEAD.size
+        elif kind == REPLY_TO:
+            (_, ns, size, hole, missed, kept, _, connection, exchange, began_ns, key, version, correlation_id, _, _) = (
+                _REPLY_TO_HEAD.unpack_from(block, place)
+            )
+            kind, holes = REPLY, [(hole, missed)]
+            place += _REPLY_TO_HEAD.size
         else:
             start, place = place, _after(block, place)
             if kind == LINE:
@@ -137,11 +148,11 @@ def without_large(block: bytes, bytes_max: int) -> bytes:
     out, place, end = bytearray(block[: TIMES.size]), TIMES.size, len(block)
     while place < end:
         start, kind = place, block[place]
-        if kind not in (REQUEST, REPLY):
+        if kind not in _SIZES:
             place = _after(block, place)
             out += block[start:place]
             continue
-        body = place + (HEAD if kind == REQUEST else REPLIED).size
+        body = place + _SIZES[kind]
         at = body - (0 if kind == REQUEST else HEAD.size)  # after the size of the body
         (kept,) = _KEPT.unpack_from(block, at - _KEPT.size)
         place = body + (0 if kept == NO_BODY else kept)

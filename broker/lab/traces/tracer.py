@@ -12,6 +12,7 @@ from ...broker import Broker
 from ...machine import MachineTime
 from ..faults.matching import Match, Matcher
 from . import writer
+from .client import Wanted
 from .events import Raw
 from .recorder import Recorder
 from .ring import Ring
@@ -45,7 +46,6 @@ class Tracer(Recorder):
         broker: Broker,
         machine: MachineTime,
     ) -> None:
-        super().__init__(broker, machine)
         self.given = asked
         self.sink: Sink | None = None
         self.ring = Ring()
@@ -55,10 +55,13 @@ class Tracer(Recorder):
             for one in fields(Match)
             if getattr(asked, one.name) != getattr(EVERYTHING, one.name)
         }
-        self._keys = None if keys is None else frozenset(keys)
-        self._matcher = matcher if self.filters.keys() - {"api"} else None
-        self._shows_all = not self.filters
-        self._has_raw, self._shows_refused = asked.raw != "none", asked.raw == "secrets"
+        self._shows_all, self._shows_refused = not self.filters, asked.raw == "secrets"
+        wanted = Wanted(
+            None if keys is None else frozenset(keys),
+            matcher if self.filters.keys() - {"api"} else None,
+            has_raw=asked.raw != "none",
+        )
+        super().__init__(wanted, broker, machine)
 
     def about(self) -> dict[str, Json]:
         """What the first line of each file says that does not change."""

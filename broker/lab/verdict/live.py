@@ -17,6 +17,7 @@ from ...broker import Broker
 from ...later import Later
 from ...machine import MachineTime
 from ..routes import Refused
+from ..traces.client import Wanted
 from ..traces.recorder import Recorder
 from ..traces.stream import SIZE, Stream
 from .examining import question
@@ -43,9 +44,8 @@ class Live(Recorder):
     order = 10
 
     def __init__(self, examination: Examination | None, broker: Broker, machine: MachineTime) -> None:
-        super().__init__(broker, machine)
+        super().__init__(Wanted(Examiner(examination).keys, None, has_raw=False), broker, machine)
         self.examination = examination
-        self._keys = Examiner(examination).keys
         program = machine.start_program(MODULE, [examination or ""], [], answers=True)
         self._stream = Stream(program, machine, "the program that examines the clients")
         self._answers = Answers()
@@ -54,7 +54,7 @@ class Live(Recorder):
 
     @property
     def events(self) -> int:
-        return self.recorded + self._count
+        return self.recorded + self._block.count
 
     @property
     def has_ended(self) -> bool:

@@ -1,0 +1,331 @@
+"""Notes the exchanges of a connection in the block of a recorder.
+
+This is what a trace or a live verdict costs each request of a broker, so nearly all of it is decided once: for a
+connection which of its requests are of interest, for an API what is kept of them, for a block whether it names the
+connection. `watch` and `_noted` take what is usual: a small request like the one before it, of a client that is known,
+and its reply. They leave all else to `_watched` and `_sent`, which take everything.
+
+An event is added when all of it is at hand, so that whatever is raised before leaves the block whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Final
+
+from ....protocol import headers
+from ....protocol import messages as m
+from ....protocol.buffers import Data
+from ....protocol.emit import UNREADABLE
+from ....protocol.json_text import BATCH_HEADER_BYTES
+from ....protocol.record_places import RecordPlaces, record_places
+from ....protocol.structs import Struct
+from ... import bugs
+from ...clock import Schedule
+from ...replies import Reply, Send
+from ..faults.matching import Matcher
+from ..seam import Asked, Line
+from ..sent_replies import LENGTH, Holes, holes_of
+from . import events
+from .recording import (
+    AT,
+    BROKER_MS,
+    NO_BODY,
+    RAW_BYTES_MAX,
+    REPLY,
+    REPLY_TO,
+    REQUEST,
+    TIMES,
+    missing,
+    named,
+    pack_head,
+    pack_replied,
+    pack_replied_to,
+)
+
+WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
+START_BYTES: Final = 512  # that are copied of a larger one with one partition
+IDENTIFYING: Final = frozenset((17, 18, 36))  # SaslHandshake, ApiVersions, SaslAuthenticate: they say who a client is
+
+
+class Wanted:
+    """What is recorded. `keys`: of the APIs, None for all; `matcher`: of the requests, None for all; `has_raw`: whether
+    the bytes of frames are wanted as they are.
+    """
+
+    def __init__(self, keys: frozenset[int] | None, matcher: Matcher | None, has_raw: bool) -> None:
+        self.keys, self.matcher, self.has_raw = keys, matcher, has_raw
+
+    def takes(self, context: Asked, request: Struct) -> bool:
+        """Whether a request is recorded."""
+        if self.keys is not None and context.api.key not in self.keys:
+            return False
+        return self.matcher is None or self.matcher.takes(context, request)
+
+    def copies(self, size: int) -> bool:
+        """Whether the bytes of a frame are asked for."""
+        return self.has_raw and size <= RAW_BYTES_MAX
+
+
+class Block:
+    """The events that were not given away yet. `due`: called with the size of the body of an event after which there
+    are more than `due_bytes`.
+    """
+
+    __slots__ = ("count", "due", "due_bytes", "number", "out", "schedule", "work_ns")
+
+    def __init__(self, schedule: Schedule, work_ns: Callable[[], int], due: Callable[[int], None]) -> None:
+        self.schedule, self.work_ns, self.due = schedule, work_ns, due
+        self.due_bytes = self.number = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forgets all events."""
+        self.number += 1
+        self.out = bytearray(TIMES.size)
+        self.count = 0
+
+    def added(self, size: int) -> None:
+        """Counts an event. `size`: of its body."""
+        self.count += 1
+        if len(self.out) > self.due_bytes:
+            self.due(size)
+
+
+class Client:
+    """A connection, what is known of it, and the text of its fields. `opened`: called before its first event;
+    `is_known`: whether it was. `node`: the field of its node, if there are several.
+    """
+
+    __slots__ = (
+        "_block",
+        "_client_id",
+        "_head",
+        "_named_in",
+        "_noting",
+        "_number",
+        "_opened",
+        "_peer",
+        "_principal",
+        "_send",
+        "_software",
+        "_text",
+        "_usual",
+        "_wanted",
+        "is_known",
+        "node",
+    )
+
+    def __init__(
+        self, line: Line, node: dict[str, int], wanted: Wanted, block: Block, opened: Callable[[Line], None]
+    ) -> None:
+        self._number, self._peer, self.node = line.number, line.peer, node
+        self._wanted, self._block, self._opened = wanted, block, partial(opened, line)
+        self.is_known = False
+        self._named_in = 0  # the number of the block that names it
+        self._usual: set[int] = set()  # the APIs all of whose requests are recorded, and say nothing of the client
+        self._client_id: str | None = None
+        self._send: Send | None = None  # of the exchange whose reply `_noted` gets
+        self._head = b""  # of its request
+        self._noting: Send = self._noted
+
+    def open(self) -> None:
+        """Tells of the connection, if that was not done."""
+        if not self.is_known:
+            self.is_known = True
+            self._look(None)
+            self._opened()
+
+    def close(self) -> None:
+        """Lets go of itself: the connection is lost."""
+        del self._noting
+
+    def _look(self, client_id: str | None) -> None:
+        """Makes the text of the fields as they are."""
+        peer = self._peer
+        self._client_id, self._principal, self._software = client_id, peer.principal, peer.software
+        self._text = events.connection_text(self._number, peer, client_id, self.node)
+        self._named_in = 0
+
+    # what is usual
+
+    def watch(self, number: int, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
+        """Notes a request; returns what notes its reply and sends it."""
+        api, block, peer, size = context.api, self._block, self._peer, len(frame)
+        if (
+            api.key not in self._usual
+            or block.number != self._named_in
+            or context.client_id != self._client_id
+            or peer.software is not self._software
+            or peer.principal is not self._principal
+            or size > WHOLE_BYTES
+            or self._send is not None
+            or not block.schedule.is_machines
+        ):
+            return self._watched(number, context, request, frame, send)
+        self._head = head = pack_head(
+            REQUEST,
+            self._number,
+            number,
+            block.work_ns(),
+            api.key,
+            context.version,
+            context.correlation_id,
+            size,
+            size,
+        )
+        out = block.out
+        out += head
+        out += frame
+        block.count += 1
+        self._send = send
+        return self._noting
+
+    def _noted(self, reply: Reply | None, end: bool) -> None:
+        """Notes the reply to the last request, and sends it."""
+        send, self._send, block, head = self._send, None, self._block, self._head
+        assert send is not None
+        if reply is None or block.number != self._named_in or not block.schedule.is_machines:
+            return self._sent(send, head, reply, end)
+        try:
+            body, parts = reply.head, reply.parts
+            kept = len(body)
+            if not parts:
+                replied = pack_replied(REPLY, block.work_ns(), kept - LENGTH, kept, head)
+            elif len(parts) == 1 and not self._wanted.has_raw:
+                size, place = reply.size, parts[0][0]
+                replied = pack_replied_to(REPLY_TO, block.work_ns(), size - LENGTH, place, size - kept, kept, head)
+            else:
+                return self._sent(send, head, reply, end)
+            out = block.out
+            out += replied
+            out += body
+            block.count += 1
+            if len(out) > block.due_bytes:
+                block.due(kept)
+        except Exception as error:
+            bugs.report("a watcher", error)
+        send(reply, end)
+
+    # everything
+
+    def _watched(self, number: int, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
+        """Like `watch`, for any request."""
+        api, wanted = context.api, self._wanted
+        if not wanted.takes(context, request):
+            return send
+        ns = self._block.work_ns()
+        self.open()
+        if (
+            self._client_id != context.client_id
+            or self._software is not self._peer.software
+            or self._principal != self._peer.principal
+        ):
+            self._look(context.client_id)
+        size = len(frame)
+        body: Data = frame
+        holes: Holes | None = None
+        if size > WHOLE_BYTES and api.has_records and not wanted.copies(size):
+            body, holes = without_records(api.request, context.version, request, frame)
+        kept = len(body)
+        head = pack_head(
+            REQUEST, self._number, number, ns, api.key, context.version, context.correlation_id, size, kept
+        )
+        self._add(head, body, holes)
+        if api.key in IDENTIFYING:
+            return partial(self._identified, send, head)
+        if wanted.matcher is None:
+            self._usual.add(api.key)
+        if self._send is not None:  # another one waits for its reply
+            return partial(self._sent, send, head)
+        self._send, self._head = send, head
+        return self._noting
+
+    def _identified(self, send: Send, head: bytes, reply: Reply | None, end: bool) -> None:
+        """Like `_sent`, for a request that may have said who the client is."""
+        bugs.guarded("a watcher", self._look, self._client_id)
+        self._sent(send, head, reply, end)
+
+    def _sent(self, send: Send, head: bytes, reply: Reply | None, end: bool) -> None:
+        """Like `_noted`, for any reply. `head`: of its request."""
+        try:
+            ns = self._block.work_ns()
+            if reply is not None:
+                body, holes = self._kept(reply)
+                self._add(pack_replied(REPLY, ns, reply.size - LENGTH, len(body), head), body, holes)
+            elif not end:
+                self._add(pack_replied(REPLY, ns, 0, NO_BODY, head), b"", None)
+        except Exception as error:
+            bugs.report("a watcher", error)
+        send(reply, end)
+
+    def _kept(self, reply: Reply) -> tuple[bytearray, Holes | None]:
+        """What is kept of a reply: of one with records all if the bytes are asked for, else its head."""
+        if not reply.parts:
+            return reply.head, None
+        if self._wanted.copies(reply.size - LENGTH):
+            return _whole(reply), None
+        return reply.head, holes_of(reply)
+
+    def _add(self, head: bytes, body: Data, holes: Holes | None) -> None:
+        """Adds an event, and before it what it needs: who the client is, the time if it is not the machine's, and
+        which records are missing.
+        """
+        before = b"" if holes is None else missing(holes)
+        block = self._block
+        if not block.schedule.is_machines:
+            before += BROKER_MS.pack(AT, block.schedule.now_ms())
+        if block.number != self._named_in:
+            block.out += named(self._number, self._text)
+            self._named_in = block.number
+        out = block.out
+        out += before
+        out += head
+        out += body
+        block.added(len(body))
+
+
+def _whole(reply: Reply) -> bytearray:
+    """The bytes of a reply; reads records from their files."""
+    out = bytearray(reply.head)
+    for place, part in reversed(reply.parts):
+        out[place:place] = bytes(part)
+    return out
+
+
+def without_records(name: str, version: int, request: Struct, frame: memoryview) -> tuple[bytes, Holes | None]:
+    """Returns what is kept of a request with records, and what is missing: the bytes of records but for the header of
+    the first batch of each partition. All of it is kept if they cannot be told from the rest.
+    """
+    size = len(frame)
+    if isinstance(request, m.ProduceRequest) and len(request.topic_data) == 1 and request.unknown_tags is None:
+        (topic,) = request.topic_data
+        if len(topic.partition_data) == 1 and topic.unknown_tags is None:
+            (partition,) = topic.partition_data
+            before = size - len(partition.records or b"")  # and after them, where there are zeros
+            if before + BATCH_HEADER_BYTES <= START_BYTES < size and partition.unknown_tags is None:
+                return bytes(frame[:START_BYTES]), [(START_BYTES, size - START_BYTES)]
+    return _without_all(name, version, frame)
+
+
+def _without_all(name: str, version: int, frame: memoryview) -> tuple[bytes, Holes | None]:
+    header_version, places_in = _places_in(name, version)
+    try:
+        found = places_in(frame, headers.client_id_of(header_version, frame)[1])
+    except UNREADABLE:
+        return bytes(frame), None
+    out, holes, done = bytearray(), [], 0
+    for place, size in found:
+        if size > BATCH_HEADER_BYTES:
+            until = place + BATCH_HEADER_BYTES
+            out += frame[done:until]
+            done = place + size
+            holes.append((len(out), done - until))
+    out += frame[done:]
+    return bytes(out), holes
+
+
+@cache
+def _places_in(name: str, version: int) -> tuple[int, RecordPlaces]:
+    return headers.request_header_version(name, version), record_places(name, version)
