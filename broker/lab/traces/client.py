@@ -25,23 +25,27 @@ from ... import bugs
 from ...clock import Schedule
 from ...replies import Reply, Send
 from ..faults.matching import Matcher
-from ..seam import Asked, Line
+from ..seam import Asked, AskedApi, Line
 from ..sent_replies import LENGTH, Holes, holes_of
 from . import events
 from .recording import (
+    ANSWERED,
+    ANSWERED_TO,
+    ASKED,
     AT,
+    BARE,
     BROKER_MS,
-    NO_BODY,
     RAW_BYTES_MAX,
     REPLY,
-    REPLY_TO,
     REQUEST,
     TIMES,
     missing,
     named,
+    pack_answered,
+    pack_answered_to,
+    pack_asked,
     pack_head,
     pack_replied,
-    pack_replied_to,
 )
 
 WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
@@ -99,14 +103,18 @@ class Client:
     """
 
     __slots__ = (
+        "_asked_in",
+        "_began_ns",
         "_block",
         "_client_id",
-        "_head",
+        "_context",
+        "_exchange",
         "_named_in",
         "_noting",
         "_number",
         "_opened",
         "_peer",
+        "_plain",
         "_principal",
         "_send",
         "_software",
@@ -116,6 +124,7 @@ class Client:
         "is_known",
         "node",
     )
+    _context: Asked
 
     def __init__(
         self, line: Line, node: dict[str, int], wanted: Wanted, block: Block, opened: Callable[[Line], None]
@@ -124,10 +133,12 @@ class Client:
         self._wanted, self._block, self._opened = wanted, block, partial(opened, line)
         self.is_known = False
         self._named_in = 0  # the number of the block that names it
-        self._usual: set[int] = set()  # the APIs all of whose requests are recorded, and say nothing of the client
+        self._plain: set[int] = set()  # the APIs all of whose requests are recorded, and say nothing of the client
+        self._usual: AskedApi | None = None  # that of the last request, if it is one of them
         self._client_id: str | None = None
-        self._send: Send | None = None  # of the exchange whose reply `_noted` gets
-        self._head = b""  # of its request
+        # the exchange whose reply `_noted` gets, if there is one, and the number of the block that has its request
+        self._send: Send | None = None
+        self._exchange = self._began_ns = self._asked_in = 0
         self._noting: Send = self._noted
 
     def open(self) -> None:
@@ -152,9 +163,9 @@ class Client:
 
     def watch(self, number: int, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
         """Notes a request; returns what notes its reply and sends it."""
-        api, block, peer, size = context.api, self._block, self._peer, len(frame)
+        block, peer, size = self._block, self._peer, len(frame)
         if (
-            api.key not in self._usual
+            context.api is not self._usual
             or block.number != self._named_in
             or context.client_id != self._client_id
             or peer.software is not self._software
@@ -164,55 +175,65 @@ class Client:
             or not block.schedule.is_machines
         ):
             return self._watched(number, context, request, frame, send)
-        self._head = head = pack_head(
-            REQUEST,
-            self._number,
-            number,
-            block.work_ns(),
-            api.key,
-            context.version,
-            context.correlation_id,
-            size,
-            size,
-        )
-        out = block.out
-        out += head
+        work_ns, out = block.work_ns, block.out
+        self._began_ns = ns = work_ns()
+        out += pack_asked(ASKED, self._number, number, ns, size)
         out += frame
         block.count += 1
-        self._send = send
+        self._exchange, self._context, self._asked_in, self._send = number, context, block.number, send
         return self._noting
 
     def _noted(self, reply: Reply | None, end: bool) -> None:
         """Notes the reply to the last request, and sends it."""
-        send, self._send, block, head = self._send, None, self._block, self._head
+        send, self._send, block = self._send, None, self._block
         assert send is not None
-        if reply is None or block.number != self._named_in or not block.schedule.is_machines:
-            return self._sent(send, head, reply, end)
+        if reply is None or block.number != self._asked_in or not block.schedule.is_machines:
+            return self._sent(send, self._head(), reply, end)
+        parts = reply.parts
+        if parts and (len(parts) > 1 or self._wanted.has_raw):
+            return self._sent(send, self._head(), reply, end)
         try:
-            body, parts = reply.head, reply.parts
+            body, work_ns = reply.head, block.work_ns
             kept = len(body)
             if not parts:
-                replied = pack_replied(REPLY, block.work_ns(), kept - LENGTH, kept, head)
-            elif len(parts) == 1 and not self._wanted.has_raw:
-                size, place = reply.size, parts[0][0]
-                replied = pack_replied_to(REPLY_TO, block.work_ns(), size - LENGTH, place, size - kept, kept, head)
+                head = pack_answered(ANSWERED, self._exchange, work_ns(), kept)
             else:
-                return self._sent(send, head, reply, end)
+                place, missed = parts[0][0], reply.size - kept
+                head = pack_answered_to(ANSWERED_TO, self._exchange, work_ns(), place, missed, kept)
             out = block.out
-            out += replied
+            out += head
             out += body
             block.count += 1
             if len(out) > block.due_bytes:
-                block.due(kept)
+                due = block.due
+                due(kept)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
+
+    def _head(self) -> bytes:
+        """What the reply to the last request needs of it in another block."""
+        context = self._context
+        return pack_head(
+            REQUEST,
+            self._number,
+            self._exchange,
+            self._began_ns,
+            context.api.key,
+            context.version,
+            context.correlation_id,
+            0,
+            0,
+        )
 
     # everything
 
     def _watched(self, number: int, context: Asked, request: Struct, frame: memoryview, send: Send) -> Send:
         """Like `watch`, for any request."""
         api, wanted = context.api, self._wanted
+        if api is not self._usual and api.key in self._plain:
+            self._usual = api
+            return self.watch(number, context, request, frame, send)
         if not wanted.takes(context, request):
             return send
         ns = self._block.work_ns()
@@ -236,10 +257,11 @@ class Client:
         if api.key in IDENTIFYING:
             return partial(self._identified, send, head)
         if wanted.matcher is None:
-            self._usual.add(api.key)
+            self._plain.add(api.key)
         if self._send is not None:  # another one waits for its reply
             return partial(self._sent, send, head)
-        self._send, self._head = send, head
+        self._exchange, self._began_ns, self._context = number, ns, context
+        self._asked_in, self._send = self._named_in, send
         return self._noting
 
     def _identified(self, send: Send, head: bytes, reply: Reply | None, end: bool) -> None:
@@ -255,7 +277,7 @@ class Client:
                 body, holes = self._kept(reply)
                 self._add(pack_replied(REPLY, ns, reply.size - LENGTH, len(body), head), body, holes)
             elif not end:
-                self._add(pack_replied(REPLY, ns, 0, NO_BODY, head), b"", None)
+                self._add(pack_replied(REPLY, ns, 0, BARE, head), b"", None)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)

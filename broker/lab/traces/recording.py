@@ -7,15 +7,20 @@ A block is the `Times` when it was made, and then pieces, each with its kind in 
 order of the machine, which is the program's, too, and takes least to pack. A block needs no other one: it names each
 connection of its events itself.
 
-    TEXT     names a connection: its number, and the size of the text of its fields, which follows
-    LINE     the size of a line that is complete, which follows
-    REQUEST  an event: the connection, the exchange, nanoseconds, the key of the API, the version, the correlation id,
-             the size, and that of its body; and the body
-    REPLY    an event: nanoseconds, the size, and that of its body (NO_BODY for none); its REQUEST without the body; and
-             the body
-    REPLY_TO a REPLY with one hole: its position and size follow the size of the reply
-    AT       of the next event, the broker's time, if that is not the machine's
-    HOLES    of the next event, what is missing of records: a count, and so many positions and sizes
+    TEXT         names a connection: its number, and the size of the text of its fields, which follows
+    LINE         the size of a line that is complete, which follows
+    REQUEST      an event: the connection, the exchange, nanoseconds, the key of the API, the version, the correlation
+                 id, the size, and that of its body; and the body
+    REPLY        an event: nanoseconds, the size, and that of its body; its REQUEST without the body; and the body
+    ASKED        a request that is whole: the connection, the exchange, nanoseconds, the size; and its bytes
+    ANSWERED     the reply to an ASKED or a REQUEST of the same block: the exchange, nanoseconds, the size of its body;
+                 and the body, with the length
+    ANSWERED_TO  such a reply with one hole: the exchange, nanoseconds, the hole's position and size, the size of its
+                 body; and the body, with the length
+    AT           of the next event, the broker's time, if that is not the machine's
+    HOLES        of the next event, what is missing of records: a count, and so many positions and sizes
+
+A size of a body with the bit BARE is that of one that is not there; an ASKED still has its first START.size bytes.
 """
 
 from __future__ import annotations
@@ -29,22 +34,31 @@ from ..sent_replies import LENGTH, Holes
 from . import events
 from .events import Raw
 
-TEXT, LINE, REQUEST, REPLY, REPLY_TO, AT, HOLES = range(7)
+TEXT, LINE, REQUEST, REPLY, ASKED, ANSWERED, ANSWERED_TO, AT, HOLES = range(9)
 TIMES: Final = struct.Struct(">qqqq")  # begins with a zero, unlike a question
 NAMED: Final = struct.Struct("=BII")
 SIZED: Final = struct.Struct("=BI")
 HEAD: Final = struct.Struct("=BIqqhhiII")
 REPLIED: Final = struct.Struct(f"=BqII{HEAD.size}s")
-REPLIED_TO: Final = struct.Struct(f"=BqIIII{HEAD.size}s")
+SHORT: Final = struct.Struct("=BIqqI")
+SHORT_REPLY: Final = struct.Struct("=BqqI")
+SHORT_REPLY_TO: Final = struct.Struct("=BqqIII")
+START: Final = struct.Struct(">hhi")  # of each request: the key of the API, the version, the correlation id
 BROKER_MS: Final = struct.Struct("=Bq")
 HOLE: Final = struct.Struct("=II")
 _ONE_HOLE: Final = struct.Struct(SIZED.format + HOLE.format[1:])
 _REPLY_HEAD: Final = struct.Struct("=BqII" + HEAD.format[1:])
-_REPLY_TO_HEAD: Final = struct.Struct("=BqIIII" + HEAD.format[1:])
-_SIZES: Final = {REQUEST: HEAD.size, REPLY: REPLIED.size, REPLY_TO: REPLIED_TO.size}
-_KEPT: Final = struct.Struct("=I")  # the size of a body, the last of HEAD, and before it in REPLIED
-NO_BODY: Final = 0xFFFFFFFF
-pack_head, pack_replied, pack_replied_to = HEAD.pack, REPLIED.pack, REPLIED_TO.pack
+_KEPT: Final = struct.Struct("=I")  # the size of a body, the last of HEAD and the short ones, and before it in REPLIED
+_SIZES: Final = {
+    REQUEST: HEAD.size,
+    REPLY: REPLIED.size,
+    ASKED: SHORT.size,
+    ANSWERED: SHORT_REPLY.size,
+    ANSWERED_TO: SHORT_REPLY_TO.size,
+}
+BARE: Final = 1 << 31
+pack_head, pack_replied = HEAD.pack, REPLIED.pack
+pack_asked, pack_answered, pack_answered_to = SHORT.pack, SHORT_REPLY.pack, SHORT_REPLY_TO.pack
 RAW_BYTES_MAX: Final = 8 << 20  # of a frame whose bytes are written
 
 
@@ -92,13 +106,33 @@ def times_of(block: bytes) -> Times:
 def records(block: bytes) -> Iterator[Record]:
     """Yields the records of a block."""
     texts: dict[int, str] = {}
+    asked: dict[int, tuple[int, int, int, int, int]] = {}  # by the exchange
     at_ms: int | None = None
     holes: Holes | None = None
     place, end = TIMES.size, len(block)
     while place < end:
         kind = block[place]
-        if kind == REQUEST:
+        if kind == ASKED:
+            _, connection, exchange, ns, kept = SHORT.unpack_from(block, place)
+            place += SHORT.size
+            key, version, correlation_id = START.unpack_from(block, place)
+            if kept & BARE:
+                place += START.size
+            asked[exchange] = connection, ns, key, version, correlation_id
+            kind, began_ns, size = REQUEST, ns, kept & ~BARE
+        elif kind == ANSWERED:
+            _, exchange, ns, kept = SHORT_REPLY.unpack_from(block, place)
+            place += SHORT_REPLY.size
+            connection, began_ns, key, version, correlation_id = asked[exchange]
+            kind, size = REPLY, (kept & ~BARE) - LENGTH
+        elif kind == ANSWERED_TO:
+            _, exchange, ns, hole, missed, kept = SHORT_REPLY_TO.unpack_from(block, place)
+            place += SHORT_REPLY_TO.size
+            connection, began_ns, key, version, correlation_id = asked[exchange]
+            kind, size, holes = REPLY, (kept & ~BARE) + missed - LENGTH, [(hole, missed)]
+        elif kind == REQUEST:
             _, connection, exchange, ns, key, version, correlation_id, size, kept = HEAD.unpack_from(block, place)
+            asked[exchange] = connection, ns, key, version, correlation_id
             began_ns = ns
             place += HEAD.size
         elif kind == REPLY:
@@ -106,12 +140,6 @@ def records(block: bytes) -> Iterator[Record]:
                 _REPLY_HEAD.unpack_from(block, place)
             )
             place += _REPLY_HEAD.size
-        elif kind == REPLY_TO:
-            (_, ns, size, hole, missed, kept, _, connection, exchange, began_ns, key, version, correlation_id, _, _) = (
-                _REPLY_TO_HEAD.unpack_from(block, place)
-            )
-            kind, holes = REPLY, [(hole, missed)]
-            place += _REPLY_TO_HEAD.size
         else:
             start, place = place, _after(block, place)
             if kind == LINE:
@@ -124,7 +152,7 @@ def records(block: bytes) -> Iterator[Record]:
                 holes = list(HOLE.iter_unpack(block[start + SIZED.size : place]))
             continue
         body = None
-        if kept != NO_BODY:
+        if not kept & BARE:
             body = block[place : place + kept]
             place += kept
         text = texts[connection]
@@ -153,13 +181,14 @@ def without_large(block: bytes, bytes_max: int) -> bytes:
             out += block[start:place]
             continue
         body = place + _SIZES[kind]
-        at = body - (0 if kind == REQUEST else HEAD.size)  # after the size of the body
+        at = body - (HEAD.size if kind == REPLY else 0)  # after the size of the body
         (kept,) = _KEPT.unpack_from(block, at - _KEPT.size)
-        place = body + (0 if kept == NO_BODY else kept)
-        if place - body <= bytes_max:
+        start_bytes = START.size if kind == ASKED else 0
+        place = body + (start_bytes if kept & BARE else kept)
+        if kept & BARE or kept <= bytes_max:
             out += block[start:place]
         else:
-            out += block[start : at - _KEPT.size] + _KEPT.pack(NO_BODY) + block[at:body]
+            out += block[start : at - _KEPT.size] + _KEPT.pack(kept | BARE) + block[at : body + start_bytes]
     return bytes(out)
 
 
