@@ -57,7 +57,8 @@ GROUPS = modules(
     "verdict",
 )
 LONG = modules("process", "attack", "docs", "packaging")
-WITH_KAFKA = ["tests/differential", "tests/oracle"]  # they share a Kafka
+STORIES = ["tests/differential"]  # which play what Kafka said
+WITH_KAFKA = ["tests/oracle"]
 IN_STEPS = ["tests/unit", "tests/world"]
 SIMULATED = ["tests/sim"]
 QUICK = ["-q", "-m", "not slow and not oracle and not go and not node"]
@@ -65,15 +66,16 @@ LANES = {
     "groups": Plan(GROUPS),
     "clients": Plan(["tests/clients", *ignoring(GROUPS)]),
     "long": Plan(LONG),
+    "stories": Plan(STORIES),
     "oracle": Plan(WITH_KAFKA),
     "computing": Plan(IN_STEPS, COMPUTING),
     "simulating": Plan(SIMULATED, COMPUTING),
     "pipeline": Plan(["tests/pipeline"]),
-    "others": Plan(ignoring(["tests/clients", *LONG, *WITH_KAFKA, *IN_STEPS, *SIMULATED, "tests/pipeline"])),
+    "others": Plan(ignoring(["tests/clients", *LONG, *STORIES, *WITH_KAFKA, *IN_STEPS, *SIMULATED, "tests/pipeline"])),
 }
 QUICK_LANES = {  # every test of the folders that are left out is slow: they are not even imported
     "world": Plan([*QUICK, "tests/world"]),
-    "others": Plan([*QUICK, *ignoring(["tests/world", "tests/clients", *WITH_KAFKA])]),
+    "others": Plan([*QUICK, *ignoring(["tests/world", "tests/clients", *STORIES, *WITH_KAFKA])]),
 }
 WITH_FOREIGN_PROGRAMS = ("tests/clients/", "tests/oracle/", "tests/pipeline/", "tests/process/")
 ASKS_KAFKA_WHEN_LIVE = "tests/differential/"

@@ -58,8 +58,25 @@ def ask(cluster: Cluster, node: int, name: str, version: int, message: Any) -> A
         return wire.ask(name, version, message)
 
 
+def is_led(cluster: Cluster, name: str) -> bool:
+    """Returns whether each partition of a topic that has a leader is served by it."""
+    r, o = m.MetadataRequest, m.ListOffsetsRequest
+    (topic,) = ask(cluster, 1, "Metadata", 12, r(topics=[r.MetadataRequestTopic(name=name)])).topics
+    for one in topic.partitions:
+        if one.leader_id < 0:
+            continue
+        wanted = o.ListOffsetsPartition(partition_index=one.partition_index, timestamp=-1)
+        asked = o(replica_id=-1, topics=[o.ListOffsetsTopic(name=name, partitions=[wanted])])
+        (answer,) = ask(cluster, one.leader_id, "ListOffsets", 7, asked).topics
+        if answer.partitions[0].error_code:
+            return False
+    return bool(topic.partitions)
+
+
 def create(cluster: Cluster, name: str, *placed: list[int], configs: dict[str, str] | None = None) -> None:
-    """Creates a topic whose partitions have these replicas."""
+    """Creates a topic whose partitions have these replicas, and waits until each leader knows that it leads: Kafka's
+    nodes hear of it after the reply.
+    """
     r = m.CreateTopicsRequest
     topic = r.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     topic.assignments = [
@@ -72,3 +89,4 @@ def create(cluster: Cluster, name: str, *placed: list[int], configs: dict[str, s
         return answer.error_code in (0, Errors.TOPIC_ALREADY_EXISTS)
 
     until(created, f"topic {name}", within=30)
+    until(lambda: is_led(cluster, name), f"the leaders of topic {name} know that they lead", within=30)
