@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import logging
-import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import click
 
 from . import __version__, build
 from .lazy import LazyGroup
 from .protocol.text import printable
-
-if TYPE_CHECKING:
-    from .broker.net.server import Server
+from .serving import LAB_PORT_ANY, Options, run
 
 CONTROL = ("topics", "records", "share", "transactions", "hold", "release", "step", "policy")
-LAB_PORT = 9644
-LAB_PORT_ANY = "any"  # --lab without a port
 
 
 class Commands(LazyGroup):
@@ -59,24 +52,11 @@ def main() -> None:
     """A Kafka-compatible broker that starts at once and shows the state that a real broker hides."""
 
 
-class LogLines(logging.Formatter):
-    """Escapes log lines: a name that a peer chose can neither control a terminal nor
-    look like a log line of its own.
-    """
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name
-        record.message = printable(record.message)
-        return super().formatMessage(record)
-
-    def formatException(self, ei: logging._SysExcInfoType) -> str:  # logging's name
-        return printable(super().formatException(ei), keep="\n\t")
-
-
 class ServeCommand(click.Command):
     """`--lab` takes a port as `--lab=PORT` or as the number after it; any other argument after it is a setting."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        following = [*args[1:], ""]
+        following = [*args, ""][1:]
         rest = [
             f"{one}={LAB_PORT_ANY}" if one == "--lab" and not after.isdecimal() else one
             for one, after in zip(args, following, strict=True)
@@ -130,101 +110,7 @@ def serve(
     unusable, 6 every log directory failed while the broker ran, or a log could not be closed cleanly, 7 ZooKeeper
     cannot be reached or has another broker of this id.
     """
-    os.umask(0o077)  # what the broker writes is for its user only
-    gc.disable()  # until the broker serves: imports create many objects and free few
-    from .broker.config import sources
-    from .broker.config.config import ConfigError
-    from .broker.net.server import EXIT_BAD_CONFIG, install_loop
-    from .broker.net.server import serve as run_server
-    from .served import served_by
-
-    level = logging.DEBUG if verbose else logging.WARNING
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogLines("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level)
-    try:
-        given = [sources.from_environment(os.environ)]
-        if file is not None:
-            given.append(sources.from_file(file))
-        given.append(sources.from_arguments(settings))
-        if lab_port not in (None, LAB_PORT_ANY):
-            given.append([("ottla.lab.port", lab_port, "--lab")])
-        if seed is not None:
-            given.append([("ottla.lab.seed", str(seed), "--seed")])
-        if nodes is not None:
-            given.append([("ottla.nodes", str(nodes), "--nodes")])
-        if scenario is not None:
-            given.append([("ottla.lab.scenario", scenario, "--scenario")])
-        config = sources.build(*given)
-    except ConfigError as error:
-        click.echo(printable(f"ottla: {error}"), err=True)
-        sys.exit(EXIT_BAD_CONFIG)
-    if lab_port == LAB_PORT_ANY and config["ottla.lab.port"] < 0:
-        config.values["ottla.lab.port"] = LAB_PORT
-    _hide_secrets(settings)
-    for warning in config.warnings:
-        click.echo(printable(f"ottla: warning: {warning}"), err=True)
-    if any(one.host in ("0.0.0.0", "", "::") and not config.authenticates(one.name) for one in config.listeners):
-        click.echo(
-            "ottla: warning: a listener is open to the network without authentication: any host can read and write",
-            err=True,
-        )
-    served, make_dispatcher = served_by(config)
-    announced = _announce_line if announce else _announce_screen
-    sys.exit(install_loop()(run_server(config, served, announced, make_dispatcher)))
-
-
-def _hide_secrets(settings: tuple[str, ...]) -> None:
-    """Removes secrets of the command line from the list of processes; warns, because they could be read until now."""
-    from .broker.config.secrets import is_secret
-
-    secret = [one for one in settings if is_secret(one.partition("=")[0].strip())]
-    if secret:
-        from . import process_list
-
-        hidden = "until the broker started" if process_list.hide(secret) else "as long as the broker runs"
-        names = ", ".join(one.partition("=")[0].strip() for one in secret)
-        click.echo(
-            printable(
-                f"ottla: warning: other users of this machine could read {names} in the list of processes {hidden}; "
-                "write secrets into a file (-c) or a variable"
-            ),
-            err=True,
-        )
-
-
-def _announce_line(server: Server) -> None:
-    lab = f" {server.lab.url}" if server.lab is not None else ""
-    print(f"{_addresses(server)}{lab}", flush=True)
-
-
-def _addresses(server: Server) -> str:
-    """Returns where the clients of the first listener find the nodes."""
-    first = [next(iter(node.config.advertised.values())) for node in server.broker.nodes]
-    return ",".join(f"{one.host}:{one.port}" for one in first)
-
-
-def _announce_screen(server: Server) -> None:
-    config = server.config
-    first = next(iter(config.advertised.values()))
-    print(f"ottla {__version__} is ready and serves Kafka clients like Apache Kafka {config.emulates or '4.4.0'}")
-    for node in server.broker.nodes:
-        of_node = f"  (node {node.id})" if len(server.broker.nodes) > 1 else ""
-        for listener in node.config.listeners:
-            at = node.config.advertised[listener.name]
-            is_same = (at.host, at.port) == (listener.host, listener.port)
-            print(f"  listener   {listener}{'' if is_same else f', advertised as {at.host}:{at.port}'}{of_node}")
-    for directory in server.broker.log_directories.all:
-        print(
-            f"  data       {os.path.abspath(directory.path)}  (cluster {server.broker.cluster_id}, node "
-            f"{config.node_id})"
-        )
-    if server.lab is not None:
-        print(f"  lab        {server.lab.url}/v1/topics, /metrics")
-    protocol = config.security_protocol(first.name).name
-    secured = "" if protocol == "PLAINTEXT" else f", security.protocol={protocol}"
-    print(f"  connect    bootstrap.servers={_addresses(server)}{secured}")
-    print("  stop       Ctrl-C", flush=True)
+    run(Options(file, verbose, lab_port, seed, nodes, scenario, announce, settings))
 
 
 @main.command()

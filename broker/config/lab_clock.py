@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 RATE_MIN, RATE_MAX = 0.01, 1000.0
@@ -53,6 +52,8 @@ def _time(text: str) -> int:
     """Returns a time in milliseconds since 1970, from that number or from ISO 8601 (UTC unless it says otherwise)."""
     if text.isascii() and text.isdecimal() and len(text) <= 15:
         return int(text)
+    from datetime import UTC, datetime  # a broker with the machine's time needs none of it
+
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

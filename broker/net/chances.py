@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from hashlib import sha256
 
 from ...storage.files import Files
 from ..config.config import Config
@@ -52,16 +51,22 @@ class Seeded(Chances):
         self._seed: int = config["ottla.lab.seed"]
         path = f"{config.log_dirs[0]}/{_PROGRESS}"
         before = files.read(path) if files.exists(path) else b""
-        self.random = random.Random(sha256(b"%d:%s" % (self._seed, before)).digest()).randbytes
+        self.random = random.Random(_sha256(b"%d:%s" % (self._seed, before))).randbytes
 
     def port(self, listener: Listener, node: int) -> int:
         """A port that may be any follows from the seed too, because the metadata contains it."""
         if listener.port:
             return listener.port
-        digest = sha256(f"{self._seed}:{listener.name}".encode()).digest()
+        digest = _sha256(f"{self._seed}:{listener.name}".encode())
         return PORTS_FROM + (int.from_bytes(digest[:4], "big") + node) % PORTS
 
 
 def chances(config: Config, files: Files) -> Chances:
     """What a server with this configuration chooses by."""
     return Chances() if config["ottla.lab.seed"] is None else Seeded(config, files)
+
+
+def _sha256(data: bytes) -> bytes:
+    from hashlib import sha256  # a broker without a seed needs none of it
+
+    return sha256(data).digest()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ..config.config import Config
 from ..config.listener_values import Listener
@@ -168,7 +168,7 @@ class Listeners:
         config.values["controller.listener.names"] = [config.controller_listener.name]
 
     async def _bind(self, node: Node, listener: Listener, port: int) -> asyncio.Server:
-        host = listener.host or "127.0.0.1"
+        host = self._to_bind(listener.host or "127.0.0.1")
         accepting = self._accepting(node, listener)
         backlog = node.config[BACKLOG_KEY] if BACKLOG_KEY in node.config.given else BACKLOG
         try:
@@ -177,6 +177,14 @@ class Listeners:
             return made
         except (OSError, UnicodeError) as error:
             raise PortTaken(f"{listener}: {getattr(error, 'strerror', None) or error}") from None
+
+    def _to_bind(self, host: str) -> str | list[str]:
+        """Returns the host for `create_server`. uvloop encodes a str with IDNA, whose tables Python imports for that,
+        and takes bytes as they are; asyncio takes no bytes.
+        """
+        if isinstance(self._loop, asyncio.BaseEventLoop) or not host.isascii():
+            return host
+        return cast("list[str]", [host.encode()])
 
     def _accepting(self, node: Node, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
         """Returns a function that makes the protocol of a new connection."""

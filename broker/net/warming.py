@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 
 from ... import coordinator, protocol
@@ -21,6 +20,7 @@ GC_THRESHOLDS = (5000, 0, 0)
 """A collection looks at 15,000 new objects at most, which takes one or two milliseconds."""
 OLDEST = 2  # of the generations
 MODULES_FIRST = (  # modules that others import, so that each step imports little
+    "hashlib",
     "re2",
     "uuid",
     "xxhash",
@@ -60,6 +60,8 @@ def imports(apis: Mapping[int, Api]) -> Iterator[None]:
     for name in MODULES_FIRST:
         importlib.import_module(name)
         yield
+    import pkgutil
+
     for info in pkgutil.walk_packages(coordinator.__path__, f"{coordinator.__name__}."):
         importlib.import_module(info.name)
         yield

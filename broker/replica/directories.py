@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
@@ -95,6 +94,8 @@ class LogDirectory:
 
 def id_of_node(directory_id: bytes, node: int) -> bytes:
     """Returns the id that a log directory has for a node that shares it with the first one."""
+    from hashlib import sha256  # one node needs none of it
+
     return sha256(directory_id + node.to_bytes(4, "big")).digest()[:16]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import uuid
 
 
 def uuid_text(value: bytes) -> str:
-    return str(uuid.UUID(bytes=value))
+    assert len(value) == 16
+    digits = value.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def kafka_uuid(value: bytes) -> str:

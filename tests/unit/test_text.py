@@ -17,9 +17,9 @@ from ottla.pipeline.directory import Directory
 from ottla.pipeline.output import _harmless, aligned
 from ottla.protocol.text import printable
 
-from ottla.cli import LogLines
 from ottla.dump import dump_file
 from ottla.lab_output import anything, table
+from ottla.serving import LogLines
 
 EVIL = "g\x1b]0;owned\x07\x1b[2J\u202e\u009b31m\n2026 ERROR forged"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from ottla.broker import bugs
@@ -129,32 +128,3 @@ def test_what_reaches_the_event_loop_is_counted() -> None:
     finally:
         loop.close()
     assert bugs.count() == before + 2
-
-
-NOT_AT_START = (
-    "ottla.broker.seed",
-    "ottla.broker.error_replies",
-    "ottla.broker.telemetry.pushed_metrics",
-    "ottla.coordinator.security.scram",
-    "ottla.coordinator.group.assignors",
-    "ottla.coordinator.group.state",
-    "ottla.coordinator.telemetry.subscriptions",
-    "importlib.metadata",
-    "re2",
-)
-
-
-@pytest.mark.slow
-def test_the_start_imports_nothing_that_only_some_brokers_need(tmp_path: Path) -> None:
-    program = (
-        "import sys, ottla.cli as cli\n"
-        "def announced(server):\n"
-        "    print(*sys.modules)\n"
-        "    server.stopping.set()\n"
-        "cli._announce_line = announced\n"
-        "cli.main()\n"
-    )
-    arguments = ["serve", "--announce", f"log.dirs={tmp_path}", "listeners=PLAINTEXT://127.0.0.1:0"]
-    command = [sys.executable, "-c", program, *arguments]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert [name for name in NOT_AT_START if name in found.stdout.split()] == []

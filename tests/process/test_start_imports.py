@@ -1,0 +1,60 @@
+"""What a start imports: nothing that only some brokers or later requests need, and not more modules than before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MODULES_MAX = 400
+"""With those of the interpreter. Whoever needs more says why a start needs them."""
+NOT_AT_START = (
+    *("click", "construct", "pickle", "pdb", "re2", "h11"),
+    *("datetime", "encodings.idna", "gettext", "hashlib", "importlib.metadata", "pkgutil"),
+    *("tempfile", "uuid"),
+    "ottla.cli",
+    "ottla.broker.error_replies",
+    "ottla.broker.seed",
+    "ottla.broker.telemetry.pushed_metrics",
+    "ottla.coordinator.group.assignors",
+    "ottla.coordinator.group.state",
+    "ottla.coordinator.security.scram",
+    "ottla.coordinator.telemetry.subscriptions",
+    "ottla.protocol.trees",
+)
+PROGRAM = """
+import sys, ottla.__main__ as main, ottla.serving as serving
+
+def announced(server):
+    print(*sys.modules)
+    server.stopping.set()
+
+serving._announce_line = announced
+main.run()
+"""
+
+
+def imported(folder: Path, data: str) -> list[str]:
+    """The modules that a broker has imported when it is ready. What it compiles is kept in the folder."""
+    command = [sys.executable, "-c", PROGRAM, "serve", "--announce", f"log.dirs={folder}/{data}"]
+    kept = {"PYTHONPYCACHEPREFIX": f"{folder}/kept", "PYTHONDONTWRITEBYTECODE": ""}
+    listening = ["listeners=PLAINTEXT://127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, *listening], env=os.environ | kept, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout.split()
+
+
+def test_a_start_imports_little(tmp_path: Path) -> None:
+    first = imported(tmp_path, "one")
+    assert "construct" in first, "nothing was kept, and yet functions of the codec were made without construct"
+    again = imported(tmp_path, "two")
+    assert [name for name in NOT_AT_START if name in again] == []
+    assert len(again) <= MODULES_MAX
+    imported(tmp_path, "two")  # reads what it had written
+    assert "construct" not in imported(tmp_path, "two")
