@@ -34,6 +34,7 @@ START_SHARE = 0.3  # of the measured part, before it
 MANY, TIMES = 10_000, 21
 FLYING = 5
 SMALL = 3  # of the loads, the first
+END_SECONDS = 300.0  # for what a program has put off, on a machine that is busy
 Part = Callable[[Broker], Callable[[], object]]
 """Begins a part of the lab; returns what ends it."""
 
@@ -62,7 +63,7 @@ def _traced(**asked: str) -> Part:
         until(lambda: (directory / "trace.jsonl").stat().st_size > 0, "the writer has started")
 
         def end() -> None:
-            broker.lab.delete(f"traces/{number}")
+            broker.lab.with_timeout(END_SECONDS).delete(f"traces/{number}")
             for file in directory.iterdir():
                 file.unlink()
 
@@ -81,9 +82,10 @@ def _rules(*matches: Mapping[str, object]) -> Part:
 
 
 def _examined(broker: Broker) -> Callable[[], object]:
-    broker.lab.post("verdict")
-    broker.lab.get("verdict")  # its program has started
-    return lambda: broker.lab.delete("verdict")
+    lab = broker.lab.with_timeout(END_SECONDS)
+    lab.post("verdict")
+    lab.get("verdict")  # its program has started
+    return lambda: lab.delete("verdict")
 
 
 def _nothing(broker: Broker) -> Callable[[], object]:
