@@ -11,7 +11,7 @@ import pytest
 from ottla.broker.apis import _repeated_commits as short_way
 from ottla.broker.apis._repeated_commits import RepeatedCommits
 from ottla.broker.group.coordinators import TOPIC_NAME
-from ottla.broker.lab.seam import Watcher
+from ottla.broker.lab.seam import Line, Watch, Watcher
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -249,7 +249,10 @@ def test_what_watches_requests_gets_each(served: Counter[Any]) -> None:
     class Watching(Watcher):
         seen = 0
 
-        def watch(self, number: int, line: Any, context: Any, request: Any, frame: memoryview, send: Any) -> Any:
+        def watching(self, line: Line) -> Watch:
+            return self.watch
+
+        def watch(self, number: int, context: Any, request: Any, frame: memoryview, send: Any) -> Any:
             self.seen += 1
             return send
 
