@@ -114,13 +114,13 @@ def _is_valid(batches: Sequence[Acknowledgement], version: int, renews: bool) ->
     request's `is_renew_ack`.
     """
     previous = -1
-    most = RENEW if version >= RENEW_SINCE else RENEW - 1
+    allowed = frozenset(range(GAP, RENEW + (version >= RENEW_SINCE and renews)))
     for one in batches:
         if one.first > one.last or one.first < previous or not one.types:
             return False
         if len(one.types) > 1 and one.last - one.first != len(one.types) - 1:
             return False
-        if any(not GAP <= kind <= most or (kind == RENEW and not renews) for kind in one.types):
+        if not allowed.issuperset(one.types):
             return False
         previous = one.last
     return True

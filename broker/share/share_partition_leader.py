@@ -225,7 +225,7 @@ class SharePartitionLeader:
         self.owner.acknowledged.update(one.types)
         first = one.first
         for kind, run in groupby(one.types):
-            last = first + sum(1 for _ in run) - 1
+            last = first + len(list(run)) - 1
             self.note(WORDS[kind], first, last, member_id)
             first = last + 1
 

@@ -225,9 +225,7 @@ class _Lease:
         """
         taken: list[tuple[int, InFlight]] = []
         group = 0
-        for offset, record in span.records(self.first, self.last):
-            if not record.is_free:
-                continue
+        for offset, record in span.free(self.first, self.last):
             delivered = record.delivery_count
             if taken and self.max_count > THROTTLE_MIN_COUNT and delivered == self.max_count - 1:
                 break
@@ -263,10 +261,7 @@ class _Lease:
     def _is_throttled(self, span: Span) -> bool:
         if span.whole is not None:
             return span.whole.is_free and span.whole.delivery_count >= self.throttle_count
-        return any(
-            record.is_free and record.delivery_count >= self.throttle_count
-            for _, record in span.records(self.first, self.last)
-        )
+        return any(record.delivery_count >= self.throttle_count for _, record in span.free(self.first, self.last))
 
     # new records
 

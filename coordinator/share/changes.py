@@ -50,15 +50,24 @@ class Step:
         self.has_dlq = limits.has_dlq
 
     def note(self, record: InFlight, first: int, last: int, cause: str | None) -> None:
-        """Adds the change of a record; merges it with the change of the records before it
+        """Adds the change of a record, or of a whole span (`note_each`)."""
+        if first == last:
+            self.note_each([record], first, cause)
+        else:
+            self.changes.append(Change(record, first, last, cause))
+
+    def note_each(self, records: list[InFlight], first: int, cause: str | None) -> None:
+        """Adds the change of consecutive records that are alike; merges it with the change of the records before it
         if they are neighbours and alike.
         """
-        changes = self.changes
+        record, last, changes = records[0], first + len(records) - 1, self.changes
         if changes:
             tail = changes[-1]
             alike = tail.state is record.state and tail.delivery_count == record.delivery_count and tail.cause is cause
-            if alike and tail.last + 1 == first == last and len(tail.records) == tail.last - tail.first + 1:
-                tail.records.append(record)
+            if alike and tail.last + 1 == first and len(tail.records) == tail.last - tail.first + 1:
+                tail.records += records
                 tail.last = last
                 return
-        changes.append(Change(record, first, last, cause))
+        change = Change(record, first, last, cause)
+        change.records = records
+        changes.append(change)

@@ -8,9 +8,9 @@ before, because a transition takes effect only when it is persisted (KIP-932); n
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from .batches import ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, RecordState, is_terminal
+from .batches import ACKNOWLEDGED, ACQUIRED, ARCHIVED, ARCHIVING, AVAILABLE, RecordState, is_terminal
 
 NO_MEMBER = ""
 
@@ -108,6 +108,14 @@ class InFlight:
         self.expired = False
 
 
+def commit_all(records: Iterable[InFlight]) -> None:
+    """Like `complete(commit=True)` for each record."""
+    for record in records:
+        if record._before is not None:
+            record._before = record.lock_deadline_ms = None
+            record.expired = False
+
+
 SPLIT_OFFSETS_MAX = 1 << 14
 """The largest span whose records get states of their own. What is leased is not larger; what is available may be, in a
 state that was stored.
@@ -130,20 +138,82 @@ class Span:
     def count(self) -> int:
         return self.last - self.first + 1
 
+    def begin_held(
+        self, first: int, last: int, member_id: str, state: RecordState, max_delivery_count: int, dlq: bool
+    ) -> Iterator[list[InFlight]]:
+        """Like `InFlight.begin` for each record of a split span, within bounds, that a member holds. Yields them as
+        runs with the same state and delivery count. Ends before the first record that the member does not hold.
+        """
+        before = ACQUIRED, member_id, max_delivery_count
+        run: list[InFlight] = []
+        count, reached = -1, state
+        for record in self.part(first, last):
+            if record.state is not ACQUIRED or record._before is not None or record.member_id != member_id:
+                break
+            if record.delivery_count != count:
+                if run:
+                    yield run
+                    run = []
+                count, reached = record.delivery_count, state
+                if state is AVAILABLE and count >= max_delivery_count:
+                    reached = ARCHIVING if dlq else ARCHIVED
+            record._before = before
+            record.state = reached
+            record.member_id = NO_MEMBER
+            run.append(record)
+        if run:
+            yield run
+
+    def settle(self) -> None:
+        """Counts the settled records at the front."""
+        for record in self.each[self.settled :] if self.settled else self.each:
+            if not (record.state is ACKNOWLEDGED or record.state is ARCHIVED) or record._before is not None:
+                return
+            self.settled += 1
+
+    def free(self, first: int, last: int) -> list[tuple[int, InFlight]]:
+        """Returns offsets and states of the records that can be acquired, within bounds."""
+        records = self.records(first, last)
+        return [pair for pair in records if pair[1].state is AVAILABLE and pair[1]._before is None]
+
+    def first_free(self) -> int | None:
+        """Returns the offset of the first record that can be acquired; None if there is none."""
+        for index in range(self.settled, len(self.each)):
+            record = self.each[index]
+            if record.state is AVAILABLE and record._before is None:
+                return self.first + index
+        return None
+
+    def waits_for(self, member_id: str) -> bool:
+        """Whether all records that are not settled are held by a member."""
+        for record in self.each[self.settled :]:
+            state = record.state
+            if record._before is not None or not (
+                state is ACKNOWLEDGED or state is ARCHIVED or (state is ACQUIRED and record.member_id == member_id)
+            ):
+                return False
+        return True
+
     def split(self) -> None:
         """Gives each record its own state."""
         if self.whole is not None:
-            self.each = [self.whole.copy() for _ in range(self.count)]
+            whole = self.whole
+            state, count = whole.state, whole.delivery_count
+            member_id, deadline_ms = whole.member_id, whole.lock_deadline_ms
+            self.each = [InFlight(state, count, member_id, deadline_ms) for _ in range(self.count)]
             self.whole = None
+
+    def part(self, first: int, last: int) -> list[InFlight]:
+        """Returns the states of a split span, within bounds."""
+        base = self.first
+        return self.each[max(first - base, 0) : max(last - base + 1, 0)]
 
     def at(self, offset: int) -> InFlight:
         return self.whole if self.whole is not None else self.each[offset - self.first]
 
     def records(self, first: int, last: int) -> Iterator[tuple[int, InFlight]]:
         """Yields offsets and states of a split span, within bounds."""
-        base = self.first
-        for index in range(max(first, base) - base, min(last, self.last) - base + 1):
-            yield base + index, self.each[index]
+        return enumerate(self.part(first, last), max(first, self.first))
 
 
 class Spans:

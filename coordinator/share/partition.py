@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
 from ...protocol.errors import ApiError, Errors
@@ -29,7 +30,7 @@ from .batches import (
     is_terminal,
 )
 from .changes import Change, Step
-from .inflight import NO_MEMBER, InFlight, Span
+from .inflight import NO_MEMBER, InFlight, Span, commit_all
 from .window import Limits, Window
 
 STATE_OF_TYPE = {
@@ -38,6 +39,7 @@ STATE_OF_TYPE = {
     RELEASE: AVAILABLE,
     REJECT: ARCHIVED,
 }
+TYPES = frozenset((*STATE_OF_TYPE, RENEW))
 CLIENT_REJECT = "Offset rejected by client."
 COUNT_EXCEEDED = "Offset delivery count exceeded the threshold."
 UNDER_WAY = "The record state is invalid. The acknowledgement of delivery could not be completed."
@@ -142,7 +144,7 @@ class SharePartition:
         step = Step(self.limits)
         try:
             for one in acknowledgements:
-                if any(not GAP <= kind <= RENEW for kind in one.types):
+                if not TYPES.issuperset(one.types):
                     raise ApiError(Errors.INVALID_REQUEST, f"Invalid acknowledge type: {list(one.types)}")
                 if one.last >= self.window.start_offset:
                     self._acknowledge(member_id, one, now_ms, step)
@@ -173,10 +175,40 @@ class SharePartition:
                     text = "The batch cannot be acknowledged. The subset batch is not in the acquired state."
                     raise ApiError(Errors.INVALID_RECORD_STATE, text)
                 span.split()
-            for offset, record in span.records(first, one.last):
-                if not record.is_held_by(member_id):
-                    self._refuse(record)
-                self._settle(record, offset, offset, one.types[offset - one.first] if several else kind, now_ms, step)
+            self._acknowledge_each(span, first, one, member_id, now_ms, step)
+
+    def _acknowledge_each(
+        self, span: Span, first: int, one: Acknowledgement, member_id: str, now_ms: int, step: Step
+    ) -> None:
+        """Acknowledges records of a split span from `first` on, a run of the same type at a time."""
+        at, last = max(first, span.first), min(one.last, span.last)
+        types = one.types[at - one.first : last - one.first + 1]
+        runs = [(one.types[0], last - at + 1)]
+        if len(one.types) > 1:
+            runs = [(kind, len(list(run))) for kind, run in groupby(types)]
+        for kind, count in runs:
+            if kind != RENEW:
+                self._begin_each(span, at, at + count - 1, kind, member_id, step)
+            else:
+                for offset, record in span.records(at, at + count - 1):
+                    if not record.is_held_by(member_id):
+                        self._refuse(record)
+                    self._settle(record, offset, offset, kind, now_ms, step)
+            at += count
+
+    def _begin_each(self, span: Span, first: int, last: int, kind: int, member_id: str, step: Step) -> None:
+        """Begins the same change of the records of a split span from `first` to `last`, all of which a member holds."""
+        state = self._state_of(kind, step)
+        for run in span.begin_held(first, last, member_id, state, step.max_count, step.has_dlq):
+            end, reached = first + len(run), run[0].state
+            step.note_each(run, first, self._counted_cause(reached, state, first, end - 1))
+            first = end
+        if first <= last:
+            self._refuse(span.at(first))
+
+    def _state_of(self, kind: int, step: Step) -> RecordState:
+        """Returns the state of an acknowledgement that is not RENEW."""
+        return ARCHIVING if kind == REJECT and step.has_dlq else STATE_OF_TYPE[kind]
 
     def _acknowledged_spans(self, one: Acknowledgement) -> list[Span]:
         spans, start_offset = self.window.spans, self.window.start_offset
@@ -220,8 +252,7 @@ class SharePartition:
     def _settle(self, record: InFlight, first: int, last: int, kind: int, now_ms: int, step: Step) -> None:
         """Applies an acknowledgement to a record, or to a whole span."""
         if kind != RENEW:
-            rejected = kind == REJECT and step.has_dlq
-            self._begin(record, first, last, ARCHIVING if rejected else STATE_OF_TYPE[kind], step)
+            self._begin(record, first, last, self._state_of(kind, step), step)
         elif self.limits.may_renew:
             record.expired = False
             record.lock_deadline_ms = self.window.lock(first, last, now_ms)
@@ -230,13 +261,15 @@ class SharePartition:
 
     def _begin(self, record: InFlight, first: int, last: int, state: RecordState, step: Step) -> None:
         record.begin(state, step.max_count, step.has_dlq)
-        cause = None
-        if record.state is ARCHIVING:
-            cause = CLIENT_REJECT if state is ARCHIVING else COUNT_EXCEEDED
-        elif is_terminal(record.state):
-            window = self.window
-            window.complete_count += last - first + 1 if first >= window.start_offset else window.counted(first, last)
-        step.note(record, first, last, cause)
+        step.note(record, first, last, self._counted_cause(record.state, state, first, last))
+
+    def _counted_cause(self, reached: RecordState, wanted: RecordState, first: int, last: int) -> str | None:
+        """Counts records that reached a final state. Returns why they go to the dead-letter queue, if they do."""
+        if reached is ARCHIVING:
+            return CLIENT_REJECT if wanted is ARCHIVING else COUNT_EXCEEDED
+        if is_terminal(reached):
+            self.window.complete_count += self.window.counted(first, last)
+        return None
 
     # releasing
 
@@ -268,8 +301,7 @@ class SharePartition:
             self._undo(changes)
             return []
         for change in changes:
-            for record in change.records:
-                record.complete(commit=True)
+            commit_all(change.records)
             if change.state is AVAILABLE:
                 self.window.find_next = True
         self.window.advance_start()

@@ -104,9 +104,9 @@ class Window:
                 if span.whole.is_free:
                     return span.first
                 continue
-            for index in range(span.settled, span.count):
-                if span.each[index].is_free:
-                    return span.first + index
+            free = span.first_free()
+            if free is not None:
+                return free
         return None
 
     def can_acquire(self) -> bool:
@@ -118,9 +118,10 @@ class Window:
         flight that are not settled are acquired by that member.
         """
         return all(
-            one.is_settled or one.is_held_by(member_id)
+            span.waits_for(member_id)
+            if span.whole is None
+            else span.whole.is_settled or span.whole.is_held_by(member_id)
             for span in self.spans
-            for one in (span.each[span.settled :] if span.whole is None else (span.whole,))
         )
 
     def gap_filled_to(self, offset: int) -> None:
@@ -258,8 +259,7 @@ class Window:
                 last = span.last
                 terminal += self.counted(span.first, span.last)
                 continue
-            while span.settled < span.count and span.each[span.settled].is_settled:
-                span.settled += 1
+            span.settle()
             if span.settled:
                 last = span.first + span.settled - 1
                 terminal += self.counted(span.first, last)

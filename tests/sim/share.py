@@ -18,7 +18,7 @@ from ottla.broker.share.coordinators import TOPIC_NAME
 from ottla.broker.share.share_partition_leader import SharePartitionLeader
 from ottla.broker.watermark_policies import parse_policy
 from ottla.coordinator.share import batches as state_batches
-from ottla.coordinator.share.inflight import InFlight
+from ottla.coordinator.share.inflight import InFlight, Span
 from ottla.coordinator.share.partition import SharePartition
 from ottla.coordinator.share.shard import ShareShard
 from ottla.coordinator.share.state import PartitionKey, PartitionState
@@ -308,7 +308,7 @@ def run(seed: int, steps: int = 60) -> None:
 BUGS: tuple[Bug, ...] = (
     (InFlight, "acquire", "self.delivery_count += 1", "self.delivery_count += 0"),
     (InFlight, "complete", "if not commit and not self.archived:", "if not commit and self.archived:"),
-    (InFlight, "is_held_by", "and self.member_id == member_id", "and member_id"),
+    (Span, "begin_held", "or record.member_id != member_id", "or not member_id"),
     (
         SharePartition,
         "_expire",
