@@ -3,9 +3,9 @@
 The start of a record is known only from the record before it in its batch. Therefore one cursor per batch advances in
 lock step, one record of every batch at a time. Long batches get more cursors: bytes in the middle that look like a
 record give, by their offset delta, the number of records before them; they are confirmed when the previous cursor ends
-exactly there. All other fields are then read for all records at once, eight bytes at a time from overlapping words. If
-a batch does not fit this scheme (numbers longer than eight bytes, damaged records), the codec of `protocol.records`
-decodes it instead.
+exactly there. Long batches of records that have the same shape need none of this (`even`). All other fields are then
+read for all records at once, eight bytes at a time from overlapping words. If a batch does not fit this scheme (numbers
+longer than eight bytes, damaged records), the codec of `protocol.records` decodes it instead.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import even
 from .batches import Array
 from .files import PADDING
 
@@ -117,6 +118,9 @@ def decode(data: Array, starts: Array, counts: Array, ends: Array, dense: Array)
     batch and its own size say.
     """
     words = overlapping(data)
+    alike = even.runs(data, words, starts, counts, ends)
+    if alike is not None:
+        return _of_runs(alike)
     many = dense & (counts > 2 * SECTION_RECORDS)
     if many.any():
         try:
@@ -124,6 +128,21 @@ def decode(data: Array, starts: Array, counts: Array, ends: Array, dense: Array)
         except Irregular:
             pass  # decode each batch in one piece instead
     return _decoded(words, starts, counts, ends)
+
+
+def _of_runs(runs: list[even.Run]) -> Fields:
+    """Returns the fields of records of the same shape, which have no headers."""
+    counts = np.array([one.record_count for one in runs])
+    starts = np.concatenate([np.arange(one.record_count) * one.shape.stride + one.start for one in runs])
+    stride, key_at, key_size, value_at, value_size = (
+        np.repeat(np.array([getattr(one.shape, name) for one in runs], np.int64), counts)
+        for name in ("stride", "key_at", "key_size", "value_at", "value_size")
+    )
+    ends = starts + stride
+    return Fields(
+        np.concatenate([one.timestamp_delta for one in runs]), np.concatenate([one.offset_delta for one in runs]),
+        starts + key_at, key_size, starts + value_at, value_size, np.zeros(ends.size, np.int64), ends, ends,
+    )  # fmt: skip
 
 
 def sections(
