@@ -21,7 +21,7 @@ TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ot
 MODULES = {
     "protocol": "plain_messages records spans",
     "storage": "epochs log producers rolling segment validation",
-    "coordinator": "aftermath batch parked runtime timeline timers",
+    "coordinator": "aftermath batch parked runtime shard_runtime timeline timers",
     "coordinator/group/offsets": "store",
     "broker": "event_times internal_topics steps",
     "broker/shards": "host",

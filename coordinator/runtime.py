@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ..protocol.control import Marker
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
 from .aftermath import Aftermath
@@ -27,13 +26,12 @@ from .journal import START, Mark
 from .lifecycle import TRANSITIONS, State
 from .loading import Entry, Replay
 from .parked import Bugs, ParkedReplies
-from .shard import Encoded, Packed, RecordFormat, Result, Shard, encode_batch
+from .shard import Decided, Decision, Encoded, Packed, RecordFormat, Result, Shard, encode_batch
 from .timeline import Timeline
 from .timers import Timer, Timers
 
 R = TypeVar("R")
 T = TypeVar("T")
-MARKER = "transaction-marker"
 RETRY_MS = 500  # until a timer runs again whose write failed
 
 
@@ -148,15 +146,15 @@ class Runtime:
     def write(
         self,
         name: str,
-        handler: Callable[[], Result[R]],
+        handler: Callable[[], Decided[R]],
         on_done: Callable[[R | None, ApiError | None], None],
         now_ms: int,
         *,
         deadline_ms: int | None = None,
         template: Template | None = None,
     ) -> None:
-        """Runs `handler` and parks its reply. `name`: of the write, for logs and metrics. `template`: of a
-        transactional write, which is appended at once, alone.
+        """Runs `handler` and parks its reply, or begins a long write (`shard_runtime`). `name`: of the write, for logs
+        and metrics. `template`: of a transactional write, which is appended at once, alone.
         """
         journal = self.journal
         mark = START if self._batch is None else journal.end()
@@ -166,6 +164,8 @@ class Runtime:
             if self.state is not State.ACTIVE:
                 self._check_active()
             result = handler()
+            if not isinstance(result, Result):
+                return self.begin_long(name, result, on_done, now_ms, deadline_ms, template, mark)
             encoded = self._encoded(result.records) if result.records else []
         except ApiError as error:
             self._take_back(mark)
@@ -181,6 +181,19 @@ class Runtime:
             self._put_into_batch(result, encoded, parked, mark, template)
         elif batch is not None:
             batch.parked.append(parked)
+
+    def begin_long(
+        self,
+        name: str,
+        decision: Decision[R],
+        on_done: Callable[[R | None, ApiError | None], None],
+        now_ms: int,
+        deadline_ms: int | None,
+        template: Template | None,
+        mark: Mark,
+    ) -> None:
+        """Begins a long write. What the journal has since `mark` belongs to it. Only `ShardRuntime` can."""
+        raise NotImplementedError
 
     def _encoded(self, records: Sequence[object]) -> list[Written]:
         encode = self.format.encode
@@ -341,46 +354,6 @@ class Runtime:
         self.last_written_offset = end
         self.timeline.snapshot(end)
         self._parked.park(parked, end)
-
-    def append_marker(
-        self,
-        append: Callable[[], tuple[int, int]],
-        producer_id: int,
-        producer_epoch: int,
-        marker: Marker,
-        on_done: Reply,
-        now_ms: int,
-    ) -> Parked | None:
-        """Appends the end of a transaction and replays it, in one step. Returns the write that waits for the high
-        watermark; None if it was answered with an error.
-        """
-        try:
-            self._check_active()
-            self.flush()
-            self._check_active()
-            first, end = append()
-        except ApiError as error:
-            self.bugs.answer(on_done, None, ApiError(APPEND_ERRORS.get(error.code, error.code)))
-            return None
-        except Exception as bug:
-            self._bug(MARKER, bug, on_done)
-            return None
-        parked = Parked(MARKER, on_done, None, None, now_ms, None)
-        try:
-            self._check_active()
-            if first != self.last_written_offset:
-                raise ValueError(f"{self.name}: a marker at {first} where {self.last_written_offset} was due")
-            self.shard.replay_marker(first, producer_id, producer_epoch, marker)
-        except ApiError as error:
-            self.bugs.answer(on_done, None, error)
-            return None
-        except Exception as bug:  # it is in the log and not in the state
-            self.bugs.note(MARKER, bug)
-            self._parked.park([parked], end)
-            self.fail()
-            return None
-        self._appended(end, [parked])
-        return parked
 
     def forget(self, parked: Parked) -> None:
         """Nothing waits for the reply to a write any more."""

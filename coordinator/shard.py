@@ -50,6 +50,8 @@ class Result(Generic[R]):
 
 Decision = Generator[None, None, Result[T]]
 """Decides in steps, about an element of a request each, against a state that does not change meanwhile."""
+Decided = Result[T] | Decision[T]
+"""The return value of a write handler: its decision, or the steps to it, which make the write a long one."""
 
 
 class Shard(Protocol):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ...coordinator.group import routes
 from ...coordinator.group.offsets.commit import TOPIC_IDS_SINCE
 from ...coordinator.security.acls import Operation, ResourceType
-from ...coordinator.shard import Result
+from ...coordinator.shard import Decided
 from ...protocol import messages
 from ..error_places import COORDINATOR, Place, array, codes
 from ..net.context import Context
@@ -65,7 +65,7 @@ async def narrowed(
 def handle(context: Context, request: messages.OffsetCommitRequest) -> Awaitable[messages.OffsetCommitResponse]:
     client, groups = client_of(context), context.broker.groups
 
-    def commit_offsets(shard: GroupShard) -> Result[messages.OffsetCommitResponse]:
+    def commit_offsets(shard: GroupShard) -> Decided[messages.OffsetCommitResponse]:
         if request.group_id not in shard.groups:
             groups.room.check_group(shard, request.group_id)
         return routes.commit_offsets(shard, client, request)

@@ -18,7 +18,7 @@ from ...coordinator.batch import APPEND_ERRORS
 from ...coordinator.group import routes
 from ...coordinator.group.offsets.commit import TXN_TOPIC_IDS_SINCE
 from ...coordinator.security.acls import Operation, ResourceType
-from ...coordinator.shard import Result
+from ...coordinator.shard import Decided
 from ...coordinator.transaction.shard import Producer
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -93,7 +93,7 @@ async def _commit(context: Context, request: messages.TxnOffsetCommitRequest) ->
     producer = Producer(request.producer_id, request.producer_epoch)
     index = groups.partition_for(request.group_id)
 
-    def commit_offsets(shard: GroupShard) -> Result[messages.TxnOffsetCommitResponse]:
+    def commit_offsets(shard: GroupShard) -> Decided[messages.TxnOffsetCommitResponse]:
         groups.room.check_group(shard, request.group_id)
         return routes.commit_offsets_in_transaction(shard, client, request)
 

@@ -11,7 +11,7 @@ from ...coordinator.group.environment import OffsetExpiry
 from ...coordinator.journal import Answer
 from ...coordinator.loading import Entry
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.shard import RecordFormat, Result
+from ...coordinator.shard import Decided, RecordFormat, Result
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol.config_def import numbers_of
@@ -234,7 +234,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
 
     # requests
 
-    def write(self, group_id: str, name: str, handler: Callable[[GroupShard], Result[R]]) -> Later[R]:
+    def write(self, group_id: str, name: str, handler: Callable[[GroupShard], Decided[R]]) -> Later[R]:
         """Runs a handler as a write of the group's shard; completes with its reply when its records are committed.
         Fails with ApiError.
         """
@@ -245,7 +245,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         index: int,
         producer: Producer,
         verification: Verification | None,
-        handler: Callable[[GroupShard], Result[R]],
+        handler: Callable[[GroupShard], Decided[R]],
     ) -> Later[R]:
         """Like `write`, for records that take effect when the producer's transaction is committed.
         Fails with ApiError.

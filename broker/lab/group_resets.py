@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from ...coordinator.group import routes
 from ...coordinator.group.environment import Client
 from ...coordinator.group.share.group import ShareGroup
-from ...coordinator.shard import Result
+from ...coordinator.shard import Decided, Result
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ...storage import timestamps
@@ -101,7 +101,7 @@ async def _before(broker: Broker, asked: ResetOffsets, partitions: list[Partitio
 async def _commit(broker: Broker, asked: ResetOffsets, places: dict[int, int]) -> None:
     request = _request(broker, asked, places)
 
-    def commit(shard: GroupShard) -> Result[messages.OffsetCommitResponse]:
+    def commit(shard: GroupShard) -> Decided[messages.OffsetCommitResponse]:
         if asked.group not in shard.groups:
             broker.groups.room.check_group(shard, asked.group)
         return routes.commit_offsets(shard, CLIENT, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter_ns
@@ -10,8 +11,8 @@ from typing import Generic, Protocol, TypeVar
 
 from ...coordinator.lifecycle import State
 from ...coordinator.loading import Entry
-from ...coordinator.runtime import Runtime
-from ...coordinator.shard import RecordFormat, Result, Shard
+from ...coordinator.shard import Decided, RecordFormat, Result, Shard
+from ...coordinator.shard_runtime import ShardRuntime
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol import records
@@ -36,6 +37,7 @@ LOAD_STEP_NS = 2_000_000
 LOST_BYTES_MAX = 16 << 20
 PAUSED_MS = 100  # how often the timers of a paused node look whether it goes on
 RELOAD_DELAY_MS, RELOAD_DELAY_MAX_MS = 100, 30_000  # doubled each time that loading fails
+STEP_WAITING = 32  # writes that waited for a long one and are made in one step
 SKIPPED_TOLD_MAX = 10  # logged records per log that could not be loaded
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -126,7 +128,7 @@ class ShardHost(Generic[S]):
         timeline = Timeline()
         timers = Timers(timeline.journal)
         self.shard: S = owner.make_shard(self, timeline, timers)
-        self.runtime = Runtime(
+        self.runtime = ShardRuntime(
             partition.name,
             self.shard,
             owner.format(),
@@ -143,6 +145,8 @@ class ShardHost(Generic[S]):
         self.is_left = False  # goes on alone
         self._lingers_since_ms: int | None = None  # when the first write of the present batch was made
         self._is_encoding = False  # the next step comes
+        self.is_busy = False  # a long write is under way, or others that wait for it have not been made yet
+        self._waiting: deque[Callable[[], None]] = deque()
         self._alarm = Alarm(turn.schedule, partial(turn.event, self._tick))  # one alarm for all timers of the shard
 
     def begin(self) -> None:
@@ -193,7 +197,7 @@ class ShardHost(Generic[S]):
     def flush(self) -> None:
         """Appends the writes of this event; very many once they are encoded, in later turns of the loop."""
         runtime, schedule = self.runtime, self.schedule
-        if self._is_encoding:
+        if self._is_encoding or runtime.is_long:
             return
         if runtime.encode_some():
             self._is_encoding = True
@@ -237,27 +241,35 @@ class ShardHost(Generic[S]):
     def _tick(self) -> None:
         if not self.is_left and not self.owner.serves(self.partition):  # its node is paused, and so are its timers
             self.turn.later(PAUSED_MS, self._tick)
+        elif self.is_busy:
+            self._waiting.append(self._tick)
         elif self.runtime.state is State.ACTIVE:
             self.turn.wrote(self)
             self.runtime.tick(self.schedule.monotonic_ms())
 
     def write_later(self, name: str, handler: Callable[[], Result]) -> None:
         """Makes a write that no request waits for."""
-        if self.runtime.state is State.ACTIVE:
+        if self.is_busy:
+            self._waiting.append(partial(self.write_later, name, handler))
+        elif self.runtime.state is State.ACTIVE:
             self.runtime.write(name, handler, lambda reply, error: None, self.schedule.monotonic_ms())
             self.turn.wrote(self)
+            if self.runtime.is_long:
+                self._hold()
 
     def write(
         self,
         name: str,
-        handler: Callable[[S], Result[R]],
+        handler: Callable[[S], Decided[R]],
         on_done: Callable[[R | None, ApiError | None], None],
         timeout_ms: int | None = None,
         template: Template | None = None,
     ) -> None:
-        """Runs a handler as a write. `name`: as in Kafka, for logs and metrics. `timeout_ms`: how long its reply may
-        wait, if not the default of the family.
+        """Runs a handler as a write, after the long writes before it. `name`: as in Kafka, for logs and metrics.
+        `timeout_ms`: how long its reply may wait, if not the default of the family.
         """
+        if self.is_busy:
+            return self._waiting.append(partial(self.write, name, handler, on_done, timeout_ms, template))
         schedule, event = self.schedule, self.owner.times.events[name]
         now = schedule.monotonic_ms()
         deadline = now + (self.config[self.owner.timeout_key] if timeout_ms is None else timeout_ms)
@@ -272,6 +284,35 @@ class ShardHost(Generic[S]):
         if self._lingers_since_ms is None:
             self._lingers_since_ms = now
         self.turn.wrote(self)
+        if self.runtime.is_long:
+            self._hold()
+
+    # long writes
+
+    def when_free(self, call: Callable[[], None]) -> None:
+        """Calls `call` at once, or after the long write that is under way and the writes that wait for it."""
+        if self.is_busy:
+            self._waiting.append(call)
+        else:
+            call()
+
+    def _hold(self) -> None:
+        """Goes on with the long write, and then with those that wait for it, in later turns of the loop."""
+        if not self.is_busy:
+            self.is_busy = True
+            self.turn.next().when_done(self._take_step)
+
+    def _take_step(self, _: Later[None]) -> None:
+        runtime, left = self.runtime, STEP_WAITING
+        self.is_busy = False
+        if runtime.is_long:
+            runtime.go_on()
+            self.turn.wrote(self)
+        while self._waiting and left and not runtime.is_long:
+            left -= 1
+            bugs.guarded("a write that waited", self._waiting.popleft())
+        if runtime.is_long or self._waiting:
+            self._hold()
 
     def read(self, handler: Callable[[S, int], T]) -> T:
         return self.runtime.read(lambda as_of: handler(self.shard, as_of))
@@ -299,4 +340,7 @@ class ShardHost(Generic[S]):
             self.partition.on_committed = None
         self._alarm.end()
         self.runtime.close()
+        self.is_busy = False
+        while self._waiting:
+            bugs.guarded("a write that waited", self._waiting.popleft())
         self.owner.collector_wakes(self)

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from ...coordinator.hashing import partition_for
 from ...coordinator.loading import Entry
-from ...coordinator.shard import RecordFormat, Result, Shard
+from ...coordinator.shard import Decided, RecordFormat, Shard
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol import messages
@@ -245,7 +245,11 @@ class ShardHosts(Generic[S]):
         return self.host_at(self.partition_for(key))
 
     def write_at(
-        self, index: int, name: str, handler: Callable[[S], Result[R]], timeout_ms: int | None = None
+        self,
+        index: int,
+        name: str,
+        handler: Callable[[S], Decided[R]],
+        timeout_ms: int | None = None,
     ) -> Later[R]:
         """Runs a handler as a write of a shard; completes with its reply when its records are committed.
         Fails with ApiError.

@@ -111,15 +111,19 @@ class MarkerWriter:
             done(None, error)
             return later
         runtime = host.runtime
-        parked = runtime.append_marker(
-            lambda: self._append(partition, batch, self.groups.required_acks),
-            end.producer_id,
-            end.producer_epoch,
-            end.marker,
-            done,
-            self.turn.schedule.monotonic_ms(),
-        )
-        self.turn.wrote(host)
-        if parked is not None:
-            later.on_cancel = partial(runtime.forget, parked)
+
+        def append() -> None:
+            parked = runtime.append_marker(
+                lambda: self._append(partition, batch, self.groups.required_acks),
+                end.producer_id,
+                end.producer_epoch,
+                end.marker,
+                done,
+                self.turn.schedule.monotonic_ms(),
+            )
+            self.turn.wrote(host)
+            if parked is not None:
+                later.on_cancel = partial(runtime.forget, parked)
+
+        host.when_free(append)
         return later

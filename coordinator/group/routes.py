@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..shard import Result
+from ..shard import Decided, Result
 from .bridge import classic_members, conversion, removal
 from .classic import join, membership, rebalance, sync
 from .classic.group import ClassicGroup
@@ -255,7 +255,7 @@ def _tell_refused(shard: ShardState, group: Group | None, member_id: str, epoch:
 
 def commit_offsets(
     shard: ShardState, client: Client, request: messages.OffsetCommitRequest
-) -> Result[messages.OffsetCommitResponse]:
+) -> Decided[messages.OffsetCommitResponse]:
     """Raises ApiError."""
     group = shard.groups.get(request.group_id)
     check = CHECK_COMMIT[type(group)](shard, group, client.version, request)
@@ -272,7 +272,7 @@ def commit_offsets_again(shard: ShardState, repeated: RepeatedCommit, numbers: S
 
 def commit_offsets_in_transaction(
     shard: ShardState, client: Client, request: messages.TxnOffsetCommitRequest
-) -> Result[messages.TxnOffsetCommitResponse]:
+) -> Decided[messages.TxnOffsetCommitResponse]:
     """Raises ApiError."""
     group = shard.groups.get(request.group_id)
     check = CHECK_TXN_COMMIT[type(group)](shard, group, client.version, request)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.shard import Result
+from ottla.coordinator.shard_runtime import ShardRuntime
 from ottla.coordinator.timeline import Timeline, TimelineDict
 from ottla.coordinator.timers import Timer
 from ottla.protocol import records
@@ -86,7 +86,7 @@ class World:
         timeline = Timeline()
         self.shard = Counter(timeline)
         self.log = FakeLog()
-        self.runtime = Runtime("test-0", self.shard, Pairs(), self.log, timeline)
+        self.runtime = ShardRuntime("test-0", self.shard, Pairs(), self.log, timeline)
         self.replies: list[Any] = []
         for _ in self.runtime.load(iter(()), 1, 0, 0, 0):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -12,7 +12,7 @@ from ....protocol import codec, messages
 from ....protocol.encoded import Encoded
 from ....protocol.errors import ApiError, Errors
 from ....protocol.records import int64
-from ...shard import Result
+from ...shard import Decided, Decision, Result
 from ..environment import Client
 from ..format import NO_EXPIRY, Commits, commit_keys
 from ..state import ShardState
@@ -27,7 +27,8 @@ NO_RETENTION = -1
 NO_METADATA = {"", None}
 GROUP_ID_NOT_FOUND_SINCE, TOPIC_IDS_SINCE = 9, 10  # OffsetCommit
 TXN_GROUP_ID_NOT_FOUND_SINCE = TXN_TOPIC_IDS_SINCE = 6  # TxnOffsetCommit
-PIECE = 1024  # commits of one topic that are decided, replayed and encoded together
+PIECE = 1024  # commits that are decided in one step; those of one topic are replayed and encoded together
+TOPIC_WEIGHT = 8  # how many more commits a topic takes the time of
 _KEPT_PARTITIONS = 256  # of one answer that is kept, as a thousand larger ones would take much memory
 _NO_CODES: Mapping[int, int] = {}
 _INT = struct.Struct(">i")
@@ -37,8 +38,10 @@ Check = Callable[[bytes, int], None]  # raises ApiError for a partition, by topi
 
 def commit(
     shard: ShardState, client: Client, request: messages.OffsetCommitRequest, check: Check | None
-) -> Result[messages.OffsetCommitResponse]:
-    """Commits offsets. A partition whose metadata is too long gets an error of its own. Raises what `check` raises."""
+) -> Decided[messages.OffsetCommitResponse]:
+    """Commits offsets, very many in steps. A partition whose metadata is too long gets an error of its own. Raises what
+    `check` raises.
+    """
     r = messages.OffsetCommitResponse
     retention = request.retention_time_ms  # a sum beyond 64 bits wraps, as in Java: it has expired
     expire = NO_EXPIRY if retention == NO_RETENTION else int64(shard.env.now_ms() + retention)
@@ -48,7 +51,7 @@ def commit(
 
 def commit_in_transaction(
     shard: ShardState, client: Client, request: messages.TxnOffsetCommitRequest, check: Check | None
-) -> Result[messages.TxnOffsetCommitResponse]:
+) -> Decided[messages.TxnOffsetCommitResponse]:
     """Like `commit`, for offsets that are pending until the transaction ends. Raises what `check` raises."""
     r = messages.TxnOffsetCommitResponse
     topic, partition = r.TxnOffsetCommitResponseTopic, r.TxnOffsetCommitResponsePartition
@@ -158,56 +161,80 @@ def _committed(
     check: Check | None,
     reply: Answers[Response],
     expire: int = NO_EXPIRY,
-) -> Result[Response]:
-    now = shard.env.now_ms()
+) -> Decided[Response]:
+    decision = _decided(shard, request, check, reply, expire)
+    try:
+        next(decision)
+    except StopIteration as end:
+        result: Result[Response] = end.value
+        return result
+    return decision
+
+
+def _decided(
+    shard: ShardState,
+    request: messages.OffsetCommitRequest | messages.TxnOffsetCommitRequest,
+    check: Check | None,
+    reply: Answers[Response],
+    expire: int,
+) -> Decision[Response]:
+    """Decides about `PIECE` partitions in a step."""
+    now, left = shard.env.now_ms(), PIECE
     records: list[object] = []
     for topic in request.topics:
-        partitions, metadatas, codes = topic.partitions, None, _NO_CODES
-        indexes = [p.partition_index for p in partitions]
-        if not {p.committed_metadata for p in partitions} <= NO_METADATA:
-            metadatas = [p.committed_metadata or "" for p in partitions]
-            codes = _too_large(shard, metadatas)
-        if len(codes) < len(partitions):
-            records += _commits(request.group_id, topic, indexes, metadatas, codes, check, now, expire)
-        shard.counts["offset_commits"] += len(indexes) - len(codes)
-        reply.add(topic, indexes, codes)
+        codes = _NO_CODES
+        for at in range(0, len(topic.partitions), PIECE):
+            if left <= 0:
+                left = PIECE
+                yield
+            some = topic.partitions[at : at + PIECE]
+            left -= len(some) + TOPIC_WEIGHT
+            made, refused = _commits(shard, request.group_id, topic, some, check, now, expire)
+            if made is not None:
+                records.append(made)
+            if refused:
+                codes = {**codes, **{at + place: code for place, code in refused.items()}}
+        shard.counts["offset_commits"] += len(topic.partitions) - len(codes)
+        reply.add(topic, [p.partition_index for p in topic.partitions], codes)
     if records and shard.groups.get(request.group_id) is None:  # a commit that is refused as a whole leaves nothing
         shard.put_simple(request.group_id)
     return Result(records, reply.response)
 
 
 def _commits(
+    shard: ShardState,
     group_id: str,
     topic: CommittedTopic,
-    indexes: list[int],
-    metadatas: list[str] | None,
-    codes: Mapping[int, int],
+    partitions: Sequence[CommittedPartition],
     check: Check | None,
     now: int,
     expire: int,
-) -> Iterator[Commits]:
-    """Yields the commits of a topic, `PIECE` at a time, without those that are refused (`codes`)."""
-    partitions = topic.partitions
-    if codes:
-        assert metadatas is not None
-        partitions = [p for place, p in enumerate(partitions) if place not in codes]
-        indexes = [p.partition_index for p in partitions]
-        metadatas = [metadata for place, metadata in enumerate(metadatas) if place not in codes]
+) -> tuple[Commits | None, Mapping[int, int]]:
+    """Returns the commits of some partitions of a topic, None if there are none, and the error codes of those that are
+    refused, by their places.
+    """
+    metadatas, codes = None, _NO_CODES
+    if not {p.committed_metadata for p in partitions} <= NO_METADATA:
+        metadatas = [p.committed_metadata or "" for p in partitions]
+        codes = _too_large(shard, metadatas)
+        if codes:
+            partitions = [p for place, p in enumerate(partitions) if place not in codes]
+            metadatas = [metadata for place, metadata in enumerate(metadatas) if place not in codes]
+            if not partitions:
+                return None, codes
+    indexes = [p.partition_index for p in partitions]
     if check is not None:
         for index in indexes:
             check(topic.topic_id, index)
-    for at in range(0, len(indexes), PIECE):
-        some = partitions[at : at + PIECE]
-        made = (
-            commit_keys(group_id, topic.name, topic.topic_id, indexes[at : at + PIECE]),
-            now,
-            [p.committed_offset for p in some],
-            [p.committed_leader_epoch for p in some],
-        )
-        if metadatas is None and expire == NO_EXPIRY:
-            yield Commits(*made)
-        else:
-            yield LongCommits(*made, metadatas[at : at + PIECE] if metadatas else [""] * len(some), expire)
+    made = (
+        commit_keys(group_id, topic.name, topic.topic_id, indexes),
+        now,
+        [p.committed_offset for p in partitions],
+        [p.committed_leader_epoch for p in partitions],
+    )
+    if metadatas is None and expire == NO_EXPIRY:
+        return Commits(*made), codes
+    return LongCommits(*made, metadatas or [""] * len(indexes), expire), codes
 
 
 def _too_large(shard: ShardState, metadatas: list[str]) -> dict[int, int]:

@@ -1,0 +1,182 @@
+"""The runtime of a coordinator's shard: markers of transactions, and writes that are decided and replayed in steps.
+
+A handler that returns a `Decision` instead of a `Result` begins a long write. It is alone: writes that were made before
+are appended first, and its owner makes no other write, appends nothing and runs no timer until it has taken all steps
+(`ShardRuntime.go_on`). So no other write sees a part of it, and it fails as a whole. What is read meanwhile is
+committed, which is the state before. What a commit of earlier writes causes waits, too, because the journal is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ..protocol.control import Marker
+from ..protocol.errors import ApiError, Errors
+from ..protocol.records import HEADER_SIZE, Template
+from .batch import APPEND_ERRORS, Parked, Reply, Written, parts_of
+from .journal import START, Mark
+from .runtime import Runtime
+from .shard import Decision, Packed
+
+R = TypeVar("R")
+MARKER = "transaction-marker"
+STEP_PACKED = 1024  # of packed records that are replayed in one step
+STEP_WRITTEN = 256  # records, or packs of them, that are encoded and replayed in one step
+
+
+class ShardRuntime(Runtime):
+    """A runtime whose writes may take steps, in whose log transactions end."""
+
+    is_long = False  # whether a long write is under way
+    _long: Iterator[None] | None = None
+    _long_done: Reply | None = None  # answers the long write, until its reply is parked
+
+    def begin_long(
+        self,
+        name: str,
+        decision: Decision[R],
+        on_done: Callable[[R | None, ApiError | None], None],
+        now_ms: int,
+        deadline_ms: int | None,
+        template: Template | None,
+        mark: Mark,
+    ) -> None:
+        self._long_done = on_done
+        self.is_long = True
+        self._long = self._steps(name, decision, now_ms, deadline_ms, template, mark)
+
+    def go_on(self) -> None:
+        """Takes a step of the long write."""
+        assert self._long is not None
+        is_over = True
+        try:
+            is_over = next(self._long, self) is self
+        finally:
+            if is_over:
+                self.is_long, self._long = False, None
+                self.aftermath.carry_out()
+
+    def close(self, error: ApiError | None = None) -> None:
+        self.is_long, self._long, on_done = False, None, self._long_done
+        super().close(error)
+        if on_done is not None:
+            self._long_done = None
+            self.bugs.answer(on_done, None, error or ApiError(Errors.NOT_COORDINATOR))
+
+    def _answer_long(self, error: ApiError) -> None:
+        on_done, self._long_done = self._long_done, None
+        if on_done is not None:  # the shard was not closed meanwhile
+            self.bugs.answer(on_done, None, error)
+
+    def _steps(
+        self,
+        name: str,
+        decision: Decision[R],
+        now_ms: int,
+        deadline_ms: int | None,
+        template: Template | None,
+        mark: Mark,
+    ) -> Iterator[None]:
+        while self.encode_some():
+            yield
+        written: list[Written] = []
+        try:
+            failed = self._flush(mark)
+            if failed is not None:
+                raise failed
+            self.journal.is_open = True
+            result = yield from decision
+            for at in range(0, len(result.records), STEP_WRITTEN):
+                written += self._encoded(result.records[at : at + STEP_WRITTEN])
+                yield
+        except ApiError as error:
+            self._take_back(START)
+            return self._answer_long(error)
+        except Exception as bug:
+            self._take_back(START)
+            self.bugs.note(name, bug)
+            return self._answer_long(ApiError(Errors.UNKNOWN_SERVER_ERROR))
+        if not written:
+            on_done, self._long_done = self._long_done, None
+            assert on_done is not None
+            return self._answer_unwritten(name, result, on_done, now_ms, deadline_ms)
+        before: Mark | None = START
+        try:
+            for part in [written] if result.atomic else parts_of(written, self.writer.max_batch_bytes() - HEADER_SIZE):
+                batch = self._room_for(part, template, before)
+                before = None
+                for some in _in_steps(part):
+                    self._take(batch, some, result)
+                    yield
+        except ApiError as error:
+            if before is not None:
+                self._take_back(before)
+            self._answer_long(error)
+        except Exception as bug:
+            self._revert_batch(ApiError(Errors.UNKNOWN_SERVER_ERROR))
+            self.bugs.note(name, bug)
+            self._answer_long(ApiError(Errors.UNKNOWN_SERVER_ERROR))
+        else:
+            on_done, self._long_done = self._long_done, None
+            assert on_done is not None
+            batch.parked.append(
+                Parked(name, on_done, result.on_committed, result.reply, now_ms, deadline_ms, result.on_failed)
+            )
+            if template is not None and not batch.is_large:
+                self._flush(None)
+
+    def append_marker(
+        self,
+        append: Callable[[], tuple[int, int]],
+        producer_id: int,
+        producer_epoch: int,
+        marker: Marker,
+        on_done: Reply,
+        now_ms: int,
+    ) -> Parked | None:
+        """Appends the end of a transaction and replays it, in one step. Returns the write that waits for the high
+        watermark; None if it was answered with an error.
+        """
+        assert not self.is_long
+        try:
+            self._check_active()
+            self.flush()
+            self._check_active()
+            first, end = append()
+        except ApiError as error:
+            self.bugs.answer(on_done, None, ApiError(APPEND_ERRORS.get(error.code, error.code)))
+            return None
+        except Exception as bug:
+            self._bug(MARKER, bug, on_done)
+            return None
+        parked = Parked(MARKER, on_done, None, None, now_ms, None)
+        try:
+            self._check_active()
+            if first != self.last_written_offset:
+                raise ValueError(f"{self.name}: a marker at {first} where {self.last_written_offset} was due")
+            self.shard.replay_marker(first, producer_id, producer_epoch, marker)
+        except ApiError as error:
+            self.bugs.answer(on_done, None, error)
+            return None
+        except Exception as bug:  # it is in the log and not in the state
+            self.bugs.note(MARKER, bug)
+            self._parked.park([parked], end)
+            self.fail()
+            return None
+        self._appended(end, [parked])
+        return parked
+
+
+def _in_steps(written: list[Written]) -> Iterator[list[Written]]:
+    """Yields the records that are replayed in each step."""
+    some: list[Written] = []
+    packed = 0
+    for one in written:
+        some.append(one)
+        packed += len(one[0]) if isinstance(one[0], Packed) else 0
+        if packed >= STEP_PACKED or len(some) >= STEP_WRITTEN:
+            yield some
+            some, packed = [], 0
+    if some:
+        yield some
