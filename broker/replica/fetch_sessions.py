@@ -121,14 +121,19 @@ class Fetch:
             entry.partition = found
             if found is not None and (self.id != NO_SESSION or self.advanced is not None):
                 self._listen(entry)
-            if self.by_id:
-                entry.known_name = self.partitions.image.topic_names.get(entry.topic_id, entry.known_name)
+            self._learn_name(entry)
         if found is None:
             raise ApiError(self._code_of_absent(entry))
         return found
 
+    def _learn_name(self, entry: Entry) -> None:
+        """Remembers what the topic with an entry's id is called, while there is one."""
+        if self.by_id:
+            entry.known_name = self.partitions.image.topic_names.get(entry.topic_id, entry.known_name)
+
     def _code_of_absent(self, entry: Entry) -> int:
-        if self.by_id and entry.topic_id not in self.partitions.image.topic_names:
+        self._learn_name(entry)
+        if self.by_id:
             if entry.known_name is None:
                 return int(Errors.UNKNOWN_TOPIC_ID)
             if (entry.known_name, entry.index) in self.partitions.by_name:  # it was made again

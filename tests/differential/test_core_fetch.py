@@ -153,6 +153,29 @@ def test_a_fetch_session_knows_the_names_of_its_topics(pair: Pair, version: int)
     ask(7)
 
 
+@pytest.mark.parametrize("version", [13, 18])
+def test_a_fetch_session_knows_the_name_of_a_topic_without_the_partition(pair: Pair, version: int) -> None:
+    name, sessions = f"se-part-{version}", [0, 0]
+    ids = topic(pair, name)
+
+    def ask(epoch: int) -> None:
+        def make(side: int) -> Any:
+            made = fetch_request(version, name, ids[side], 0, session_id=sessions[side], session_epoch=epoch)
+            made.topics[0].partitions[0].partition = 7
+            made.topics = [] if epoch else made.topics
+            return made
+
+        sessions[:] = [reply.session_id or sessions[n] for n, reply in enumerate(pair.both("Fetch", version, make))]
+
+    ask(0)
+    ask(1)
+    pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000))
+    r = m.MetadataRequest
+    asked = r(topics=[r.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    pair.until("Metadata", 9, asked, is_absent)
+    ask(2)
+
+
 def is_absent(metadata: Any) -> bool:
     return bool(metadata.topics[0].error_code)
 
