@@ -23,6 +23,7 @@ from ottla.broker.config import sources
 from ottla.protocol import messages as m
 
 from ..support.ask import fetch
+from ..support.docker_image import BASE
 from ..support.poll import until
 from ..support.ports import free_port
 from ..support.wire import Wire
@@ -30,7 +31,6 @@ from ..support.wire import Wire
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]["ottla"]
-BASE = "docker.io/library/python:3.12-slim"
 # Steps run in namespaces of their own, never in a mere chroot: that one mounts the machine's own /dev, and two at a
 # time damage it.
 BUILDER = {**os.environ, "STORAGE_DRIVER": "vfs", "BUILDAH_ISOLATION": "oci"}
