@@ -256,9 +256,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._count_held()
             self._start = self._filled = 0
             return
-        wanted, size = self._wanted(view, left)
+        wanted = self._wanted(view, left)
         private = self._private
-        if private is None or len(private) < min(wanted, 2 * left) or len(private) > 4 * max(wanted, size):
+        if private is None or len(private) < wanted or (len(private) > 4 * wanted and left * 4 < len(private)):
             fresh = bytearray(max(wanted, PRIVATE_BYTES))
             fresh[:left] = view[self._start : self._filled]
             self._private = fresh
@@ -267,20 +267,20 @@ class Connection(asyncio.BufferedProtocol):
             if self._closing:  # it held the most of all connections
                 return
         elif self._start:
-            view[:left] = view[self._start : self._filled]
+            private[:left] = bytes(view[self._start : self._filled])
             self._start, self._filled = 0, left
         if self._busy and left >= AHEAD_BYTES and not self._paused_reading:
             self._paused_reading = True
             self.transport.pause_reading()
 
-    def _wanted(self, view: memoryview, left: int) -> tuple[int, int]:
-        """Returns the size of the private buffer: the whole frame, but at most four times the bytes received. And the
-        size that the frame will fill: a buffer that is there is kept for it. Both without what cannot be served yet.
-        """
+    def _wanted(self, view: memoryview, left: int) -> int:
+        """Returns the size of the private buffer: the whole frame, but at most four times the bytes received."""
+        size = -1
+        if left >= PREFIX:
+            size = int.from_bytes(view[self._start : self._start + PREFIX], "big")
         if self._busy:
-            return left + AHEAD_BYTES, 0
-        size = int.from_bytes(view[self._start : self._start + PREFIX], "big") + PREFIX if left >= PREFIX else 0
-        return max(left + 1, min(size, max(4 * left, AHEAD_BYTES))), size
+            return left + AHEAD_BYTES
+        return max(left + 1, min(size + PREFIX, max(4 * left, AHEAD_BYTES)))
 
     # writing
 
