@@ -77,4 +77,4 @@ def _makers() -> tuple[tuple[int, int], ...]:
 
 def _state(path: str) -> tuple[int, int]:
     found = os.stat(path)
-    return found.st_mtime_ns, found.st_size
+    return int(found.st_mtime), found.st_size  # whole seconds, as Python's: archives and images keep no more
