@@ -65,8 +65,7 @@ QUICK = ["-q", "-m", "not slow and not oracle and not go and not node"]
 LANES = {
     "groups": Plan(GROUPS),
     "clients": Plan(["tests/clients", *ignoring(GROUPS)]),
-    "long": Plan(LONG),
-    "stories": Plan(STORIES),
+    "long": Plan([*LONG, *STORIES]),
     "oracle": Plan(WITH_KAFKA),
     "computing": Plan(IN_STEPS, COMPUTING),
     "simulating": Plan(SIMULATED, COMPUTING),
