@@ -20,7 +20,6 @@ from .jars import HERE, classpath, home, jar_folder, jar_lock
 
 START_SECONDS_MAX = 120.0
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
-FEW_COMPILED = ("-XX:CompileThresholdScaling=10",)  # 1,050 methods until a broker has started and stopped, not 2,937
 LOG4J = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
 TOOL = "org.apache.kafka.tools.TopicCommand"
 PROGRAMS = (HERE.parent / "clients" / "java", HERE / "java")
@@ -220,7 +219,7 @@ class Kafka:
                 "broker", "kafka.Kafka", str(properties), heap="-Xmx1G", classes=classes, quick=self.quick
             )
             self._process = subprocess.Popen(
-                [program, *(FEW_COMPILED if self.quick else ()), *self.java_options, *arguments],
+                [program, *self.java_options, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
