@@ -254,8 +254,6 @@ class ShardHost(Generic[S]):
         elif self.runtime.state is State.ACTIVE:
             self.runtime.write(name, handler, lambda reply, error: None, self.schedule.monotonic_ms())
             self.turn.wrote(self)
-            if self.runtime.is_long:
-                self._hold()
 
     def write(
         self,

@@ -138,10 +138,7 @@ def test_a_fetch_session_knows_the_names_of_its_topics(pair: Pair, version: int)
 
     ask(0, ids, in_session=False)
     ask(1)
-    pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000))
-    r = m.MetadataRequest
-    asked = r(topics=[r.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-    pair.until("Metadata", 9, asked, is_absent)
+    delete(pair, name)
     ask(2)
     ask(3, ids)
     ask(-1, ids, in_session=False)
@@ -169,11 +166,16 @@ def test_a_fetch_session_knows_the_name_of_a_topic_without_the_partition(pair: P
 
     ask(0)
     ask(1)
+    delete(pair, name)
+    ask(2)
+
+
+def delete(pair: Pair, name: str) -> None:
+    """Deletes a topic, and waits until both brokers have heard of it."""
     pair.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000))
     r = m.MetadataRequest
     asked = r(topics=[r.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
     pair.until("Metadata", 9, asked, is_absent)
-    ask(2)
 
 
 def is_absent(metadata: Any) -> bool:
