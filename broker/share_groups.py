@@ -5,7 +5,8 @@ begins, and what administrators ask for by the protocol or by the lab.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ..coordinator.group.ids import kafka_uuid
@@ -16,7 +17,7 @@ from ..protocol.errors import ApiError, Errors
 from .later import Later
 from .retrying import backoffs_ms
 from .share.persister import RETRIABLE
-from .steps import Pace, slices
+from .steps import Pace
 
 if TYPE_CHECKING:
     from ..coordinator.group.share.heartbeat import Unset
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 logger = logging.getLogger("ottla.org.apache.kafka.coordinator.group.GroupCoordinatorService")
-STEP_KEYS = 32  # share-partitions for which calls are made before the loop runs: each is a write of the coordinator
+STEP_KEYS = 16  # share-partitions for which calls are made before the loop runs: each is a write of the coordinator
 Failures = dict[tuple[bytes, int], ApiError]
 """the errors by topic id and partition"""
 
@@ -35,19 +36,19 @@ async def each(
     call: Callable[[PartitionKey], Later[T]],
     pace: Pace | None = None,
 ) -> tuple[dict[PartitionKey, T], Failures]:
-    """Makes a call of `Persister.once` for every share-partition, for those of a step at once;
-    returns results and errors.
+    """Makes a call of `Persister.once` for every share-partition, for those of a step at once; returns results and
+    errors. `keys` are distinct, and taken some in each step.
 
     Share-partitions whose coordinator is not available are tried again together, after one wait. `pace`: of a request
     that makes calls for many groups or topics, one after another.
     """
     results: dict[PartitionKey, T] = {}
     errors: Failures = {}
-    left, pace = list(dict.fromkeys(keys)), pace or Pace(broker.turn, STEP_KEYS)
+    left, pace = iter(keys), pace or Pace(broker.turn, STEP_KEYS)
     await broker.share_partitions.persister.prepare()
     for backoff_ms in backoffs_ms():
         again: list[PartitionKey] = []
-        for step in slices(left, STEP_KEYS):
+        while step := list(islice(left, STEP_KEYS)):
             outcomes: list[T | ApiError] = await Later.all([call(key) for key in step])
             for key, outcome in zip(step, outcomes, strict=True):
                 if not isinstance(outcome, ApiError):
@@ -58,19 +59,18 @@ async def each(
                     errors[key.topic_id, key.partition] = outcome
             if pace.is_over(len(step)):
                 await pace.rest()
-        left = again
-        if not left or backoff_ms is None:
+        if not again or backoff_ms is None:
             break
+        left = iter(again)
         await broker.turn.pause(backoff_ms)
     return results, errors
 
 
-def keys_of(group_id: str, topics: Mapping[bytes, Iterable[int]]) -> list[PartitionKey]:
-    return [
-        PartitionKey(group_id, topic_id, index)
-        for topic_id, partitions in topics.items()
-        for index in sorted(partitions)
-    ]
+def keys_of(group_id: str, topics: Mapping[bytes, Iterable[int]]) -> Iterator[PartitionKey]:
+    """Yields the share-partitions of a group, each once."""
+    for topic_id, partitions in topics.items():
+        for index in sorted(set(partitions)):
+            yield PartitionKey(group_id, topic_id, index)
 
 
 async def initialize(broker: Broker, unset: Unset) -> None:

@@ -39,7 +39,9 @@ class CommittedTopics:
         racks = {node: broker.rack for node, broker in self.image.brokers.items() if broker.rack is not None}
         if not racks:
             return [frozenset()] * self.partition_count(topic_id)
-        return [frozenset(racks[r] for r in p.replicas if r in racks) for p in self.image.partitions_of(topic_id)]
+        replicas = [p.replicas for p in self.image.partitions_of(topic_id)]
+        of = {one: frozenset(racks[node] for node in one if node in racks) for one in set(replicas)}
+        return list(map(of.__getitem__, replicas))
 
     def topic_hash(self, name: str) -> int:
         found = self._hashes.get(name)
@@ -49,8 +51,7 @@ class CommittedTopics:
                 return 0
             from ...coordinator.group.metadata_hash import topic_hash
 
-            racks = [sorted(of) for of in self.partition_racks(topic_id)]
-            found = self._hashes[name] = topic_hash(topic_id, name, racks)
+            found = self._hashes[name] = topic_hash(topic_id, name, self.partition_racks(topic_id))
         return found
 
     def changed(self, names: Iterable[str], created: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import xxhash
@@ -26,18 +27,16 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def topic_hash(topic_id: bytes, name: str, racks: list[list[str]]) -> int:
+def topic_hash(topic_id: bytes, name: str, racks: Sequence[frozenset[str]]) -> int:
     """The hash of a topic: its id, its name, and for each partition the racks
     of its replicas (`Utils.computeTopicHash`).
     """
     most, least = struct.unpack(">qq", topic_id)
-    out = bytearray([MAGIC])
-    out += _LONG.pack(most) + _LONG.pack(least) + _string(name) + _INT.pack(len(racks))
-    for index, of_partition in enumerate(racks):
-        out += _INT.pack(index)
-        for rack in sorted(of_partition):
-            out += _INT.pack(len(rack)) + _string(rack)
-    return _signed(xxhash.xxh3_64_intdigest(bytes(out)))
+    start = bytes([MAGIC]) + _LONG.pack(most) + _LONG.pack(least) + _string(name) + _INT.pack(len(racks))
+    # of ten thousand partitions most have the same racks
+    packed = {of: b"".join(_INT.pack(len(rack)) + _string(rack) for rack in sorted(of)) for of in set(racks)}
+    partitions = chain.from_iterable(zip(map(_INT.pack, count()), map(packed.__getitem__, racks), strict=False))
+    return _signed(xxhash.xxh3_64_intdigest(b"".join((start, *partitions))))
 
 
 def group_hash(topic_hashes: dict[str, int]) -> int:

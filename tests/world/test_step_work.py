@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.broker import share_groups
+from ottla.coordinator.group.metadata_hash import topic_hash
 from ottla.protocol import messages as m
 
+from ..support.event_counts import EventCounts
 from ..support.step_work import longest_step_of
 from ..support.transaction_world import Writer, create
 from ..support.transaction_world import world as transaction_world
+from ..support.work import work_of
 from ..support.world import World
 
 PARTITIONS = 1000
@@ -79,3 +83,19 @@ def test_records_of_many_topics_are_deleted_some_at_a_time(world: World) -> None
     parts = [r.DeleteRecordsPartition(partition_index=0, offset=0)]
     topics = [r.DeleteRecordsTopic(name=f"absent-{number}", partitions=parts) for number in range(count)]
     assert longest_step_of(world, "DeleteRecords", 2, r(topics=topics, timeout_ms=1000)) < 40 * count
+
+
+def test_share_partitions_are_named_and_initialized_some_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = EventCounts(world, monkeypatch, share_groups, "PartitionKey", lambda *fields: 1)
+    beat = m.ShareGroupHeartbeatRequest(group_id="share", member_id="m", subscribed_topic_names=["wide"])
+    world.send("ShareGroupHeartbeat", 1, beat)
+    world.pass_ms(100)
+    assert named.count == PARTITIONS
+    assert named.most <= share_groups.STEP_KEYS
+
+
+@pytest.mark.parametrize("racks", [frozenset[str](), frozenset(("a", "b"))])
+def test_partitions_of_a_topic_that_have_the_same_racks_are_hashed_together(racks: frozenset[str]) -> None:
+    assert work_of(lambda: topic_hash(bytes(16), "wide", [racks] * PARTITIONS)) < PARTITIONS
