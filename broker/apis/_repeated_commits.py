@@ -6,7 +6,8 @@ leader epochs. After some requests the connection keeps what they have in common
 in the metadata, nor is its reply encoded. Who may commit is decided each time (`routes.commit_offsets_again`).
 
 Everything else takes the ordinary way, which says what is right: requests with metadata or a retention time, topics
-that do not exist, and all requests while something looks at them, or counts them (the dispatcher finds that).
+that do not exist, and all requests while something looks at their messages, or counts them (the dispatcher finds
+that). A trace and a verdict record frames, so they get what is not decoded, too.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ class RepeatedCommits:
             self._forget()
             return None
         self._uses += 1
+        if dispatcher.seam is not None:
+            context = known.context(dispatcher, peer, numbers[0])
+            send = dispatcher.seam.watched(context, known.commit.request, frame, send)
         return _Commit(known, dispatcher, peer, numbers, send)
 
 

@@ -244,7 +244,14 @@ class Attached:
 
 
 class Watcher(Attached):
-    """Sees requests as they come and replies as they are sent, and changes nothing."""
+    """Sees requests as they come and replies as they are sent, and changes nothing.
+
+    `reads_messages`: whether it looks at the message of a request, and not only at its context and its bytes. While
+    nothing does, a request that is like an earlier one of its connection is not decoded, and is watched with the
+    message of the earlier one.
+    """
+
+    reads_messages = True
 
     def watching(self, line: Line) -> Watch:
         """Returns what sees the requests of a connection. It may be asked several times."""

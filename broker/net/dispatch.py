@@ -106,12 +106,12 @@ class Dispatcher:
         return self._take(context, request, frame, send, times)
 
     def _is_plain(self) -> bool:
-        """Whether nothing looks at requests, or counts them, before their handlers do."""
+        """Whether nothing looks at the messages of requests, or counts them, before their handlers do."""
         broker = self.broker
         return (
             self.is_own
             and self.log is None
-            and self.seam is None
+            and (self.seam is None or not self.seam.reads_messages)
             and broker.authorizer is None
             and not broker.quotas.limits.is_used
         )

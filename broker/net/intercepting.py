@@ -56,6 +56,7 @@ class Seam:
         self._interceptors: list[Interceptor] = []
         self._lines: dict[Peer, Line] = {}
         self._opened = self._exchanges = 0
+        self.reads_messages = False
         self.waiting = self.waiting_bytes = 0
 
     # interceptors and watchers
@@ -82,6 +83,7 @@ class Seam:
         self._interceptors = [one for one in self._attached if isinstance(one, Interceptor)]
         watchers = [one for one in self._attached if isinstance(one, Watcher)]
         self._watchers = watchers[::-1]  # the last one that wraps `send` is the first that is called
+        self.reads_messages = bool(self._interceptors) or any(one.reads_messages for one in watchers)
         for line in self._lines.values():
             self._watch(line)
 
@@ -140,13 +142,7 @@ class Seam:
         times: ApiTimes,
     ) -> Pending | None:
         """Serves a request, and calls `send` once. Raises Refused."""
-        self._exchanges = number = self._exchanges + 1
-        line = self._lines.get(context.peer) or self._line(context.peer)
-        for watch in line.watches:
-            try:
-                send = watch(number, context, request, frame, send)
-            except Exception as error:
-                bugs.report("a watcher", error)
+        send = self.watched(context, request, frame, send)
         for one in self._interceptors:
             try:
                 is_concerned = one.concerns(context, request)
@@ -154,13 +150,22 @@ class Seam:
                 bugs.report("an interceptor", error)
                 continue
             if is_concerned:
-                return self._intercept(number, line, dispatcher, context, request, frame, send, times)
+                return self._intercept(dispatcher, context, request, frame, send, times)
         return dispatcher.serve(context, request, len(frame), send, times)
+
+    def watched(self, context: Context, request: Struct, frame: memoryview, send: Send) -> Send:
+        """Shows a request to the watchers. Returns what is called with the reply in place of `send`."""
+        self._exchanges = number = self._exchanges + 1
+        line = self._lines.get(context.peer) or self._line(context.peer)
+        for watch in line.watches:
+            try:
+                send = watch(number, context, request, frame, send)
+            except Exception as error:
+                bugs.report("a watcher", error)
+        return send
 
     def _intercept(
         self,
-        number: int,
-        line: Line,
         dispatcher: Dispatcher,
         context: Context,
         request: Struct,
@@ -169,7 +174,7 @@ class Seam:
         times: ApiTimes,
     ) -> Pending | None:
         """Shows a request to the interceptors, up to the first that acts on it, and serves it."""
-        exchange = Exchange(number, line, context, request, frame)
+        exchange = Exchange(self._exchanges, self._line(context.peer), context, request, frame)
         rest = iter(self._interceptors)
         for one in rest:
             instead = asked(one, exchange)

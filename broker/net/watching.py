@@ -26,8 +26,14 @@ class NotesRequests(Protocol):
 class Seam(Protocol[D_contra]):
     """Looks at requests before they are handled, and at replies before they are sent: `intercepting.Seam`.
 
-    `D_contra`: the dispatcher that it takes requests from.
+    `D_contra`: the dispatcher that it takes requests from. `reads_messages`: whether anything acts on requests, or
+    looks at their messages; otherwise they need not be decoded to be watched.
     """
+
+    reads_messages: bool
+
+    def watched(self, context: Context, request: Struct, frame: memoryview, send: Send) -> Send:
+        """Notes a request that the caller serves. Returns what is called in place of `send`."""
 
     def serve(
         self,

@@ -11,13 +11,17 @@ import pytest
 from ottla.broker.apis import _repeated_commits as short_way
 from ottla.broker.apis._repeated_commits import RepeatedCommits
 from ottla.broker.group.coordinators import TOPIC_NAME
-from ottla.broker.lab.seam import Line, Watch, Watcher
+from ottla.broker.lab.faults.matching import Matcher, topic_names
+from ottla.broker.lab.seam import Asked, Interceptor, Line, Watch, Watcher
+from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
+from ottla.protocol.structs import Struct
 
 from ..support.connected import Client, ConnectedWorld
 from ..support.failing_appends import fail_appends
 from ..support.group_world import policy
+from ..support.machine import VirtualMachine
 from ..support.topic_world import create
 
 R = m.OffsetCommitRequest
@@ -84,14 +88,26 @@ def offset_of(world: ConnectedWorld, partition: int = 0, group: str = "g", topic
     return world.ask("OffsetFetch", 9, r(groups=[of_group])).groups[0].topics[0].partitions[0]
 
 
-class Side:
-    """One of two brokers to which the same happens. `decodes`: it decodes every request."""
+def traced(world: ConnectedWorld, topic: str | None = None) -> Tracer:
+    """Traces the requests of a broker."""
+    asked, machine = TraceAsked(raw="frames", topic=topic), VirtualMachine(world.schedule)
+    tracer = Tracer(asked, None, Matcher(asked, topic_names(world.broker)), world.broker, machine)
+    world.seam.add(tracer)
+    return tracer
 
-    def __init__(self, decodes: bool) -> None:
+
+class Side:
+    """One of two brokers to which the same happens. `decodes`: it decodes every request. `is_traced`: it has a
+    trace.
+    """
+
+    def __init__(self, decodes: bool, is_traced: bool) -> None:
         self.world = connected()
+        self.tracer = traced(self.world) if is_traced else None
         self.world.dispatcher.is_own = not decodes
         self.clients = [self.world.connect() for _ in range(3)]
         self.lost: list[bytes] = []
+        self.noted = 0
         self.members: dict[str, Any] = {}
 
     def partitions(self) -> list[Any]:
@@ -103,6 +119,15 @@ class Side:
 
     def replies(self) -> list[bytes]:
         return [*self.lost, *(client.transport.written for client in self.clients)]
+
+    def events(self) -> list[bytes]:
+        """The lines of its trace since this was asked last."""
+        if self.tracer is None:
+            return []
+        self.tracer.flush()
+        found = list(self.tracer.ring.after(self.noted, 10_000, "frames")[2])
+        self.noted += len(found)
+        return found
 
     def lose(self, number: int) -> None:
         client = self.clients[number]
@@ -182,11 +207,12 @@ SHAPES: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-def test_what_is_not_decoded_has_the_same_effect(seed: int, served: Counter[Any]) -> None:
+def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, served: Counter[Any]) -> None:
     """Connections commit the same again and again, while groups, topics, logs and connections change."""
     chance = random.Random(seed)
-    sides = [Side(decodes=False), Side(decodes=True)]
+    sides = [Side(False, is_traced), Side(True, is_traced)]
     for _ in range(40):
         number, version, group = chance.randrange(3), chance.randint(2, 10), chance.choice(GROUPS)
         shape = chance.choice(SHAPES if chance.random() < 0.5 else SHAPES[:2])
@@ -203,6 +229,7 @@ def test_what_is_not_decoded_has_the_same_effect(seed: int, served: Counter[Any]
         short, decoded = sides
         assert short.replies() == decoded.replies(), (event, version, group, shape)
         assert short.written() == decoded.written(), (event, version, group, shape)
+        assert short.events() == decoded.events(), (event, version, group, shape)
     for side in sides:
         side.happens("mend")
     short, decoded = sides
@@ -212,6 +239,7 @@ def test_what_is_not_decoded_has_the_same_effect(seed: int, served: Counter[Any]
         assert (times[0][key].count, times[0][key].parked) == (times[1][key].count, times[1][key].parked)
     assert served[short.world.dispatcher] > 20
     assert served[decoded.world.dispatcher] == 0
+    assert (short.noted > 200) is is_traced
 
 
 AUTHORIZER = {
@@ -262,6 +290,38 @@ def test_what_watches_requests_gets_each(served: Counter[Any]) -> None:
     world.seam.add(watcher)
     commits(client, 5)
     assert (watcher.seen, served.total()) == (5, 3)
+
+
+def test_a_trace_needs_no_messages_unless_it_looks_for_some(served: Counter[Any]) -> None:
+    world = connected()
+    client, tracer = world.connect(), traced(world)
+    commits(client, 5)
+    tracer.flush()
+    assert (served.total(), tracer.recorded) == (3, 11)
+    searching = traced(world, topic="t")
+    commits(client, 5)
+    searching.flush()
+    assert (served.total(), searching.recorded) == (3, 11)
+    world.seam.remove(searching)
+    commits(client, 5)
+    tracer.flush()
+    assert (served.total(), tracer.recorded) == (8, 31)
+
+
+def test_what_may_act_on_requests_gets_each_beside_a_trace(served: Counter[Any]) -> None:
+    class Acting(Interceptor):
+        asked = 0
+
+        def concerns(self, context: Asked, request: Struct) -> bool:
+            self.asked += 1
+            return False
+
+    world = connected()
+    client, acting = world.connect(), Acting()
+    traced(world)
+    world.seam.add(acting)
+    commits(client, 5)
+    assert (served.total(), acting.asked) == (0, 5)
 
 
 def test_quotas_count_each(served: Counter[Any]) -> None:

@@ -38,7 +38,7 @@ class Recorder(Watcher):
         self.recorded = self.dropped = 0
         self._broker, self._machine, self._schedule = broker, machine, broker.schedule
         self._work_ns, self._wall_ms = machine.work_ns, machine.wall_ms
-        self._wanted = wanted
+        self._wanted, self.reads_messages = wanted, wanted.matcher is not None
         self._clients: dict[int, Client] = {}
         self._block = Block(broker.schedule, machine.work_ns, self._due)
         self._is_waiting = False
