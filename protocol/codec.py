@@ -1,9 +1,9 @@
 """The public functions of the codec: `parse`, `parse_in_steps`, `build`, `explain`.
 
-A reader and a writer are compiled for a schema and version on first use, or an earlier process has kept them
-(`functions`). If the fast path fails, the checked path repeats the work, to name the field in a `MalformedMessage`; if
-the checked path succeeds, its result counts. The checked path takes ten times as long, so for a message whose elements
-are bounded it looks only at the first elements.
+A reader and a writer are compiled for a schema and version on first use, unless an earlier process has cached them
+(`cached_functions`). If the fast path fails, the checked path repeats the work, to name the field in a
+`MalformedMessage`; if the checked path succeeds, its result counts. The checked path takes ten times as long, so for a
+message whose elements are bounded it looks only at the first elements.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .buffers import Data, LateRecords, Parts
+from .cached_functions import cached_function
 from .emit import FastPathFailed
 from .encoded import Encoded
 from .errors import MalformedMessage, TooManyElements
-from .functions import function
 from .streams import UNBOUNDED, Room
 from .structs import Struct
 from .text import Json
@@ -33,24 +33,24 @@ EXPLAINED_ELEMENTS = 2000
 
 @cache
 def reader(name: str, version: int) -> Callable[[Data, int], tuple[Any, int]]:
-    return function(name, f"read{version}", lambda: tree(name, version).reader())
+    return cached_function(name, f"read{version}", lambda: tree(name, version).reader())
 
 
 @cache
 def counting_reader(name: str, version: int) -> Callable[[Data, int, int], tuple[Any, int]]:
     """A reader that takes as its third argument how many elements the message may have. Raises TooManyElements."""
-    return function(name, f"count{version}", lambda: tree(name, version).reader(counting=True))
+    return cached_function(name, f"count{version}", lambda: tree(name, version).reader(counting=True))
 
 
 @cache
 def pausing_reader(name: str, version: int) -> PausingReader:
     """A reader that yields between steps; it counts elements as `counting_reader`."""
-    return function(name, f"pause{version}", lambda: tree(name, version).pausing_reader())
+    return cached_function(name, f"pause{version}", lambda: tree(name, version).pausing_reader())
 
 
 @cache
 def writer(name: str, version: int) -> Writer:
-    return function(name, f"write{version}", lambda: tree(name, version).writer())
+    return cached_function(name, f"write{version}", lambda: tree(name, version).writer())
 
 
 def tree(name: str, version: int) -> Message:
@@ -167,7 +167,7 @@ def _element(
     name: str, version: int, array: str
 ) -> tuple[Callable[[io.BytesIO], object], Callable[[object, bytearray, Parts], None]]:
     """Returns what parses an element of an array, and the function that appends one element to bytes and parts."""
-    write_fast = function(name, f"{array}{version}", lambda: tree(name, version).at(array).writer())
+    write_fast = cached_function(name, f"{array}{version}", lambda: tree(name, version).at(array).writer())
 
     def parse(stream: io.BytesIO) -> object:
         return tree(name, version).at(array).parse_stream(stream)

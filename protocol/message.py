@@ -333,7 +333,8 @@ class Message(Wire):
         e.line(1, "limit = len(buf)")
         self.emit_read(e, 1, "obj", "")
         e.line(1, "return obj, pos")
-        return compile_function(f"read {self.title}", "read", "\n".join(e.lines), e.names)
+        title = f"read {self.title}{', counting' if counting else ''}"
+        return compile_function(title, "read", "\n".join(e.lines), e.names)
 
     def pausing_reader(self) -> PausingReader:
         """Returns the compiled generator `read(buf, pos, room)`, which yields between steps and returns the message."""

@@ -17,6 +17,9 @@ from . import schema as _schema
 from .structs import Struct
 
 _classes: dict[tuple[str, str], type[Struct]] = {}
+_removed_classes: dict[
+    tuple[str, str], type[Struct]
+] = {}  # with fields of versions that Kafka 4 does not have any more
 _ABSENT = object()  # for arguments whose default is made by a function
 
 
@@ -38,8 +41,8 @@ def named_class(schema: str, struct: str) -> type[Struct]:
 
 
 def names_of(cls: type) -> tuple[str, str] | None:
-    """Returns the names with which `named_class` returns this class; None for what is no class of Kafka 4."""
-    return next((names for names, known in _classes.items() if known is cls and "removed" not in names[1]), None)
+    """Returns the names with which `named_class` returns this class; None if it returns it for none."""
+    return next((names for names, known in _classes.items() if known is cls), None)
 
 
 def _make_classes(outline: _outlines.Outline) -> None:
@@ -80,8 +83,8 @@ def _old_struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> t
     present = _schema.load(schema.name)
     usual = struct_class(present, present.root if struct is schema.root else present.structs[struct.name])
     removed = {f.name: default_of(schema, f) for f in struct.fields if f.name not in usual.defaults}
-    key = (schema.name, f"removed {struct.name}")
-    if removed and key not in _classes:
+    key = (schema.name, struct.name)
+    if removed and key not in _removed_classes:
         defaults = usual.defaults | removed
         code = _outlines.init_code(struct.name, {field: callable(default) for field, default in defaults.items()})
         made: type[Struct] = type(
@@ -90,8 +93,8 @@ def _old_struct_class(schema: _schema.Schema, struct: _schema.StructSchema) -> t
             {"__slots__": tuple(removed), "__init__": _init(code, defaults), "defaults": defaults},
         )
         made.__slots__ = tuple(defaults)  # the names of all fields
-        _classes[key] = made
-    return _classes[key] if removed else usual
+        _removed_classes[key] = made
+    return _removed_classes[key] if removed else usual
 
 
 def _init(code: CodeType, defaults: dict[str, object]) -> Callable[..., None]:

@@ -1,6 +1,6 @@
 """What a process needs of a schema that it only speaks: its key and versions, and the fields of its classes.
 
-An outline is made of the schema once, and kept (`kept`), so that a start reads no schema as JSON.
+An outline is made of the schema once and cached (`schema_cache`), so that a start reads no schema as JSON.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from functools import cache
 from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from . import kept
+from . import schema_cache
 from .schema import FieldSchema, Schema, StructSchema, Versions, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Range = tuple[int, int]
-    Fields = tuple[tuple[str, int, kept.Value], ...]
+    Fields = tuple[tuple[str, int, schema_cache.Value], ...]
     Plain = tuple[str, int | None, Range, Range, tuple[tuple[str, Fields, CodeType], ...]]
 
 LITERAL, LIST, STRUCT = range(3)
@@ -27,7 +27,7 @@ class FieldOutline(NamedTuple):
 
     name: str
     kind: int
-    default: kept.Value
+    default: schema_cache.Value
 
 
 class StructOutline(NamedTuple):
@@ -51,11 +51,11 @@ class Outline(NamedTuple):
 @cache
 def outline(name: str) -> Outline:
     """Returns the outline of the schema called `name`. Raises KeyError if there is none."""
-    found = kept.load(name, "outline")
+    found = schema_cache.load(name, "outline")
     if found is not None:
         return _restored(cast("Plain", found))
     made = outlined(load(name))
-    kept.save(name, "outline", _plain(made))
+    schema_cache.save(name, "outline", _plain(made))
     return made
 
 
@@ -74,7 +74,7 @@ def _field(f: FieldSchema) -> FieldOutline:
     if f.default is list:
         return FieldOutline(f.name, LIST, None)
     if f.default is not ...:
-        return FieldOutline(f.name, LITERAL, cast("kept.Value", f.default))
+        return FieldOutline(f.name, LITERAL, cast("schema_cache.Value", f.default))
     assert f.struct is not None
     return FieldOutline(f.name, STRUCT, f.struct.name)
 

@@ -2,8 +2,8 @@
 
 The start is faster without it. A client that needs a module earlier causes its import, and other clients wait: up to a
 tenth of a second for a coordinator. The first request of a group compiles some twenty classes, readers and writers, and
-opens a log; so these are compiled before. What other requests compile takes some milliseconds, less if it was kept by
-an earlier process (`protocol.functions`).
+opens a log; so these are compiled before. What other requests compile takes some milliseconds, less if an earlier
+process has cached it (`protocol.cached_functions`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ OPENS_PATHS = {
     "protocol/schema_files.py": "facts within the package",
     "broker/apis/__init__.py": "the names of its own modules",
     "protocol/stubs.py": "writes messages.pyi",
-    "protocol/kept.py": "what was made of the schemas, beside compiled modules",
+    "protocol/schema_cache.py": "what was made of the schemas, beside compiled modules",
     "broker/config/jaas_file.py": "the JAAS file that the configuration names",
     "broker/config/sources.py": "the configuration file",
     "broker/seed.py": "the file of seeds",
@@ -24,7 +24,17 @@ OPENS_PATHS = {
     "broker/tls/listener.py": "the files of a listener's stores",
 }
 OPENERS = {"open", "io.open", "codecs.open", "gzip.open"}
-OPENING_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob"}
+OPENING_METHODS = {
+    "read_text",
+    "read_bytes",
+    "write_text",
+    "write_bytes",
+    "iterdir",
+    "glob",
+    "rglob",
+    "get_data",
+    "set_data",
+}
 PATHS_OF_OS = {
     "open", "fdopen", "listdir", "scandir", "walk", "stat", "lstat", "statvfs", "unlink", "remove", "rename", "replace",
     "mkdir", "makedirs", "rmdir", "removedirs", "truncate", "link", "symlink", "utime", "chmod", "access",

@@ -55,9 +55,9 @@ def test_a_start_imports_nothing_of_share_groups_and_streams_groups() -> None:
 COMPILED = """
 from ottla.broker.apis import apis
 from ottla.broker.net import warming
-from ottla.protocol import codec, kept, message
+from ottla.protocol import codec, message, schema_cache
 
-kept.load = lambda schema, what: None  # a first start
+schema_cache.load = lambda schema, name: None  # a first start
 compile_function, titles = message.compile_function, []
 
 def noted(title, *rest):

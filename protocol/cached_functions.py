@@ -1,7 +1,7 @@
-"""The codec's emitted functions, as an earlier process kept them (`kept`), or made from the schemas.
+"""The codec's emitted functions, from the cache (`schema_cache`), or made of the schemas.
 
-A function is kept as its code, and what its global names stand for: `class_5` is a class of a message, `unpack_hi` a
-method of a struct, and the rest are names of `COMMON`. A function with another global is made again each time.
+The cache has the code of a function, and what its global names stand for: `class_5` is a class of a message,
+`unpack_hi` a method of a struct, and the others are names of `COMMON`. A function with any other global is not cached.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Final, SupportsIndex, TypeVar, cast, overload
 
-from . import emit, kept, messages
+from . import emit, messages, schema_cache
 from .encoded import Encoded
 from .structs import Late, Struct, late_class
 
@@ -34,25 +34,26 @@ F = TypeVar("F", bound=Callable[..., object])
 if TYPE_CHECKING:
     from types import CodeType
 
-    Names = tuple[tuple[str, tuple[str, str, bool] | None], ...]  # for a class its names, and whether it is late
+    ClassNames = tuple[str, str, bool]  # schema, struct, and whether it is the class of parsed messages (`late_class`)
+    Globals = tuple[tuple[str, ClassNames | None], ...]  # by name; None for what is no class
 
 
-def function(schema: str, what: str, make: Callable[[], F]) -> F:
-    """Returns the function that was kept of a schema under the name `what`, or else makes it, and keeps it."""
-    found = kept.load(schema, what)
+def cached_function(schema: str, name: str, make: Callable[[], F]) -> F:
+    """Returns the function of a schema that is in the cache as `name`; if there is none, makes it, and adds it."""
+    found = schema_cache.load(schema, name)
     if found is not None:
-        code, names = cast("tuple[CodeType, Names]", found)
+        code, names = cast("tuple[CodeType, Globals]", found)
         linecache.cache[code.co_filename] = (0, None, _Source(code.co_filename, make), code.co_filename)
-        return cast("F", FunctionType(code, {name: _value(name, of_class) for name, of_class in names}))
+        return cast("F", FunctionType(code, {each: _value(each, of_class) for each, of_class in names}))
     made = make()
     assert isinstance(made, FunctionType)
     described = _described(made)
     if described is not None:
-        kept.save(schema, what, (made.__code__, described))
+        schema_cache.save(schema, name, (made.__code__, described))
     return made
 
 
-def _value(name: str, of_class: tuple[str, str, bool] | None) -> object:
+def _value(name: str, of_class: ClassNames | None) -> object:
     """Returns what a global name stands for."""
     if of_class is not None:
         schema, struct_name, is_late = of_class
@@ -65,8 +66,8 @@ def _value(name: str, of_class: tuple[str, str, bool] | None) -> object:
     return made.pack if kind == "pack" else made.unpack_from
 
 
-def _described(made: FunctionType) -> Names | None:
-    """Returns how the globals of a function are made again; None if one of them cannot."""
+def _described(made: FunctionType) -> Globals | None:
+    """Returns the globals of a function as `_value` takes them; None if it cannot make one of them."""
     names = []
     for name, value in made.__globals__.items():
         if name == "__builtins__" or value is made:
@@ -82,14 +83,14 @@ def _described(made: FunctionType) -> Names | None:
     return tuple(names)
 
 
-def _names_of(cls: type[Struct]) -> tuple[str, str, bool] | None:
+def _names_of(cls: type[Struct]) -> ClassNames | None:
     is_late = Late in cls.__bases__
     found = messages.names_of(cls.__bases__[1] if is_late else cls)
     return None if found is None else (*found, is_late)
 
 
 class _Source(list[str]):
-    """The lines of a kept function, for tracebacks: the function is made again when someone reads them."""
+    """The lines of a cached function, for tracebacks: the function is made again when they are read."""
 
     def __init__(self, filename: str, make: Callable[[], object]) -> None:
         super().__init__()
