@@ -153,7 +153,8 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str = "") -> None:
         if not self._closing:
             self._write_replies()
-            self._closing = True
+            self._closing, self._private = True, None  # what still arrives is not looked at
+            self._count_held()
             if reason:
                 logger.debug("closing the connection from %s: %s", self.peer.address, reason)
             self.transport.close()
@@ -256,9 +257,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._count_held()
             self._start = self._filled = 0
             return
-        wanted = self._wanted(view, left)
-        private = self._private
-        if private is None or len(private) < wanted or (len(private) > 4 * wanted and left * 4 < len(private)):
+        wanted, size = self._wanted(view, left)
+        private, most = self._private, max(4 * wanted, 4 * size, PRIVATE_BYTES)
+        if private is None or not min(wanted, 2 * left) <= len(private) <= most:
             fresh = bytearray(max(wanted, PRIVATE_BYTES))
             fresh[:left] = view[self._start : self._filled]
             self._private = fresh
@@ -267,20 +268,20 @@ class Connection(asyncio.BufferedProtocol):
             if self._closing:  # it held the most of all connections
                 return
         elif self._start:
-            private[:left] = bytes(view[self._start : self._filled])
+            view[:left] = view[self._start : self._filled]
             self._start, self._filled = 0, left
         if self._busy and left >= AHEAD_BYTES and not self._paused_reading:
             self._paused_reading = True
             self.transport.pause_reading()
 
-    def _wanted(self, view: memoryview, left: int) -> int:
-        """Returns the size of the private buffer: the whole frame, but at most four times the bytes received."""
-        size = -1
-        if left >= PREFIX:
-            size = int.from_bytes(view[self._start : self._start + PREFIX], "big")
+    def _wanted(self, view: memoryview, left: int) -> tuple[int, int]:
+        """Returns the size for a new private buffer, the frame's but at most four times the bytes received, and that of
+        the frame, for which a buffer that is there is kept. A frame that has to wait only gets some room behind it.
+        """
         if self._busy:
-            return left + AHEAD_BYTES
-        return max(left + 1, min(size + PREFIX, max(4 * left, AHEAD_BYTES)))
+            return left + AHEAD_BYTES, 0
+        size = int.from_bytes(view[self._start : self._start + PREFIX], "big") + PREFIX if left >= PREFIX else 0
+        return max(left + 1, min(size, max(4 * left, AHEAD_BYTES))), size
 
     # writing
 

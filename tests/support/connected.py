@@ -81,7 +81,10 @@ class Client:
             count = min(len(view), len(data))
             view[:count], data = data[:count], data[count:]
             self.connection.buffer_updated(count)
-            view[:count] = bytes(count)  # the buffer is used for other connections
+            free = self.connection.get_buffer(-1)
+            if free.obj is view.obj:  # what it has kept may be in the same buffer
+                count, view = min(count, len(free)), free
+            view[:count] = bytes(count)  # the buffer is used for other bytes, and other connections
         self.world.pass_ms(0)
 
     @property
