@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 def run() -> None:
     gc.disable()  # imports create many objects and free few
-    words = sys.argv[1:]
-    if words[:1] == ["serve"] and "_OTTLA_COMPLETE" not in os.environ:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["serve"] and "_OTTLA_COMPLETE" not in os.environ:
         from . import serving
 
-        options = serving.plain_options(words[1:])
+        options = serving.plain_options(arguments[1:])
         if options is not None:
             return _end_as_click(lambda: serving.run(options))
     from .cli import main
@@ -23,7 +23,7 @@ def run() -> None:
 
 
 def _end_as_click(call: Callable[[], None]) -> None:
-    """Ends the process with 1 after Ctrl-C, and where no one reads what it prints, as click does."""
+    """Ends the process with 1, as click does, after Ctrl-C and when nothing reads its output any more."""
     try:
         call()
     except KeyboardInterrupt:

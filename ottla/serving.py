@@ -1,7 +1,7 @@
 """`ottla serve`: from its options to the end of the broker.
 
-Words that need no interpretation are read here (`plain_options`), because click and what it imports are a tenth of a
-start. Click reads all others, and explains what is wrong with them.
+Arguments that need no interpretation are read here (`plain_options`), because click and what it imports take a tenth of
+the time of a start. Click reads all others, and explains what is wrong with them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from . import __version__
 from .protocol.text import printable
 
 if TYPE_CHECKING:
+    from .broker.config.config import Config
     from .broker.net.server import Server
 
 LAB_PORT = 9644
@@ -36,19 +37,19 @@ class Options(NamedTuple):
     settings: tuple[str, ...] = ()
 
 
-def plain_options(words: Sequence[str]) -> Options | None:
-    """Returns what click would read from the words after `serve`, if they are settings, `--announce`, `-v` and
-    `-c FILE` only; None for any other word.
+def plain_options(arguments: Sequence[str]) -> Options | None:
+    """Returns what click would read from the arguments after `serve`, if they are only settings, `--announce`, `-v` and
+    `-c FILE`; None if there is any other.
     """
-    options, settings, following = Options(), [], iter(words)
-    for word in following:
-        if not word.startswith("-"):
-            settings.append(word)
-        elif word == "--announce":
+    options, settings, following = Options(), [], iter(arguments)
+    for argument in following:
+        if not argument.startswith("-"):
+            settings.append(argument)
+        elif argument == "--announce":
             options = options._replace(announce=True)
-        elif word in ("-v", "--verbose"):
+        elif argument in ("-v", "--verbose"):
             options = options._replace(verbose=True)
-        elif word in ("-c", "--config"):
+        elif argument in ("-c", "--config"):
             file = next(following, "-")
             if file.startswith("-"):
                 return None
@@ -75,7 +76,6 @@ def run(options: Options) -> None:
     """Runs the broker, and ends the process with one of the exit codes of `ottla serve`."""
     os.umask(0o077)  # what the broker writes is for its user only
     gc.disable()  # until the broker serves: imports create many objects and free few
-    from .broker.config import sources
     from .broker.config.config import ConfigError
     from .broker.net.server import EXIT_BAD_CONFIG, install_loop
     from .broker.net.server import serve as run_server
@@ -86,24 +86,10 @@ def run(options: Options) -> None:
     handler.setFormatter(LogLines("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler], level=level)
     try:
-        given = [sources.from_environment(os.environ)]
-        if options.file is not None:
-            given.append(sources.from_file(options.file))
-        given.append(sources.from_arguments(options.settings))
-        if options.lab_port not in (None, LAB_PORT_ANY):
-            given.append([("ottla.lab.port", options.lab_port, "--lab")])
-        if options.seed is not None:
-            given.append([("ottla.lab.seed", str(options.seed), "--seed")])
-        if options.nodes is not None:
-            given.append([("ottla.nodes", str(options.nodes), "--nodes")])
-        if options.scenario is not None:
-            given.append([("ottla.lab.scenario", options.scenario, "--scenario")])
-        config = sources.build(*given)
+        config = _configuration(options)
     except ConfigError as error:
         _say(printable(f"ottla: {error}"))
         sys.exit(EXIT_BAD_CONFIG)
-    if options.lab_port == LAB_PORT_ANY and config["ottla.lab.port"] < 0:
-        config.values["ottla.lab.port"] = LAB_PORT
     _hide_secrets(options.settings)
     for warning in config.warnings:
         _say(printable(f"ottla: warning: {warning}"))
@@ -112,6 +98,31 @@ def run(options: Options) -> None:
     served, make_dispatcher = served_by(config)
     announced = _announce_line if options.announce else _announce_screen
     sys.exit(install_loop()(run_server(config, served, announced, make_dispatcher)))
+
+
+def _configuration(options: Options) -> Config:
+    """Returns the configuration: variables, then the file, then settings, then the other options. Raises
+    ConfigError.
+    """
+    from .broker.config import sources
+
+    given = [sources.from_environment(os.environ)]
+    if options.file is not None:
+        given.append(sources.from_file(options.file))
+    given.append(sources.from_arguments(options.settings))
+    lab_port = None if options.lab_port == LAB_PORT_ANY else options.lab_port
+    for key, value, option in (
+        ("ottla.lab.port", lab_port, "--lab"),
+        ("ottla.lab.seed", options.seed, "--seed"),
+        ("ottla.nodes", options.nodes, "--nodes"),
+        ("ottla.lab.scenario", options.scenario, "--scenario"),
+    ):
+        if value is not None:
+            given.append([(key, str(value), option)])
+    config = sources.build(*given)
+    if options.lab_port == LAB_PORT_ANY and config["ottla.lab.port"] < 0:
+        config.values["ottla.lab.port"] = LAB_PORT
+    return config
 
 
 def _say(text: str) -> None:

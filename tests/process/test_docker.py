@@ -88,7 +88,7 @@ def image() -> Iterator[str]:
     if shutil.which("buildah") is None or not (shutil.which("crun") or shutil.which("runc")):
         pytest.skip("needs buildah, and crun or runc")
     if buildah("pull", "--policy", "missing", BASE).returncode != 0:
-        pytest.skip(f"the base image {BASE} is neither here nor to be had")
+        pytest.skip(f"the base image {BASE} is not here and cannot be pulled")
     probe = buildah("from", "--pull=never", BASE).stdout.strip()
     tried = buildah("run", "--network", "host", probe, "--", "true")
     buildah("rm", probe)

@@ -1,5 +1,5 @@
-"""What the page about Testcontainers tells, run as its readers run it: the image is built with Docker, and each
-language's block starts a broker, which is ready when the block has ended, and takes it away.
+"""The page about Testcontainers, run as its readers run it: Docker builds the image, and the block of each language
+starts a broker that is ready when the block has ended; the program's end removes it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..support.wire import Wire
 
 pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "how-to" / "testcontainers.md").read_text()
-# What Testcontainers starts besides, to clean up after a test that was killed and to find this machine's address, comes
-# from a registry.
-ALONE = {
+# Without the containers that Testcontainers adds (they clean up after a test that was killed, and find this machine's
+# address), because their images come from a registry.
+ENVIRONMENT = {
     **os.environ,
     "TESTCONTAINERS_RYUK_DISABLED": "true",
     "TESTCONTAINERS_CHECKS_DISABLE": "true",
@@ -44,7 +44,7 @@ def image() -> Iterator[str]:
     if shutil.which("docker") is None or docker("info").returncode != 0:
         pytest.skip("needs Docker and its daemon")
     if docker("image", "inspect", BASE).returncode != 0 and docker("pull", BASE, timeout=300).returncode != 0:
-        pytest.skip(f"the base image {BASE} is neither here nor to be had")
+        pytest.skip(f"the base image {BASE} is not here and cannot be pulled")
     name = f"ottla-test-{os.getpid()}"
     built = docker("build", "--network", "host", "-f", "docker/Dockerfile", "-t", name, ".", timeout=1800)
     assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
@@ -53,7 +53,7 @@ def image() -> Iterator[str]:
 
 
 def block(language: str, image: str) -> str:
-    """The page's lines for a language, which start the test's image."""
+    """Returns the lines of the page for a language, with the test's image."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     quoted, count = re.subn(r"""(["'])ottla\1""", rf"\1{image}\1", found)
     assert count == 1
@@ -65,7 +65,7 @@ def indented(text: str, by: int) -> str:
 
 
 def python_program(lines: str, folder: Path) -> list[str]:
-    """`with container:` ends where its block does, so that what waits is a part of it."""
+    """Makes the program. Its wait is within `with container:`, at whose end the broker ends."""
     site = folder / "site"
     install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(site)]
     subprocess.run([*install, "testcontainers==4.15.0"], check=True, timeout=600)
@@ -130,10 +130,12 @@ LANGUAGES = [
 def test_a_broker_is_ready_when_its_container_has_started(language: str, image: str, tmp_path: Path) -> None:
     command = PROGRAMS[language](block(language, image), tmp_path)
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=tmp_path, env=ALONE, stdin=pipe, stdout=pipe, text=True) as program:
+    with subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stdin=pipe, stdout=pipe, text=True) as program:
         assert program.stdin is not None
         assert program.stdout is not None
-        servers, lab = program.stdout.readline().split()
+        ready = program.stdout.readline()
+        assert ready, "the program ended before its broker was ready"
+        servers, lab = ready.split()
         with Wire(servers) as wire:
             create(wire, "orders", 1)
             produce(wire, "orders", b"first")

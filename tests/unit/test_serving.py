@@ -1,4 +1,4 @@
-"""The words of `ottla serve` that are read without click."""
+"""The arguments of `ottla serve` that are read without click."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PLAIN = (
 NOT_PLAIN = ("--lab", "--lab=1 a=b", "--seed 3", "-h", "--help", "-c", "-c -v", "--config=a", "-vc a", "-- a=b", "-")
 
 
-def clicks(words: list[str]) -> Options:
-    """What click reads."""
-    return Options(**serve.make_context("serve", list(words)).params)
+def options_by_click(arguments: list[str]) -> Options:
+    return Options(**serve.make_context("serve", list(arguments)).params)
 
 
 @pytest.mark.parametrize("line", PLAIN)
-def test_plain_words_are_read_as_click_reads_them(line: str) -> None:
-    words = line.split()
-    assert plain_options(words) == clicks(words)
+def test_plain_arguments_are_read_as_click_reads_them(line: str) -> None:
+    arguments = line.split()
+    assert plain_options(arguments) == options_by_click(arguments)
 
 
-def test_an_empty_word_is_a_setting_of_both() -> None:
-    assert plain_options(["", "a=b"]) == clicks(["", "a=b"])
+@pytest.mark.parametrize("arguments", [["", "a=b"], ["-c", "", "a=b"]])
+def test_an_empty_argument_is_read_as_click_reads_it(arguments: list[str]) -> None:
+    assert plain_options(arguments) == options_by_click(arguments)
 
 
 @pytest.mark.parametrize("line", NOT_PLAIN)
-def test_other_words_are_left_to_click(line: str) -> None:
+def test_other_arguments_are_left_to_click(line: str) -> None:
     assert plain_options(line.split()) is None
