@@ -40,7 +40,7 @@ class CommittedTopics:
         if not racks:
             return [frozenset()] * self.partition_count(topic_id)
         replicas = [p.replicas for p in self.image.partitions_of(topic_id)]
-        of = {one: frozenset(racks[node] for node in one if node in racks) for one in set(replicas)}
+        of = {one: frozenset(racks[node] for node in one if node in racks) for one in dict.fromkeys(replicas)}
         return list(map(of.__getitem__, replicas))
 
     def topic_hash(self, name: str) -> int:

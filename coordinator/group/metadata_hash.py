@@ -34,7 +34,7 @@ def topic_hash(topic_id: bytes, name: str, racks: Sequence[frozenset[str]]) -> i
     most, least = struct.unpack(">qq", topic_id)
     start = bytes([MAGIC]) + _LONG.pack(most) + _LONG.pack(least) + _string(name) + _INT.pack(len(racks))
     # of ten thousand partitions most have the same racks
-    packed = {of: b"".join(_INT.pack(len(rack)) + _string(rack) for rack in sorted(of)) for of in set(racks)}
+    packed = {of: b"".join(_INT.pack(len(rack)) + _string(rack) for rack in sorted(of)) for of in dict.fromkeys(racks)}
     partitions = chain.from_iterable(zip(map(_INT.pack, count()), map(packed.__getitem__, racks), strict=False))
     return _signed(xxhash.xxh3_64_intdigest(b"".join((start, *partitions))))
 
