@@ -12,6 +12,7 @@ from ..config.config import Config
 from ..config.listener_values import Listener
 from ..config.nodes import Node
 from ..later import Later
+from .accepting import Acceptor
 from .chances import Chances
 from .connection import Connection
 from .dispatch import Dispatcher
@@ -169,10 +170,11 @@ class Listeners:
 
     async def _bind(self, node: Node, listener: Listener, port: int) -> asyncio.Server:
         host = self._to_bind(listener.host or "127.0.0.1")
-        accepting = self._accepting(node, listener)
+        accepting = Acceptor(self._loop, self._making(node, listener))
         backlog = node.config[BACKLOG_KEY] if BACKLOG_KEY in node.config.given else BACKLOG
         try:
             made = await self._loop.create_server(accepting, host, port, backlog=backlog, start_serving=False)
+            accepting.serves(made)
             _set_buffers(made, node.config)
             return made
         except (OSError, UnicodeError) as error:
@@ -186,7 +188,7 @@ class Listeners:
             return host
         return cast("list[str]", [host.encode()])
 
-    def _accepting(self, node: Node, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
+    def _making(self, node: Node, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
         """Returns a function that makes the protocol of a new connection."""
         server, dispatchers, name = self._server, self._dispatchers, listener.name
         protocol, tls = node.config.security_protocol(name), server.broker.tls

@@ -31,6 +31,7 @@ FOR_SPARK = {"numpy", "pandas", "plotly", "pyarrow", "pyspark", "fsspec"}
 ASYNCIO_MAY_BE_IN = {
     "broker/net/server.py",
     "broker/net/connection.py",
+    "broker/net/accepting.py",
     "broker/net/listeners.py",
     "broker/net/pacing.py",
     "broker/net/tls.py",

@@ -1,0 +1,93 @@
+"""How many turns of the loop clients wait that connect together."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import uvloop
+from ottla.broker.apis import apis
+from ottla.broker.config import sources
+from ottla.broker.net.accepting import BURST, Acceptor
+from ottla.broker.net.server import Server
+
+LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
+TURNS_MAX = 8
+"""Turns of the loop between a connection that waits and its protocol, also where it takes a turn for each step."""
+
+
+@asynccontextmanager
+async def listening(tmp_path: Path) -> AsyncIterator[tuple[Server, tuple[str, int]]]:
+    settings = ["listeners=PLAINTEXT://127.0.0.1:0", f"log.dirs={tmp_path}"]
+    server = Server(sources.build(sources.from_arguments(settings)), apis())
+    await server.listeners.bind()
+    await server.listeners.serve()
+    (found,) = (one for servers in server.listeners._open.values() for each in servers for one in each.sockets)
+    yield server, found.getsockname()
+    for connection in list(server.connections):
+        connection.drop()
+    for node in server.broker.nodes:
+        server.listeners.close(node)
+
+
+async def turns_until(server: Server, count: int) -> int:
+    """How many turns the loop needs until it has so many connections; 500 at most."""
+    for turn in range(500):
+        if len(server.connections) >= count:
+            return turn
+        await asyncio.sleep(0)
+    raise AssertionError(f"{len(server.connections)} of {count} connections after 500 turns")
+
+
+async def connect_at_once(tmp_path: Path, count: int) -> int:
+    async with listening(tmp_path) as (server, address):
+        clients = [socket.create_connection(address) for _ in range(count)]
+        try:
+            return await turns_until(server, count)
+        finally:
+            for one in clients:
+                one.close()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_clients_that_connect_together_wait_for_a_few_turns(loop: object, tmp_path: Path) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:  # type: ignore[arg-type]
+        assert runner.run(connect_at_once(tmp_path, BURST)) <= TURNS_MAX
+        assert runner.run(connect_at_once(tmp_path, 3 * BURST)) <= 3 * TURNS_MAX
+
+
+def test_one_turn_accepts_a_bounded_number(tmp_path: Path) -> None:
+    """The others come with the next connection that the loop accepts by itself."""
+
+    async def accepted_in_one_call() -> int:
+        async with listening(tmp_path) as (server, address):
+            acceptor = Acceptor(asyncio.get_running_loop(), asyncio.Protocol)
+            acceptor.serves(next(each for servers in server.listeners._open.values() for each in servers))
+            clients = [socket.create_connection(address) for _ in range(2 * BURST)]
+            acceptor._accept_others()
+            for one in clients:
+                one.close()
+            return len(acceptor._tasks)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(accepted_in_one_call()) == BURST
+
+
+def test_nothing_is_accepted_for_a_server_that_has_closed(tmp_path: Path) -> None:
+    async def accepted() -> int:
+        async with listening(tmp_path) as (server, address):
+            (mine,) = (each for servers in server.listeners._open.values() for each in servers)
+            acceptor = Acceptor(asyncio.get_running_loop(), asyncio.Protocol)
+            acceptor.serves(mine)
+            client = socket.create_connection(address)
+            mine.close()
+            acceptor._accept_others()
+            client.close()
+            return len(acceptor._tasks)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(accepted()) == 0
