@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
-from .shard import Body, Encoded, Packed
+from .shard import RECORD_OVERHEAD, Body, Encoded, Packed
 
 Reply = Callable[[Any, ApiError | None], None]
 """Called once with the reply, or with the error."""
@@ -15,7 +15,6 @@ Written = tuple[Encoded, object]
 """A record in the form that is appended, and in the form that the handler returned."""
 
 STEP_RECORDS = 2048  # of a large batch that are encoded in one step
-RECORD_OVERHEAD = 21  # the most bytes of a record besides its key and value
 
 # errors of an append, and the errors that clients of the coordinator get for them
 APPEND_ERRORS: dict[int, int] = {

@@ -184,6 +184,15 @@ class JournaledDict(dict[K, V]):
             self.journal.notes.append((self._put_back, key, found))
         return found
 
+    def remove_all(self, keys: Iterable[K]) -> dict[K, V]:
+        """Removes those of the keys that are there; returns them with their values."""
+        found = {key: self[key] for key in keys if key in self}
+        for key in found:
+            super().__delitem__(key)
+        if found:
+            self.journal.note(super().update, found)
+        return found
+
     def clear(self) -> None:
         if self:
             self.journal.note(super().update, dict(self))

@@ -23,6 +23,7 @@ else:
     R = TypeVar("R")
 # `R`: the reply of a write; `Result` alone is the decision of a write without a reply
 T = TypeVar("T")
+RECORD_OVERHEAD = 21  # the most bytes of a record besides its key and value
 
 
 @dataclass(slots=True)
@@ -52,6 +53,16 @@ Decision = Generator[None, None, Result[T]]
 """Decides in steps, about an element of a request each, against a state that does not change meanwhile."""
 Decided = Result[T] | Decision[T]
 """The return value of a write handler: its decision, or the steps to it, which make the write a long one."""
+
+
+def begun(decision: Decision[T]) -> Decided[T]:
+    """Takes the first step of a decision; returns its result if it is the only one, and otherwise the other steps."""
+    try:
+        next(decision)
+    except StopIteration as end:
+        result: Result[T] = end.value
+        return result
+    return decision
 
 
 class Shard(Protocol):
@@ -97,6 +108,30 @@ class Packed:
     def told(self) -> Iterable[Record]:
         """Returns the records if they tell what happens to a group."""
         return ()
+
+
+class Built(Packed):
+    """A record that its handler has encoded, in steps, because it is large."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> int:
+        return len(self.record.key or b"") + len(self.record.value or b"") + RECORD_OVERHEAD
+
+    def pack(self, index: int) -> bytes:
+        out = bytearray()
+        records.put_record(out, self.record, 0, index)
+        return bytes(out)
+
+    def told(self) -> Iterable[Record]:
+        return (self.record,)
 
 
 Encoded = Record | Packed

@@ -8,13 +8,14 @@ shard removes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 from .journal import NEVER, Journal, JournaledDict
 
+K = TypeVar("K", bound=Hashable)
 Operation = Callable[[int], Any]
 OLD_MAX = 64  # entries of the heap that may be old, beyond as many as there are timers
 
@@ -102,6 +103,29 @@ class Timers:
             self._journal.notes.append((self._move, timer, timer.deadline_ms))
         self._move(timer, deadline_ms)
         return True
+
+    def move_each(self, now_ms: int, delays_ms: Iterable[tuple[K, int]]) -> list[tuple[K, int]]:
+        """Like `move` for each of many keys, with the delay from `now_ms` on. Returns those that have no timer."""
+        live, queued = self._live, self._queued
+        missing: list[tuple[K, int]] = []
+        moved: list[Timer] = []
+        before: list[int] = []
+        for key, delay_ms in delays_ms:
+            timer = live.get(key)
+            if timer is None or timer.deadline_ms is None:
+                missing.append((key, delay_ms))
+                continue
+            moved.append(timer)
+            before.append(timer.deadline_ms)
+            timer.deadline_ms = deadline_ms = now_ms + max(0, delay_ms)
+            if deadline_ms < queued.get(key, deadline_ms + 1):
+                self._queue(key, deadline_ms)
+        self._journal.note(self._move_back, moved, before)
+        return missing
+
+    def _move_back(self, timers: list[Timer], deadlines_ms: list[int]) -> None:
+        for timer, deadline_ms in zip(reversed(timers), reversed(deadlines_ms), strict=True):
+            self._move(timer, deadline_ms)
 
     def _move(self, timer: Timer, deadline_ms: int) -> None:
         timer.deadline_ms = deadline_ms

@@ -12,22 +12,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...coordinator.group import routes
 from ...coordinator.security.acls import Operation, ResourceType
-from ...coordinator.shard import Result
+from ...coordinator.shard import Decided
 from ...protocol import messages
 from ...protocol.errors import Errors
 from ..error_places import COORDINATOR, Place, codes
-from ..later import Later, after, drive
+from ..later import Later, large_reply
 from ..net.context import Context
 from ..security.authorization import Check
 from ._groups import client_of, note_full
 
 if TYPE_CHECKING:
     from ...coordinator.group.classic.member import JoinAnswer
+    from ...coordinator.group.environment import Client
     from ...coordinator.group.shard import GroupShard
 
 AUTHORIZATION = (Check(Operation.READ, ResourceType.GROUP, "group_id"),)
@@ -62,38 +62,27 @@ def handle(
         <= config("group.max.session.timeout.ms")
     ):
         return _reply(context, _error(Errors.INVALID_SESSION_TIMEOUT, request.member_id))
-    client = client_of(context)
+    return large_reply(_joined(context, request, client_of(context)))  # that of a leader lists the members
 
-    def join(shard: GroupShard, answer: JoinAnswer) -> Result:
-        groups.room.check_member(shard, request.group_id, request.member_id)
+
+async def _joined(context: Context, request: messages.JoinGroupRequest, client: Client) -> messages.JoinGroupResponse:
+    """Joins, after the description of the empty streams group is deleted whose place the group takes."""
+    groups, group_id = context.broker.groups, request.group_id
+
+    def join(shard: GroupShard, answer: JoinAnswer) -> Decided[None]:
+        groups.room.check_member(shard, group_id, request.member_id)
         return routes.join_group(shard, client, request, answer)
 
-    def answered(joined: Later[messages.JoinGroupResponse]) -> messages.JoinGroupResponse:
-        response = joined.get()
-        note_full(context, request.group_id, response.error_code)
-        return _reply(context, response)
-
-    def joined() -> Later[messages.JoinGroupResponse]:
-        return after(groups.exchange(request.group_id, "classic-group-join", join), answered)
-
-    if groups.descriptions is not None and groups.descriptions.precedes(groups, request.group_id):
-        return drive(_join_after(context, request, joined))
-    return joined()
-
-
-async def _join_after(
-    context: Context,
-    request: messages.JoinGroupRequest,
-    join: Callable[[], Later[messages.JoinGroupResponse]],
-) -> messages.JoinGroupResponse:
-    """Joins after the description of the empty streams group is deleted whose place the group takes."""
-    groups = context.broker.groups
-    assert groups.descriptions is not None
-    if not await groups.descriptions.delete_before(groups, request.group_id):
+    descriptions = groups.descriptions
+    precedes = descriptions is not None and descriptions.precedes(groups, group_id)
+    if descriptions is not None and precedes and not await descriptions.delete_before(groups, group_id):
         return _reply(context, _error(Errors.REBALANCE_IN_PROGRESS, request.member_id))
-    joined = join()
-    groups.descriptions.note_deleted(groups, request.group_id)
-    return await joined
+    joined = groups.exchange(group_id, "classic-group-join", join)
+    if descriptions is not None and precedes:
+        descriptions.note_deleted(groups, group_id)
+    response = await joined
+    note_full(context, group_id, response.error_code)
+    return _reply(context, response)
 
 
 def _error(code: int, member_id: str) -> messages.JoinGroupResponse:

@@ -11,7 +11,7 @@ from ...coordinator.group.environment import OffsetExpiry
 from ...coordinator.journal import Answer
 from ...coordinator.loading import Entry
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.shard import Decided, RecordFormat, Result
+from ...coordinator.shard import Decided, RecordFormat
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol.config_def import numbers_of
@@ -262,7 +262,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         )
         return later
 
-    def exchange(self, group_id: str, name: str, handler: Callable[[GroupShard, Answer[T]], Result]) -> Later[T]:
+    def exchange(self, group_id: str, name: str, handler: Callable[[GroupShard, Answer[T]], Decided[None]]) -> Later[T]:
         """Like `write`, for a handler that sends its reply itself, now or after other members have acted.
         Fails with ApiError.
 

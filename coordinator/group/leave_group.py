@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     Identity = messages.LeaveGroupRequest.MemberIdentity
 
 
-def leave_each(request: messages.LeaveGroupRequest, leave: Callable[[Identity], None]) -> messages.LeaveGroupResponse:
-    """Calls `leave` for each member; an ApiError that it raises becomes the member's error code in the reply."""
+STEP_LEAVING = 256  # members that leave in one step
+
+
+def leave_each(
+    request: messages.LeaveGroupRequest, leave: Callable[[Identity], None]
+) -> Generator[None, None, messages.LeaveGroupResponse]:
+    """Calls `leave` for each member; an ApiError that it raises becomes the member's error code in the reply. Yields
+    between steps.
+    """
     r = messages.LeaveGroupResponse
     response = r()
-    for one in request.members:
+    for number, one in enumerate(request.members):
+        if number and number % STEP_LEAVING == 0:
+            yield
         out = r.MemberResponse(member_id=one.member_id, group_instance_id=one.group_instance_id)
         try:
             leave(one)

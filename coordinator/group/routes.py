@@ -61,14 +61,14 @@ _not_streams = _refuse(StreamsGroup.kind)
 
 # the classic protocol
 
-JOIN: Table[[Client, messages.JoinGroupRequest, JoinAnswer], Result] = {
+JOIN: Table[[Client, messages.JoinGroupRequest, JoinAnswer], Decided[None]] = {
     NoneType: join.join_new_group,
     ClassicGroup: join.join,
     ConsumerGroup: classic_members.join,
     ShareGroup: join.refuse_join,
     StreamsGroup: join.join_other,
 }
-SYNC: Table[[messages.SyncGroupRequest, SyncAnswer], Result] = {
+SYNC: Table[[messages.SyncGroupRequest, SyncAnswer], Decided[None]] = {
     NoneType: sync.refuse_sync,
     ClassicGroup: sync.sync,
     ConsumerGroup: classic_members.sync,
@@ -82,7 +82,7 @@ HEARTBEAT: Table[[messages.HeartbeatRequest], Result[messages.HeartbeatResponse]
     ShareGroup: membership.refuse,
     StreamsGroup: membership.refuse,
 }
-LEAVE: Table[[messages.LeaveGroupRequest], Result[messages.LeaveGroupResponse]] = {
+LEAVE: Table[[messages.LeaveGroupRequest], Decided[messages.LeaveGroupResponse]] = {
     NoneType: membership.refuse,
     ClassicGroup: membership.leave,
     ConsumerGroup: removal.leave_group,
@@ -182,12 +182,14 @@ UNLOADED: dict[type, Callable[[ShardState, Any], None]] = {ClassicGroup: members
 # the requests
 
 
-def join_group(shard: ShardState, client: Client, request: messages.JoinGroupRequest, answer: JoinAnswer) -> Result:
+def join_group(
+    shard: ShardState, client: Client, request: messages.JoinGroupRequest, answer: JoinAnswer
+) -> Decided[None]:
     group = shard.groups.get(request.group_id)
     return JOIN[type(group)](shard, group, client, request, answer)
 
 
-def sync_group(shard: ShardState, request: messages.SyncGroupRequest, answer: SyncAnswer) -> Result:
+def sync_group(shard: ShardState, request: messages.SyncGroupRequest, answer: SyncAnswer) -> Decided[None]:
     group = shard.groups.get(request.group_id)
     return SYNC[type(group)](shard, group, request, answer)
 
@@ -202,7 +204,7 @@ def heartbeat(shard: ShardState, request: messages.HeartbeatRequest) -> Result[m
         raise
 
 
-def leave_group(shard: ShardState, request: messages.LeaveGroupRequest) -> Result[messages.LeaveGroupResponse]:
+def leave_group(shard: ShardState, request: messages.LeaveGroupRequest) -> Decided[messages.LeaveGroupResponse]:
     """Raises ApiError(UNKNOWN_MEMBER_ID): for a group that does not exist."""
     group = shard.groups.get(request.group_id)
     return LEAVE[type(group)](shard, group, request)

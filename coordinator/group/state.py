@@ -141,6 +141,11 @@ class ShardState:
         if not self.timers.move(key, self.env.monotonic_ms() + max(0, delay_ms)):
             self.schedule(key, delay_ms)
 
+    def renew_each(self, delays_ms: Iterable[tuple[TimerKey, int]]) -> None:
+        """Like `renew` for each of many timers."""
+        for key, delay_ms in self.timers.move_each(self.env.monotonic_ms(), delays_ms):
+            self.schedule(key, delay_ms)
+
     def cancel(self, key: TimerKey) -> None:
         self.timers.cancel(key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ottla.coordinator.journal import Journal, Journaled
+from ottla.coordinator.journal import Journal, Journaled, JournaledDict
 
 
 @dataclass(slots=True)
@@ -80,3 +80,16 @@ def test_what_changes_after_the_notes_were_dropped_is_noted_again() -> None:
     thing.count = 3
     journal.revert()
     assert thing.count == 1
+
+
+def test_what_was_removed_together_is_there_again() -> None:
+    journal = Journal()
+    names = JournaledDict(journal, [("a", 1), ("b", 2), ("c", 3)])
+    assert names.remove_all(["absent"]) == {}
+    begun(journal)
+    names["b"] = 4
+    assert names.remove_all(["a", "absent", "b"]) == {"a": 1, "b": 4}
+    assert names == {"c": 3}
+    assert journal.end() == (2, 0)
+    journal.revert()
+    assert names == {"a": 1, "b": 2, "c": 3}

@@ -36,6 +36,10 @@ def test_timers_are_due_in_time_whatever_was_cancelled_or_taken_back(seed: int) 
             if chance.random() < 0.6:
                 timers.cancel(key)
                 model.pop(key, None)
+            elif chance.random() < 0.2:
+                delays = [(one, chance.randrange(-5, 500)) for one in chance.choices(range(200), k=9)]
+                assert timers.move_each(now, delays) == [one for one in delays if one[0] not in model]
+                model.update({one: now + max(0, delay) for one, delay in delays if one in model})
             elif chance.random() < 0.5:
                 deadline_ms = now + chance.randrange(1, 500)
                 assert timers.move(key, deadline_ms) == (key in model)

@@ -95,8 +95,9 @@ def _consumer_group_of(shard: ShardState, group: ClassicGroup) -> ConsumerGroup:
     made.set_assignment(group.generation, 0)
     for m in group.members.values():
         assigned: Target = {}
-        if m.assignment:
-            found = consumer_protocol.assignment(m.assignment)
+        given = group.assignments.get(m.id)
+        if given:
+            found = consumer_protocol.assignment(given)
             if found.user_data:
                 raise ApiError(
                     Errors.GROUP_ID_NOT_FOUND,
@@ -199,12 +200,11 @@ def _put_classic(
             )
         made.protocol = made.select_protocol()
         made.subscribed = made.compute_subscribed()
-        for one in made.members.values():
-            version = consumer_protocol.version_of(one.metadata(made.protocol))
-            one.assignment = embedded_assignment(shard, targets[one.id], version)
+        versions = {one.id: consumer_protocol.version_of(one.metadata(made.protocol)) for one in made.members.values()}
+        made.assignments = {one: embedded_assignment(shard, targets[one], versions[one]) for one in made.members}
     except MalformedMessage as error:
         raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.id}: {error}.") from None
-    records.append(made.record(made.assignments()))
+    records.append(made.record(made.assignments))
     shard.groups.decide(group.id, made)
     for one in made.members.values():
         renew_session(shard, made, one)

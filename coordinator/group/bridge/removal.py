@@ -9,14 +9,14 @@ from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ... import epochs
 from ...format import CoordinatorRecord
-from ...shard import Result
+from ...shard import Decided, Decision, Result, begun
 from ..consumer.group import ConsumerGroup
 from ..consumer.leaving import FEW, MembersGone
 from ..consumer.member import LEAVE_STATIC_EPOCH, Member
 from ..consumer.membership import static_member
 from ..consumer.records import assignment_record, current_record, epoch_record, member_tombstones, regex_tombstone
 from ..environment import Client
-from ..leave_group import leave_each
+from ..leave_group import STEP_LEAVING, leave_each
 from ..metadata_hash import metadata_hash
 from ..state import ShardState
 from .conversion import downgrade_without, may_downgrade
@@ -49,8 +49,14 @@ def leave_by_heartbeat(
 
 def leave_group(
     shard: ShardState, group: ConsumerGroup, request: messages.LeaveGroupRequest
-) -> Result[messages.LeaveGroupResponse]:
-    """Members leave by the classic protocol."""
+) -> Decided[messages.LeaveGroupResponse]:
+    """Members leave by the classic protocol, very many in steps."""
+    return begun(_leave(shard, group, request))
+
+
+def _leave(
+    shard: ShardState, group: ConsumerGroup, request: messages.LeaveGroupRequest
+) -> Decision[messages.LeaveGroupResponse]:
     leaving: dict[str, Member] = {}
 
     def leave(one: Identity) -> None:
@@ -66,7 +72,7 @@ def leave_group(
         leaving[member.id] = member
         shard.tell(group, "left", member.id, epoch=member.epoch)
 
-    response = leave_each(request, leave)
+    response = yield from leave_each(request, leave)
     return remove(shard, group, list(leaving.values()), response)
 
 
@@ -105,7 +111,7 @@ def remove(shard: ShardState, group: ConsumerGroup, members: list[Member], reply
     if may_downgrade(shard, group, set(gone)):
         return downgrade_without(shard, group, set(gone), reply)
     records: list[CoordinatorRecord | MembersGone] = (
-        [MembersGone(group.id, list(gone))]
+        [MembersGone(group.id, list(gone)[at : at + STEP_LEAVING]) for at in range(0, len(gone), STEP_LEAVING)]
         if len(gone) > FEW
         else [record for m in members for record in member_tombstones(group.id, m.id)]
     )

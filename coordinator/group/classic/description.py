@@ -20,7 +20,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
     """
     group = shard.existing_of(ClassicGroup, group_id, as_of)
     r = messages.DescribeGroupsResponse
-    stable, protocol = group.state is State.STABLE, group.protocol
+    stable, protocol, assignments = group.state is State.STABLE, group.protocol, group.assignments
     members = (
         r.DescribedGroupMember(
             member_id=m.id,
@@ -28,7 +28,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
             client_id=m.client_id,
             client_host=m.client_host,
             member_metadata=m.metadata(protocol) if stable else b"",
-            member_assignment=m.assignment,
+            member_assignment=assignments.get(m.id, b""),
         )
         for m in list(group.members.values())
     )

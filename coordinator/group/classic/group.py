@@ -8,7 +8,7 @@ completed rebalance. When an append fails, the journal takes back what its batch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
@@ -20,7 +20,7 @@ from ...format import CoordinatorRecord
 from ...hashing import java_order
 from ...journal import Journaled, JournaledDict
 from ..consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from .member import ClassicMember, Protocols
+from .member import ClassicMember, Protocols, metadata_of
 
 if TYPE_CHECKING:
     from .member import JoinAnswer, SyncAnswer
@@ -58,20 +58,26 @@ class ClassicGroup(Journaled):
     protocol: str | None = None
     leader: str | None = None
     state_since_ms: int | None = None
-    members: dict[str, ClassicMember] = field(init=False)
-    static_members: dict[str, str] = field(init=False)
-    pending: dict[str, None] = field(init=False)
-    pending_sync: dict[str, None] = field(init=False)
+    members: JournaledDict[str, ClassicMember] = field(init=False)
+    static_members: JournaledDict[str, str] = field(init=False)
+    pending: JournaledDict[str, None] = field(init=False)
+    pending_sync: JournaledDict[str, None] = field(init=False)
     subscribed: frozenset[str] | None = None
     new_member_added: bool = False
     last_join_ms: int = 0  # when a new member last joined, in monotonic time
-    awaiting_join: int = 0  # members whose JoinGroup waits
+    # by member: requests that wait, those that have not been in a generation yet, and what the leader gave to each
+    joins: JournaledDict[str, JoinAnswer] = field(init=False)
+    syncs: JournaledDict[str, SyncAnswer] = field(init=False)
+    newcomers: JournaledDict[str, None] = field(init=False)
+    assignments: Mapping[str, bytes] = field(default_factory=dict)
     empty_assignments: int = 0  # how many times in a row the leader assigned nothing and the members joined again
     protocol_counts: dict[str, int] = field(init=False)  # how many members support each protocol
 
     def __post_init__(self) -> None:
         self.members = JournaledDict(self.journal)
         self.static_members = JournaledDict(self.journal)
+        self.joins, self.syncs = JournaledDict(self.journal), JournaledDict(self.journal)
+        self.newcomers = JournaledDict(self.journal)
         self.pending = JournaledDict(self.journal)
         self.pending_sync = JournaledDict(self.journal)
         self.protocol_counts = JournaledDict(self.journal)
@@ -115,20 +121,17 @@ class ClassicGroup(Journaled):
         self._count(member.protocols, 1)
         self.pending.pop(member.id, None)
 
-    def remove(self, member_id: str) -> None:
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._count(member.protocols, -1)
-            if member.join is not None:
-                self.awaiting_join -= 1
-            if member.instance_id is not None:
-                self.static_members.pop(member.instance_id, None)
-        if self.leader == member_id:
+    def remove(self, *member_ids: str) -> None:
+        """Removes members, and ids with which no member has joined."""
+        gone = self.members.remove_all(member_ids)
+        for protocols, count in Counter(member.protocols for member in gone.values()).items():
+            self._count(protocols, -count)
+        self.static_members.remove_all(m.instance_id for m in gone.values() if m.instance_id is not None)
+        if self.leader in member_ids:
             self.leader = next(iter(self.members), None)
-        if self.pending:
-            self.pending.pop(member_id, None)
-        if self.pending_sync:
-            self.pending_sync.pop(member_id, None)
+        for of_members in (self.joins, self.syncs, self.newcomers, self.pending, self.pending_sync):
+            if of_members:
+                of_members.remove_all(member_ids)
 
     def replace_static(self, instance_id: str, old_id: str, new_id: str) -> ClassicMember:
         """A static member joined again with another id; requests that wait with the old id are answered with
@@ -148,10 +151,11 @@ class ClassicGroup(Journaled):
             old.session_timeout_ms,
             old.protocol_type,
             old.protocols,
-            old.assignment,
             journal=self.journal,
         )
         self.members[new_id] = new
+        self.newcomers.pop(old_id, None)
+        self.assignments = {**self.assignments, new_id: self.assignments.get(old_id, b"")}
         if self.leader == old_id:
             self.leader = new_id
         self.static_members[instance_id] = new_id
@@ -185,55 +189,40 @@ class ClassicGroup(Journaled):
 
     # requests that wait
 
-    def park_join(self, member: ClassicMember, answer: JoinAnswer | None) -> None:
+    def park_join(self, member: ClassicMember, answer: JoinAnswer) -> None:
         """A member's JoinGroup waits for the rebalance. An earlier one of the same member is dropped."""
-        more = (answer is not None) - (member.join is not None)
-        if more:
-            self.awaiting_join += more
-        member.join = answer
+        self.joins[member.id] = answer
 
-    def answer_join(self, member: ClassicMember, response: messages.JoinGroupResponse) -> bool:
-        """Sends the reply to a parked JoinGroup; returns False if none is parked."""
-        answer = member.join
-        if answer is None:
-            return False
-        self.park_join(member, None)
-        answer(response)
-        return True
+    def answer_join(self, member: ClassicMember, response: messages.JoinGroupResponse) -> None:
+        """Sends the reply to the member's JoinGroup, if one waits."""
+        answer = self.joins.pop(member.id, None)
+        if answer is not None:
+            answer(response)
 
-    def answer_sync(self, member: ClassicMember, response: messages.SyncGroupResponse) -> bool:
-        answer = member.sync
-        if answer is None:
-            return False
-        member.sync = None
-        answer(response)
-        return True
+    def answer_sync(self, member: ClassicMember, response: messages.SyncGroupResponse) -> None:
+        answer = self.syncs.pop(member.id, None)
+        if answer is not None:
+            answer(response)
 
-    def take_joins(self) -> list[tuple[ClassicMember, JoinAnswer]]:
-        """Returns the members whose JoinGroup waits, which does not wait any more; no member is new any more."""
-        found = []
-        for member in self.members.values():
-            answer = member.join
-            if answer is not None:
-                found.append((member, answer))
-                member.join = None
-            if member.is_new:
-                member.is_new = False
-        self.awaiting_join = 0
-        return found
+    def take_joins(self) -> Mapping[str, JoinAnswer]:
+        """Returns the answers to JoinGroups by member, which do not wait any more; no member is new any more."""
+        taken, self.joins = self.joins, JournaledDict(self.journal)
+        self.newcomers = JournaledDict(self.journal)
+        return taken
 
-    def take_syncs(self) -> list[tuple[ClassicMember, SyncAnswer]]:
-        """Returns the members whose SyncGroup waits, which does not wait any more."""
-        found = []
-        for member in self.members.values():
-            answer = member.sync
-            if answer is not None:
-                found.append((member, answer))
-                member.sync = None
-        return found
+    def take_syncs(self) -> Mapping[str, SyncAnswer]:
+        """Returns the answers to SyncGroups by member, which do not wait any more."""
+        taken, self.syncs = self.syncs, JournaledDict(self.journal)
+        return taken
 
     def have_all_joined(self) -> bool:
-        return not self.pending and self.awaiting_join == len(self.members)
+        return not self.pending and len(self.joins) == len(self.members)
+
+    def has_satisfied_heartbeat(self, member_id: str) -> bool:
+        """A member that waits for a reply needs no heartbeat, except for a new member, whose JoinGroup may wait for
+        long.
+        """
+        return member_id not in self.newcomers and (member_id in self.joins or member_id in self.syncs)
 
     def rebalance_timeout_ms(self) -> int:
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
@@ -244,11 +233,11 @@ class ClassicGroup(Journaled):
         """
         if self.leader is None:
             return False
-        if self.members[self.leader].join is not None:
+        if self.leader in self.joins:
             return True
-        for member in self.members.values():
-            if member.join is not None:
-                self.leader = member.id
+        for member_id in self.members:
+            if member_id in self.joins:
+                self.leader = member_id
                 return True
         return False
 
@@ -303,7 +292,8 @@ class ClassicGroup(Journaled):
         if self.protocol is None:
             return None
         try:
-            return frozenset().union(*(subscribed_topics(m.metadata(self.protocol)) for m in self.members.values()))
+            said = dict.fromkeys(m.protocols for m in self.members.values())  # mostly the same
+            return frozenset().union(*(subscribed_topics(metadata_of(one, self.protocol)) for one in said))
         except MalformedMessage:
             return None
 
@@ -359,11 +349,28 @@ class ClassicGroup(Journaled):
 
     # records
 
-    def record(self, assignments: dict[str, bytes]) -> CoordinatorRecord:
+    def record(self, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
         """The group's record, with the assignments that its members are to have."""
-        v = messages.GroupMetadataValue
-        members = [
-            v.MemberMetadata(
+        key, value = self.record_without_members()
+        value.members = list(self.recorded_members(assignments))
+        return key, value
+
+    def record_without_members(self) -> tuple[messages.GroupMetadataKey, messages.GroupMetadataValue]:
+        return messages.GroupMetadataKey(group=self.id), messages.GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=-1 if self.state_since_ms is None else self.state_since_ms,
+        )
+
+    def recorded_members(
+        self, assignments: Mapping[str, bytes]
+    ) -> Iterator[messages.GroupMetadataValue.MemberMetadata]:
+        """Yields the members as they are in the group's record."""
+        made = messages.GroupMetadataValue.MemberMetadata
+        for m in self.members.values():
+            yield made(
                 member_id=m.id,
                 group_instance_id=m.instance_id,
                 client_id=m.client_id,
@@ -373,17 +380,6 @@ class ClassicGroup(Journaled):
                 subscription=m.metadata(self.protocol),
                 assignment=assignments.get(m.id, b""),
             )
-            for m in self.members.values()
-        ]
-        value = v(
-            protocol_type=self.protocol_type or "",
-            generation=self.generation,
-            protocol=self.protocol,
-            leader=self.leader,
-            current_state_timestamp=-1 if self.state_since_ms is None else self.state_since_ms,
-            members=members,
-        )
-        return messages.GroupMetadataKey(group=self.id), value
 
     def empty_record(self) -> CoordinatorRecord:
         """Returns the record of a group that is about to get its first member."""
@@ -392,9 +388,6 @@ class ClassicGroup(Journaled):
             protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=since
         )
         return messages.GroupMetadataKey(group=self.id), value
-
-    def assignments(self) -> dict[str, bytes]:
-        return {m.id: m.assignment for m in self.members.values()}
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return [(messages.GroupMetadataKey(group=self.id), None)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ...format import CoordinatorRecord
-from ...shard import Result
+from ...shard import Decided, Result, begun
 from ..environment import Client
 from ..group import Group
 from ..ids import uuid_text
@@ -19,6 +19,7 @@ from ..state import ShardState
 from .group import ClassicGroup, State
 from .member import ClassicMember, Protocols
 from .rebalance import complete_if_all_joined, prepare_rebalance, rebalance_or_complete
+from .recording import recorded
 from .replies import join_error, joined
 from .session import await_heartbeat, renew_session
 
@@ -42,7 +43,7 @@ def protocols_of(request: messages.JoinGroupRequest) -> Protocols:
 
 def join(
     shard: ShardState, group: ClassicGroup, client: Client, request: messages.JoinGroupRequest, answer: JoinAnswer
-) -> Result:
+) -> Decided[None]:
     """A member joins, for the first time or again."""
     member_id = request.member_id
     protocols = protocols_of(request)
@@ -80,6 +81,7 @@ def join_created(
     """Creates the group and lets the member join. `records` end the group of another kind that had the id."""
     group = shard.put_simple(request.group_id)
     result = join(shard, group, client, request, answer)
+    assert isinstance(result, Result), "the group has no member yet, which a long write could be about"
     result.records = [*records, *(result.records or [group.empty_record()])]
     result.replay = False
     return result
@@ -108,8 +110,7 @@ def _is_room(shard: ShardState, group: ClassicGroup, member_id: str) -> bool:
     if group.state in (State.EMPTY, State.DEAD):
         return True
     if group.state is State.PREPARING_REBALANCE:
-        member = group.members.get(member_id)
-        return (member is not None and member.join is not None) or group.awaiting_join < limit
+        return member_id in group.joins or len(group.joins) < limit
     return member_id in group.members or len(group.members) < limit
 
 
@@ -120,7 +121,7 @@ def _join_new(
     request: messages.JoinGroupRequest,
     protocols: Protocols,
     answer: JoinAnswer,
-) -> Result:
+) -> Decided[None]:
     instance_id = request.group_instance_id
     member_id = f"{client.id if instance_id is None else instance_id}-{uuid_text(shard.env.new_id())}"
     if instance_id is not None:
@@ -209,11 +210,11 @@ def _add(
         request.session_timeout_ms,
         request.protocol_type,
         protocols,
-        is_new=True,
     )
     if group.state is State.PREPARING_REBALANCE and group.previous is State.EMPTY:
         group.new_member_added = True
     group.add(member)
+    group.newcomers[member_id] = None
     group.last_join_ms = shard.env.monotonic_ms()
     group.park_join(member, answer)
     await_heartbeat(shard, group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
@@ -230,7 +231,7 @@ def _replace_static(
     old_id: str,
     new_id: str,
     answer: JoinAnswer,
-) -> Result:
+) -> Decided[None]:
     """A static member joins again with a new id. A stable group whose protocol stays the same does not rebalance."""
     leader_before, instance_id = group.leader, request.group_instance_id
     assert instance_id is not None  # by which the caller found the member
@@ -255,7 +256,7 @@ def _replace_static(
                 joined(group, member, error_code=error.code, member_id="", leader=leader_before or "", members=[]),
             )
 
-    return Result([group.record(group.assignments())], on_committed=committed, replay=False)
+    return begun(recorded(group, group.assignments, committed))
 
 
 def _welcome_back(group: ClassicGroup, member: ClassicMember, version: int, leader_before: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A member of a classic group, and its requests that wait."""
+"""A member of a classic group."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ JoinAnswer = Answer[messages.JoinGroupResponse]
 SyncAnswer = Answer[messages.SyncGroupResponse]
 
 
+def metadata_of(protocols: Protocols, protocol: str | None) -> bytes:
+    """What a member says with a protocol; nothing if it does not support it."""
+    for name, data in protocols:
+        if name == protocol:
+            return data
+    return b""
+
+
 @dataclass(slots=True)
 class ClassicMember(Journaled):
-    """A member, and its parked JoinGroup and SyncGroup."""
+    """A member. Its requests that wait, and its assignment, are in the group."""
 
     id: str
     instance_id: str | None
@@ -26,21 +34,6 @@ class ClassicMember(Journaled):
     session_timeout_ms: int
     protocol_type: str
     protocols: Protocols
-    assignment: bytes = b""
-    join: JoinAnswer | None = None
-    sync: SyncAnswer | None = None
-    is_new: bool = False
 
     def metadata(self, protocol: str | None) -> bytes:
-        for name, data in self.protocols:
-            if name == protocol:
-                return data
-        return b""
-
-    def has_satisfied_heartbeat(self) -> bool:
-        """A member that waits for a reply needs no heartbeat, except for a new member,
-        whose JoinGroup may wait for long.
-        """
-        if self.is_new:
-            return False
-        return self.join is not None or self.sync is not None
+        return metadata_of(self.protocols, protocol)

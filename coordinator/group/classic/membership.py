@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
-from ...shard import Result
+from ...shard import Decided, Decision, Result, begun
 from ..group import Group
 from ..leave_group import leave_each
 from ..offsets.commit import is_anonymous
@@ -50,7 +50,7 @@ def session_ended(shard: ShardState, group: ClassicGroup, member_id: str) -> Res
         shard.tell(group, "session-ended", member_id)
         return complete_join(shard, group) if _all_have_joined(group) else Result()
     member = group.members.get(member_id)
-    if member is None or member.has_satisfied_heartbeat():
+    if member is None or group.has_satisfied_heartbeat(member_id):
         return Result()
     group.answer_join(member, join_error("", Errors.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
@@ -69,11 +69,19 @@ def _all_have_joined(group: ClassicGroup) -> bool:
 
 def leave(
     shard: ShardState, group: ClassicGroup, request: messages.LeaveGroupRequest
-) -> Result[messages.LeaveGroupResponse]:
-    """Removes members."""
+) -> Decided[messages.LeaveGroupResponse]:
+    """Removes members, very many in steps."""
     if group.state is State.DEAD:
         return Result(reply=messages.LeaveGroupResponse(error_code=int(Errors.COORDINATOR_NOT_AVAILABLE)))
-    response = leave_each(request, lambda one: _leave_one(shard, group, one))
+    return begun(_leave(shard, group, request))
+
+
+def _leave(
+    shard: ShardState, group: ClassicGroup, request: messages.LeaveGroupRequest
+) -> Decision[messages.LeaveGroupResponse]:
+    gone: dict[str, None] = {}  # they leave together: who looks at the group meanwhile sees all of them
+    response = yield from leave_each(request, lambda one: _leave_one(shard, group, gone, one))
+    group.remove(*gone)
     result = Result()
     if any(m.error_code == 0 for m in response.members):
         if group.state in (State.STABLE, State.COMPLETING_REBALANCE):
@@ -83,25 +91,25 @@ def leave(
     return result.with_reply(response)
 
 
-def _leave_one(shard: ShardState, group: ClassicGroup, one: Identity) -> None:
-    member_id = one.member_id
-    if not member_id:
-        known = None if one.group_instance_id is None else group.static_members.get(one.group_instance_id)
-        if known is None:
-            raise ApiError(Errors.UNKNOWN_MEMBER_ID)
-        member_id = known
-    elif member_id in group.pending:
-        group.remove(member_id)
+def _leave_one(shard: ShardState, group: ClassicGroup, gone: dict[str, None], one: Identity) -> None:
+    member_id, instance_id = one.member_id, one.group_instance_id
+    if member_id in group.pending and member_id not in gone:
+        gone[member_id] = None
         end_session(shard, group, member_id)
         return
+    known = member_id if instance_id is None else group.static_members.get(instance_id)
+    if known in gone or (not member_id and not known):
+        raise ApiError(Errors.UNKNOWN_MEMBER_ID)
+    if member_id:
+        group.check_member(member_id, instance_id)
     else:
-        group.check_member(member_id, one.group_instance_id)
+        assert known is not None
+        member_id = known
+    gone[member_id] = None
     end_session(shard, group, member_id)
     shard.tell(group, "left", member_id, epoch=group.generation)
-    member = group.members[member_id]
-    if member.join is not None:
-        group.answer_join(member, join_error("", Errors.UNKNOWN_MEMBER_ID))
-    group.remove(member_id)
+    if member_id in group.joins:
+        group.answer_join(group.members[member_id], join_error("", Errors.UNKNOWN_MEMBER_ID))
 
 
 # offsets

@@ -7,6 +7,7 @@ to members go through the answers that the group holds; they are sent when the r
 from __future__ import annotations
 
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from ....protocol.errors import Errors
@@ -16,8 +17,8 @@ from ..events import Event
 from ..state import ShardState
 from . import settling
 from .group import ClassicGroup, State
-from .replies import answer_each, joined_each, sync_error
-from .session import end_session, renew_session
+from .replies import answer_each, in_order, joined_each, sync_error
+from .session import end_session, renew_sessions
 
 
 def rebalance_or_complete(shard: ShardState, group: ClassicGroup, why: str) -> Result:
@@ -39,7 +40,7 @@ def prepare_rebalance(shard: ShardState, group: ClassicGroup, why: str) -> Resul
     group.become(State.PREPARING_REBALANCE, shard.env.now_ms())
     shard.counts["generations"] += 1
     if shard.on_event is not None:
-        absent = () if is_first else tuple(m.id for m in group.members.values() if m.join is None)
+        absent = () if is_first else tuple(one for one in group.members if one not in group.joins)
         event = Event("rebalance", group.kind, group.generation, None, why, (), (*absent, *group.pending))
         shard.journal.after(partial(shard.on_event, group.id, event))
     if is_first:
@@ -93,10 +94,11 @@ def _complete_first(shard: ShardState, group: ClassicGroup, first: First) -> Res
 def complete_join(shard: ShardState, group: ClassicGroup) -> Result:
     """Starts the next generation with the members that have joined; static members may be late."""
     shard.cancel(("join", group.id))
-    for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
-        group.remove(member.id)
-        end_session(shard, group, member.id)
-        shard.tell(group, "late", member.id, "it did not join", group.generation)
+    late = [m.id for m in group.members.values() if m.id not in group.joins and m.instance_id is None]
+    group.remove(*late)
+    for member_id in late:
+        end_session(shard, group, member_id)
+        shard.tell(group, "late", member_id, "it did not join", group.generation)
     if group.state is State.DEAD:
         return Result()
     if group.members and not group.elect_joined_leader():
@@ -106,9 +108,8 @@ def complete_join(shard: ShardState, group: ClassicGroup) -> Result:
     if group.state is State.EMPTY:
         return Result([group.record({})], replay=False)
     answer_each(shard, joined_each(group, group.take_joins()))
-    for member in group.members.values():
-        renew_session(shard, group, member)
-    group.pending_sync = JournaledDict(group.journal, [(member_id, None) for member_id in group.members])
+    renew_sessions(shard, group, group.members.values())
+    group.pending_sync = JournaledDict(group.journal, zip(group.members, repeat(None), strict=False))
     shard.schedule(("sync", group.id), group.rebalance_timeout_ms(), group.generation)
     shard.tell(group, "all-joined", group.leader, epoch=group.generation)
     return Result()
@@ -120,8 +121,9 @@ def sync_ended(shard: ShardState, group: ClassicGroup, generation: int) -> Resul
         return Result()
     if group.state not in (State.COMPLETING_REBALANCE, State.STABLE):
         return Result()
-    for member_id in list(group.pending_sync):
-        group.remove(member_id)
+    late = list(group.pending_sync)
+    group.remove(*late)
+    for member_id in late:
         end_session(shard, group, member_id)
         shard.tell(group, "late", member_id, "it did not sync", generation)
     return prepare_rebalance(shard, group, "members did not sync")
@@ -137,11 +139,9 @@ def attempt_ended(shard: ShardState, group: ClassicGroup, generation: int) -> Re
 
 def fail_syncs(shard: ShardState, group: ClassicGroup, code: int) -> None:
     """Answers the SyncGroup requests that wait with an error."""
-    for member in group.members.values():
-        if member.assignment:
-            member.assignment = b""
+    if group.assignments:
+        group.assignments = {}
     waiting = group.take_syncs()
     if waiting:
-        answer_each(shard, ((answer, sync_error(code)) for _, answer in waiting))
-    for member, _ in waiting:
-        renew_session(shard, group, member)
+        answer_each(shard, ((answer, sync_error(code)) for _, answer in in_order(group, waiting)))
+    renew_sessions(shard, group, (m for m in group.members.values() if m.id in waiting))

@@ -49,9 +49,9 @@ def from_record(group_id: str, value: messages.GroupMetadataValue, journal: Jour
                 m.session_timeout,
                 value.protocol_type,
                 protocols,
-                bytes(m.assignment),
             )
         )
+    group.assignments = {m.member_id: bytes(m.assignment) for m in value.members}
     group.subscribed = group.compute_subscribed()
     return group
 

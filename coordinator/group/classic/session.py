@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..state import ShardState
 from .group import ClassicGroup
 from .member import ClassicMember
@@ -9,6 +11,11 @@ from .member import ClassicMember
 
 def renew_session(shard: ShardState, group: ClassicGroup, member: ClassicMember) -> None:
     shard.renew(("heartbeat", group.id, member.id), member.session_timeout_ms)
+
+
+def renew_sessions(shard: ShardState, group: ClassicGroup, members: Iterable[ClassicMember]) -> None:
+    """Like `renew_session` for each of many members."""
+    shard.renew_each((("heartbeat", group.id, member.id), member.session_timeout_ms) for member in members)
 
 
 def await_heartbeat(shard: ShardState, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING
 
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
-from ...shard import Result
+from ...shard import Decided, Result, begun
 from ..group import Group
 from ..state import ShardState
 from . import settling
 from .group import ClassicGroup, State
 from .rebalance import fail_syncs, prepare_rebalance
+from .recording import recorded
 from .replies import answer_each, sync_error, synced, synced_each
-from .session import renew_session
+from .session import renew_session, renew_sessions
 
 if TYPE_CHECKING:
     from .member import SyncAnswer
 
 
-def sync(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRequest, answer: SyncAnswer) -> Result:
+def sync(
+    shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRequest, answer: SyncAnswer
+) -> Decided[None]:
     """A member asks for its assignment; the leader brings the assignments of all."""
     if group.is_empty:
         return refuse_sync(shard, group, request, answer)
@@ -39,7 +42,7 @@ def sync(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRequ
         answer(synced(group, member))
         renew_session(shard, group, member)
         return Result()
-    member.sync = answer
+    group.syncs[member.id] = answer
     return _store(shard, group, request) if group.leader == member.id else Result()
 
 
@@ -66,7 +69,7 @@ def _check_sync(group: ClassicGroup, request: messages.SyncGroupRequest) -> int 
     return None
 
 
-def _store(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRequest) -> Result:
+def _store(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRequest) -> Decided[None]:
     """Writes the leader's assignment. The members get it when it is committed."""
     given = {a.member_id: bytes(a.assignment) for a in request.assignments}
     attempt_ms = settling.attempt_ms(shard.env, group, given)
@@ -89,13 +92,11 @@ def _store(shard: ShardState, group: ClassicGroup, request: messages.SyncGroupRe
             return failed(error)
         if not is_current():
             return
-        for member in group.members.values():
-            member.assignment = assignments.get(member.id, b"")
+        group.assignments = assignments
         waiting = group.take_syncs()
-        answer_each(shard, synced_each(group, [(answer, member.assignment) for member, answer in waiting]))
-        for member, _ in waiting:
-            renew_session(shard, group, member)
+        answer_each(shard, synced_each(group, waiting))
+        renew_sessions(shard, group, (m for m in group.members.values() if m.id in waiting))
         group.become(State.STABLE, shard.env.now_ms())
         shard.counts["classic_rebalances"] += 1
 
-    return Result([group.record(assignments)], on_committed=committed, on_failed=failed, replay=False)
+    return begun(recorded(group, assignments, on_committed=committed, on_failed=failed))

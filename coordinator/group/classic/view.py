@@ -73,7 +73,7 @@ def waits(shard: ShardState, group: ClassicGroup) -> list[WaitView]:
         left = remaining_ms(shard, ("join", group.id))
         if group.previous is State.EMPTY:
             return [wait(None, "gather", left)]
-        absent = [m.id for m in group.members.values() if m.join is None]
+        absent = [member_id for member_id in group.members if member_id not in group.joins]
         return [wait(member_id, "join", left) for member_id in (*absent, *group.pending)]
     if group.state not in (State.COMPLETING_REBALANCE, State.STABLE):
         return []
@@ -87,11 +87,11 @@ def waits(shard: ShardState, group: ClassicGroup) -> list[WaitView]:
 
 def _seen(group: ClassicGroup, member: ClassicMember) -> Seen:
     metadata = member.metadata(group.protocol) or (member.protocols[0][1] if member.protocols else b"")
-    return Seen(member, _state(group, member), metadata, member.assignment)
+    return Seen(member, _state(group, member), metadata, group.assignments.get(member.id, b""))
 
 
 def _state(group: ClassicGroup, member: ClassicMember) -> str:
-    if member.join is not None:
+    if member.id in group.joins:
         return "joined"
     if group.state is State.PREPARING_REBALANCE:
         return "must join"

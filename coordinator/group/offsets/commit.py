@@ -12,7 +12,7 @@ from ....protocol import codec, messages
 from ....protocol.encoded import Encoded
 from ....protocol.errors import ApiError, Errors
 from ....protocol.records import int64
-from ...shard import Decided, Decision, Result
+from ...shard import Decided, Decision, Result, begun
 from ..environment import Client
 from ..format import NO_EXPIRY, Commits, commit_keys
 from ..state import ShardState
@@ -162,13 +162,7 @@ def _committed(
     reply: Answers[Response],
     expire: int = NO_EXPIRY,
 ) -> Decided[Response]:
-    decision = _decided(shard, request, check, reply, expire)
-    try:
-        next(decision)
-    except StopIteration as end:
-        result: Result[Response] = end.value
-        return result
-    return decision
+    return begun(_decided(shard, request, check, reply, expire))
 
 
 def _decided(
