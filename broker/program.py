@@ -76,7 +76,7 @@ class Child:
         if sys.platform == "linux":
             import fcntl
 
-            with suppress(OSError):
+            with suppress(OSError):  # the user's pipes may be at their limit; a smaller one works, too
                 fcntl.fcntl(self._stdin, _SET_PIPE_SIZE, PIPE_BYTES)
 
     def take(self, data: memoryview) -> int:

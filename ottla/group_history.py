@@ -44,7 +44,7 @@ def _topic_names(root: Path) -> dict[bytes, str]:
     for file in sorted(root.glob(f"*/{layout.PARTITION_METADATA}")):
         try:
             names[checkpoints.decode_partition_metadata(file.read_bytes())] = file.parent.name.rpartition("-")[0]
-        except checkpoints.CorruptCheckpoint:
+        except checkpoints.CorruptCheckpoint:  # a topic without a name, as one that was deleted
             continue
     return names
 

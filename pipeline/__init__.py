@@ -86,7 +86,7 @@ def shared(remote: str, settings: Mapping[str, str]) -> str:
 
 
 def _check_listens(remote: str) -> None:
-    """Raises RuntimeError if nobody listens where a server should be: Spark would try again for ten minutes."""
+    """Raises RuntimeError if nothing listens at the address: Spark would try again for ten minutes."""
     import socket
     from urllib.parse import urlsplit
 

@@ -355,7 +355,7 @@ class Directory:
             producers = Producers(directory)
             try:
                 producers.load_snapshot(self.files.whole(f"{directory}/{name}"), layout.offset_of(name))
-            except (CorruptSnapshot, ValueError):
+            except (CorruptSnapshot, ValueError):  # an earlier one, and more of the log, is read in its place
                 continue
             return producers, layout.offset_of(name)
         return None, FIRST

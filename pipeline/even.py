@@ -1,8 +1,9 @@
-"""Decodes long batches whose records have the same shape: where one lies, the next ones lie at equal distances, and
-their numbers are columns with that stride. Most producers write such records: the same fields, values of one size.
+"""Decodes long batches of records with the same shape: after the first record the next ones follow at equal distances,
+so that their numbers are columns with that stride. Most producers write such records: the same fields, values of one
+size.
 
 The shape changes where a number gets another byte, as the offset delta does at the 65th and at the 8,193rd record; the
-records between such places are a run. Batches with many runs are left to `decode`.
+records between two such places are a run. Batches with many runs are left to `decode`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from .batches import Array
 
-COUNT_MIN = 256  # records of a batch, on average: a run takes as long as some dozens of records otherwise
-RUNS_MIN, RUN_RECORDS = 8, 64  # a batch may have so many runs, and one more for each so many records
+COUNT_MIN = 256  # records of a batch, on average: a run takes as long as some dozens of records in `decode`
+RUNS_MIN, RUN_RECORDS = 8, 64  # a batch may have RUNS_MIN runs, and one more for each RUN_RECORDS records
 _NUMBER_BYTES_MAX = 5
 _WORD_BYTES = 8
 _U = np.uint64
@@ -46,8 +47,8 @@ class Run(NamedTuple):
 
 
 def runs(data: Array, words: Array, starts: Array, counts: Array, ends: Array) -> list[Run] | None:
-    """Returns the runs of batches whose records lie at `starts`..`ends` in `data`; None if they are too many, or a
-    record has another shape than this module knows. `words`: the eight bytes at every position.
+    """Returns the runs of batches whose records are at `starts`..`ends` in `data`; None if there are too many, or a
+    record has a shape that this module does not read. `words`: the eight bytes at every position.
     """
     if int(counts.sum()) < COUNT_MIN * counts.size:
         return None
@@ -67,8 +68,8 @@ def runs(data: Array, words: Array, starts: Array, counts: Array, ends: Array) -
 
 
 def _shape(data: Array, start: int, end: int) -> Shape | None:
-    """Returns the shape of the record at `start`; None if it does not end before `end`, has headers, or numbers that
-    this module does not read.
+    """Returns the shape of the record at `start`; None if it ends after `end`, or has headers or numbers that this
+    module does not read: the codec decides about sizes below -1.
     """
     try:
         size, attributes_at = _number(data, start)
@@ -99,7 +100,7 @@ def _shape(data: Array, start: int, end: int) -> Shape | None:
 
 
 def _number(data: Array, at: int) -> tuple[int, int]:
-    """Returns a number of at most five bytes, and the position behind it. Raises IndexError if there is none."""
+    """Returns a number of at most five bytes, and the position after it. Raises IndexError if there is none."""
     raw = 0
     for n in range(_NUMBER_BYTES_MAX):
         byte = int(data[at + n])

@@ -101,7 +101,7 @@ class Reading:
                     skimmer.took(line, "", event)
 
     def _take_other(self, found: Line, line: bytes, where: str) -> None:
-        """Takes a line that is rare, or one that somebody has changed."""
+        """Takes a line that is rare, or that was changed."""
         if not self.head:
             if found["event"] != "trace":
                 raise TraceError(f"{where}: not the first line of a trace")
@@ -177,7 +177,7 @@ def _evidence(seen: EvidenceReport) -> Row:
 
 
 def _number(found: object) -> int:
-    """A number of a trace, which somebody may have changed; 0 if no column can hold it."""
+    """A number of a trace, which may have been changed; 0 if no column can hold it."""
     return found if isinstance(found, int) and found in _LONGS else 0
 
 

@@ -61,7 +61,7 @@ def serve(port: int, settings: Mapping[str, str], java_options: str, ready: Call
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Ends Java, also one that hangs while it shuts down: nobody else would end it."""
+    """Ends Java, also one that hangs while it shuts down, which nothing else would end."""
     server.terminate()
     try:
         server.wait(END_SECONDS)

@@ -226,7 +226,7 @@ def _pass_some_headers(data: bytes, pos: int, stop: int, count: int) -> tuple[in
                 break
             count, start = count - 1, pos
     except IndexError:
-        pass
+        pass  # the header goes on in bytes that are not there yet
     return count, start
 
 

@@ -1,4 +1,4 @@
-"""Who is notified of what a log needs, so that nobody has to look at all logs again and again."""
+"""The interface that a log notifies of what it needs, so that nothing looks at all logs again and again."""
 
 from __future__ import annotations
 

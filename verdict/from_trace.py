@@ -80,7 +80,7 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
         try:
             return (_written_request if kind == "request" else _written_reply)(line, keys, message_keys)
         except (KeyError, TypeError):
-            pass  # somebody has changed it
+            pass  # the line was changed; what follows reads what is left of it
     at = _number(line, "connection"), _number(line, "at_ms"), _number(line, "mono_us")
     if kind in ("request", "reply"):
         key, version = _number(line, "key"), _number(line, "version")
@@ -202,7 +202,7 @@ def _message_of_changed(key: int, kind: str, found: object) -> Struct | None:
     try:
         return message_of(name if kind == "request" else headers.response_name(key), found)
     except (ValueError, TypeError, AttributeError, UnsupportedVersion):
-        return None  # a line that somebody has changed
+        return None  # the line was changed
 
 
 def message_of(name: str, found: Line) -> Struct:

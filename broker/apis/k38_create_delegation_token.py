@@ -67,7 +67,7 @@ async def handle(
             lambda: tokens.create(metadata.controller, policy, request, requester, broker.schedule.now_ms())
         )
     except ApiError as error:
-        if error.code == Errors.REQUEST_TIMED_OUT:  # the answer of the node, which names nobody
+        if error.code == Errors.REQUEST_TIMED_OUT:  # the answer of the node, which names no principal
             raise
         broker.limits.note(error, requester)
         made = _error(owner, requester, error.code)

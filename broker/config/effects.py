@@ -62,7 +62,7 @@ _EARLIER_REASONS: dict[str, str] = {
     "ottla has a client of ZooKeeper of its own": """
         zookeeper.clientCnxnSocket zookeeper.max.in.flight.requests zookeeper.metadata.migration.*
         zookeeper.sync.time.ms""",
-    "ottla asks nobody whether ZooKeeper's certificate was revoked": """
+    "ottla does not check whether ZooKeeper's certificate was revoked": """
         zookeeper.ssl.crl.enable zookeeper.ssl.ocsp.enable""",
     "ottla has the quotas of its metadata only": "quota.consumer.default quota.producer.default",
     "all replicas of a partition share one log": "replica.lag.max.messages controlled.shutdown.*",

@@ -77,5 +77,5 @@ def _versions(hosts: list[str]) -> Iterator[int]:
     for host in hosts:
         try:
             yield ip_address(host).version
-        except ValueError:
+        except ValueError:  # a name
             continue

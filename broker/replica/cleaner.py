@@ -105,7 +105,7 @@ class Cleaner:
         self._stop_workers()
         for run in self._runs.values():
             if not run.is_in_thread:
-                with suppress(OSError):
+                with suppress(OSError):  # a log that is opened again removes the files, too
                     self._drop(run)
 
     def _stop_workers(self) -> None:

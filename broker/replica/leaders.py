@@ -84,7 +84,7 @@ class Leaders:
 
     def follow(self, partition: Partition, state: PartitionState) -> None:
         """Takes over a change of a partition. With a new leader, what was in memory for the old one ends. A leader that
-        is cut off hears of no change, and goes on while nobody leads who does.
+        is cut off hears of no change, and goes on while no node leads that does.
         """
         is_led_again = state.leader not in (NO_LEADER, partition.leader) and self.nodes.hears(state.leader)
         goes_on = self._goes_on(partition)

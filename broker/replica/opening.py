@@ -20,7 +20,7 @@ def many_unopened(partitions: Iterable[Partition | None]) -> list[Partition]:
 
 
 async def open_in_steps(turn: Turn, unopened: Iterable[Partition]) -> None:
-    """Opens logs that nobody has opened meanwhile."""
+    """Opens logs that have not been opened meanwhile."""
     pace = Pace(turn, OPENED_AT_ONCE)
     for partition in unopened:
         if partition.opening is not None:

@@ -105,7 +105,7 @@ class _Letter:
                     if size > limit or (some and some[-1].offset >= last):
                         break
                     yield None
-            except MalformedMessage:
+            except MalformedMessage:  # these records are sent without their keys and values
                 continue
         return found
 

@@ -41,8 +41,8 @@ class Persister(Protocol):
     once: Persister
 
     async def prepare(self) -> None:
-        """Opens what many calls need, a little in each turn of the loop.
-        What cannot be opened is the calls' own error.
+        """Opens what many calls need, a little in each turn of the loop. Raises nothing: a call that needs what cannot
+        be opened fails with the error itself.
         """
         ...
 
@@ -105,7 +105,7 @@ class StatePersister:
         return None if found is None or not found.has_leader else found.leader
 
     def _call(self, key: PartitionKey, node: int | None, call: Callable[[], Awaitable[T]]) -> Later[T]:
-        """`node`: that asks the coordinator; None if that does not matter."""
+        """`node`: the one that asks the coordinator; None if it does not matter which one does."""
 
         async def attempt() -> T:
             await self.states.create_topic()

@@ -37,9 +37,8 @@ TopicPartition = tuple[bytes, int]
 
 
 class ShareSession:
-    """The partitions that one member fetches. `news`:
-    the partitions that the next reply contains even without records. `own_waits`: how many fetches in a row have waited
-    for what the member itself has to say, since it last acknowledged something.
+    """The partitions that one member fetches. `news`: the partitions that the next reply contains even without records.
+    `own_waits`: how many fetches in a row have waited for acknowledgements of the member itself, since its last one.
     """
 
     __slots__ = ("entries", "epoch", "key", "news", "own_waits", "peer")
@@ -73,13 +72,13 @@ class ShareSession:
         """Whether the reply contains a partition. Partitions with records go to the end of the order."""
         if key not in self.entries:
             return True
-        told = has_records or error_code != 0 or key in self.news
+        is_in_reply = has_records or error_code != 0 or key in self.news
         self.news.discard(key)
         if error_code:
             self.news.add(key)
         if has_records:
             self.entries[key] = self.entries.pop(key)
-        return told
+        return is_in_reply
 
 
 class ShareSessions:

@@ -104,7 +104,7 @@ class ShareFetch:
 
     def _shorten(self) -> None:
         """Waits only a few milliseconds if all share-partitions of the fetch are full of records that the member itself
-        holds: what it says of them comes over the connection that this wait blocks.
+        holds: its acknowledgements come over the connection that this wait blocks.
         """
         if self._timer is None or self._is_short or self.session is None:
             return
@@ -196,7 +196,7 @@ class ShareFetch:
             shared = self.shared[key]
             data = found[key] = messages.ShareFetchResponse.PartitionData(partition_index=key[1], records=EMPTY)
             if key in errors:
-                self._tell(shared, data, errors[key])
+                self._report(shared, data, errors[key])
             elif key in pieces:
                 left -= self._acquire(shared, pieces[key], offset, left, data)
         ended_ns = time.perf_counter_ns()
@@ -291,7 +291,7 @@ class ShareFetch:
                 ]
             return sum(one.size for one in taken)
         except IndexDamaged as error:
-            self._tell(shared, data, error)
+            self._report(shared, data, error)
             return 0
         finally:
             piece.slice.release()
@@ -303,7 +303,7 @@ class ShareFetch:
         ranges = aborted_between(shared.partition.open_log(), piece.batches[0].first, piece.batches[-1].last + 1)
         return [AbortedRange(one.producer_id, one.first_offset) for one in ranges]
 
-    def _tell(
+    def _report(
         self, shared: SharePartitionLeader, data: messages.ShareFetchResponse.PartitionData, error: ApiError
     ) -> None:
         """Reports an error of the log. If the offset is below the log start, the member simply fetches again."""

@@ -194,7 +194,7 @@ class SharePartitionLeader:
             raise ApiError(Errors.OFFSET_NOT_AVAILABLE)
         return found.offset
 
-    # what members say
+    # acknowledgements of members
 
     def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> Later[None]:
         later: Later[None] = Later()
@@ -317,7 +317,7 @@ class SharePartitionLeader:
 
         self.owner.dead_letters.send(self.key.group_id, self.partition, letter).when_done(sent)
 
-    # who waits
+    # waiting fetches
 
     def wake(self) -> None:
         """Wakes waiting fetches: records may be available."""

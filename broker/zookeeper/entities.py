@@ -108,7 +108,7 @@ def _taken(kind: Kind, entity: Entity, values: Values) -> Values:
     for key, value in values.items():
         try:
             taken = kind.taken(entity, key, value)
-        except (ConfigInvalid, ValueError, OverflowError):
+        except (ConfigInvalid, ValueError, OverflowError):  # it stays in ZooKeeper, without effect here
             continue
         if taken is not None:
             found[key] = taken

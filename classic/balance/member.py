@@ -70,7 +70,7 @@ class Member:
         try:
             done = (yield from self._registered()) and (yield from self._rebalanced())
         except Lost:
-            pass
+            pass  # it is due again
         except SessionExpired:
             self._is_registered = False
         finally:

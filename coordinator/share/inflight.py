@@ -117,8 +117,8 @@ def commit_all(records: Iterable[InFlight]) -> None:
 
 
 SPLIT_OFFSETS_MAX = 1 << 14
-"""The largest span whose records get states of their own. What is leased is not larger; what is available may be, in a
-state that was stored.
+"""The largest span whose records get states of their own. Acquired spans are not larger; an available span of a stored
+state may be.
 """
 
 

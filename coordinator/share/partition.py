@@ -182,9 +182,10 @@ class SharePartition:
     ) -> None:
         """Acknowledges records of a split span from `first` on, a run of the same type at a time."""
         at, last = max(first, span.first), min(one.last, span.last)
-        types = one.types[at - one.first : last - one.first + 1]
-        runs = [(one.types[0], last - at + 1)]
-        if len(one.types) > 1:
+        if len(one.types) == 1:
+            runs = [(one.types[0], last - at + 1)]
+        else:
+            types = one.types[at - one.first : last - one.first + 1]
             runs = [(kind, len(list(run))) for kind, run in groupby(types)]
         for kind, count in runs:
             if kind != RENEW:

@@ -74,7 +74,7 @@ class Window:
     def in_flight_count(self) -> int:
         return self.end_offset - self.start_offset + 1 if self.spans else 0
 
-    # where to go on
+    # the next fetch
 
     @property
     def has_gap(self) -> bool:
@@ -114,8 +114,8 @@ class Window:
         return self.next_fetch_offset() != self.end_offset + 1 or self.in_flight_count < self.limits.max_in_flight
 
     def waits_for(self, member_id: str) -> bool:
-        """Whether only a member itself can make room, by what it says of the records that it holds: all records in
-        flight that are not settled are acquired by that member.
+        """Whether only acknowledgements of a member itself can make room: it holds all records in flight that are not
+        settled.
         """
         return all(
             span.waits_for(member_id)

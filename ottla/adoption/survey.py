@@ -182,7 +182,7 @@ def _find_producers(found: Survey, segments: list[Segment], files: OsFiles, path
         offset, known = layout.offset_of(name), Producers()
         try:
             known.load_snapshot(files.read(f"{path}/{name}"), offset)
-        except CorruptSnapshot:
+        except CorruptSnapshot:  # more of the log is read in its place
             continue
         newest = max(newest, offset)
         found.producer_id = max(found.producer_id, *known.by_id, -1)

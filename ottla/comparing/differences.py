@@ -175,7 +175,7 @@ class _Walk:
         yield from ((ABSENT, other) for found in rest.values() for other in found)
 
     def _name(self, element: object, names: tuple[str, ...], context: Context, *, is_b: bool) -> tuple[object, ...]:
-        """What an element is called, in ids of A; ids that nobody knows are all the same."""
+        """What an element is called, in ids of A; ids that the identities do not have are all the same."""
         identities, found = self._identities, []
         for name, value in _key(element, names):
             kind = KINDS.get(name)

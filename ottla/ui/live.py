@@ -1,4 +1,4 @@
-"""What a page shows is asked for again and again while somebody looks at it."""
+"""Asks again and again for what a page shows, while it is open."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ def by_columns(data: bytes) -> list[tuple[Any, ...]]:
         assert h is not None
 
         def field(at: Any, size: Any, n: int, view: bytes = view) -> bytes | None:
+            assert size[n] >= -1, "only -1 is null in the columns"
             return None if size[n] < 0 else view[at[n] : at[n] + size[n]]
 
         for n in range(len(group.offset)):

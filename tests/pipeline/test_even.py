@@ -10,7 +10,7 @@ from ottla.pipeline import even
 from ottla.pipeline.batches import scan
 from ottla.pipeline.decode import overlapping
 from ottla.pipeline.files import PADDING
-from ottla.pipeline.opened import Broken, open_batches
+from ottla.pipeline.opened import Broken, Opened, open_batches
 from ottla.protocol import records
 from ottla.protocol.errors import MalformedMessage
 from ottla.protocol.records import HEADER_SIZE, Record, Template
@@ -87,11 +87,11 @@ def test_a_record_of_another_shape_is_found(which: int) -> None:
         assert by_columns(data) == by_codec(data)
 
 
-@pytest.mark.parametrize("key", [None, b"k"])
+@pytest.mark.parametrize(("key", "value"), [(None, b"value"), (b"k", b"value"), (b"k", None)])
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_damage_is_what_the_codec_finds(place: str, key: bytes | None) -> None:
-    """Each byte of a record is changed, in several ways."""
-    data = bytearray(batch(300, key, b"value"))
+def test_damage_is_what_the_codec_finds(place: str, key: bytes | None, value: bytes | None) -> None:
+    """Each byte of a record is changed, in several ways: sizes of null become other negative numbers, too."""
+    data = bytearray(batch(300, key, value))
     found = runs(bytes(data))
     assert found is not None
     run = found[0 if place == "first" else -1]
@@ -104,17 +104,38 @@ def test_damage_is_what_the_codec_finds(place: str, key: bytes | None) -> None:
             try:
                 wanted = by_codec(damaged)
             except MalformedMessage:
-                (group,) = open_batches(damaged, scan(damaged, 0, len(damaged)).table, with_headers=True)
-                assert isinstance(group, Broken)
+                assert is_broken(damaged)
             else:
                 assert by_columns(damaged) == wanted
+
+
+def is_broken(data: bytes) -> bool:
+    (group,) = open_batches(data, scan(data, 0, len(data)).table, with_headers=True)
+    return isinstance(group, Broken)
 
 
 def test_bytes_after_the_last_record_are_an_error() -> None:
     data = bytearray(batch(300))
     data[HEADER_SIZE - 4 : HEADER_SIZE] = (299).to_bytes(4, "big")
-    (group,) = open_batches(bytes(data), scan(bytes(data), 0, len(data)).table)
-    assert isinstance(group, Broken)
+    assert is_broken(bytes(data))
+
+
+@pytest.mark.parametrize("missing", [1, 2, 50, 107])
+def test_a_batch_that_ends_within_a_record_is_an_error(missing: int) -> None:
+    """Another batch follows, so that there are bytes after the end."""
+    data = bytearray(batch(300)[:-missing])
+    data[8:12] = (len(data) - records.LOG_OVERHEAD).to_bytes(4, "big")
+    both = bytes(data) + batch(300)
+    first, second = open_batches(both, scan(both, 0, len(both)).table)
+    assert isinstance(first, Broken)
+    assert isinstance(second, Opened)
+
+
+def test_numbers_of_more_than_eight_bytes_before_the_key_are_left_to_the_other_way() -> None:
+    """A timestamp of five bytes, an offset of three and the size of the key."""
+    data = batch(step=1 << 20)
+    assert runs(data) is None
+    assert by_columns(data) == by_codec(data)
 
 
 def test_a_group_of_small_batches_is_left_to_the_other_way() -> None:

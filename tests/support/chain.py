@@ -61,17 +61,17 @@ def link(servers: str, name: str, protocol: str) -> None:
 
 
 def _pass_on(consumer: Consumer, producer: Producer, messages: list[Any]) -> None:
-    """What was read goes out with its offsets, or nothing does and it is read again. What cannot go on ends the
-    process.
+    """Produces the messages and commits their offsets in one transaction, or aborts it, and they are read again. Any
+    other error ends the process.
     """
     producer.begin_transaction()
     try:
         for message in messages:
             producer.produce("out", b"x" + message.value(), key=message.key())
-        behind: dict[tuple[str, int], int] = {}
+        following: dict[tuple[str, int], int] = {}
         for message in messages:
-            behind[message.topic(), message.partition()] = message.offset() + 1
-        offsets = [TopicPartition(topic, index, offset) for (topic, index), offset in behind.items()]
+            following[message.topic(), message.partition()] = message.offset() + 1
+        offsets = [TopicPartition(topic, index, offset) for (topic, index), offset in following.items()]
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
         _until_done(lambda: producer.commit_transaction(30))
     except KafkaException as error:
@@ -191,11 +191,11 @@ class Chain:
         members = [[p.partition for p in one.assignment.topic_partitions] for one in group.members]
         asker = Consumer({"bootstrap.servers": self.servers, "group.id": "chain", "log_level": 0})
         inputs = [TopicPartition("in", p) for p in range(PARTITIONS)]
-        behind = [(p.offset, asker.get_watermark_offsets(p)[1]) for p in asker.committed(inputs, 10)]
+        committed_and_end = [(p.offset, asker.get_watermark_offsets(p)[1]) for p in asker.committed(inputs, 10)]
         asker.close()
         return (
             f"{lab(self.broker, '/v1/transactions')}; {group.state}, members with {members}; committed and ends "
-            f"{behind}"
+            f"{committed_and_end}"
         )
 
     def close(self) -> None:

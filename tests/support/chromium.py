@@ -21,7 +21,7 @@ FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-quic", "--hide-scrollbars"),
     *("--disable-extensions", "--force-device-scale-factor=1", "--font-render-hinting=none"),
-    # a page that nobody looks at has its timers slowed down
+    # Chromium slows down the timers of a page that is not shown
     *("--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
 )
 FONTS = """<?xml version="1.0"?>

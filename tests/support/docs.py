@@ -101,7 +101,7 @@ def changed(text: str, change: str) -> str:
 
 @dataclass
 class Reader:
-    """Somebody who follows a page in `directory`; `ports` maps the page's ports to free ones."""
+    """A reader who follows a page in `directory`; `ports` maps the page's ports to free ones."""
 
     directory: Path
     ports: dict[str, str]

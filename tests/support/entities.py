@@ -1,4 +1,4 @@
-"""What administrators gave a cluster, as a connection or a world is told of it: rights, quotas, credentials."""
+"""Rights, quotas and credentials that administrators have set, as the replies of a cluster show them."""
 
 from __future__ import annotations
 

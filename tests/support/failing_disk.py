@@ -25,7 +25,7 @@ def compile_into(directory: Path) -> Path:
 
 
 class FailingDisk:
-    """Tells the library which calls fail. Without `fail` all of them work."""
+    """Sets which calls of the library fail. Without `fail` all of them work."""
 
     def __init__(self, library: Path, control: Path) -> None:
         self.library = library

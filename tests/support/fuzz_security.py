@@ -170,7 +170,7 @@ def wrong_port(target: Target, chance: random.Random) -> None:
 
 
 def mutated_tokens(target: Target, chance: random.Random) -> None:
-    """An exchange of which each token may be mutated; without the password nobody gets in."""
+    """An exchange of which each token may be mutated; without the password no one is authenticated."""
     mechanism, knows = chance.choice(target.mechanisms), chance.random() < 0.5
     tokens = _tokens(target, mechanism, "alice-secret" if knows else "alice-guess", chance)
     version, token = chance.choice((0, 1, 1)), next(tokens)

@@ -1,4 +1,4 @@
-"""A ZooKeeper in memory behind what the broker uses of kazoo's client, and threads of a world's schedule."""
+"""A ZooKeeper in memory, with the part of kazoo's client that the broker uses, and threads of a world's schedule."""
 
 from __future__ import annotations
 

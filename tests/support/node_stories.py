@@ -148,7 +148,7 @@ class AtNode(Pair):
 
 
 class Story:
-    """What a test tells: requests to nodes, and what happens to these."""
+    """Requests to nodes, and what happens to the nodes."""
 
     def __init__(self, kafka: KafkaCluster | None, tally: Tally, transcript: Transcript, **settings: str) -> None:
         """`kafka` is None where the transcript is played. `settings`: of ours."""

@@ -54,7 +54,7 @@ class Pairs:
 
 
 class FakeLog:
-    """A partition in memory that fails when told to."""
+    """A partition in memory, whose appends fail with `error` if it is set."""
 
     def __init__(self) -> None:
         self.batches: list[records.BatchHeader] = []

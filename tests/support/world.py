@@ -135,7 +135,7 @@ class World:
 
 @contextmanager
 def told_with(seed: int) -> Iterator[None]:
-    """What goes wrong in a history is an AssertionError that tells its seed."""
+    """Raises what goes wrong in a history as an AssertionError that names its seed."""
     try:
         yield
     except Exception as error:

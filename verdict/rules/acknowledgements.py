@@ -116,7 +116,7 @@ class _Acquired:
     apis=SESSION,
     needs=Needs(answers=("ShareFetch",)),
     source="KIP-932",
-    why="Others have these records, or nobody has yet; the broker refuses it (INVALID_RECORD_STATE).",
+    why="Other members have these records, or no member has them yet; the broker refuses it (INVALID_RECORD_STATE).",
 )
 class AcknowledgesAcquired(Rule):
     """A member acknowledges only records that it acquired."""

@@ -97,7 +97,7 @@ class Owning(Rule):
     "consumer-group",
     apis=API,
     source="KIP-848",
-    why="The broker gives a partition to another member once nobody owns it, and believes what members say.",
+    why="The broker gives a partition to another member once no member owns it, and relies on what members report.",
 )
 class OwnsAssigned(Owning):
     """A member says that it owns only partitions that it was assigned."""

@@ -1,8 +1,8 @@
 """The watcher that records what a broker and its clients say to each other, for a program beside the broker.
 
-It is the nearest to the client of all, so that it sees what came and what was sent. What it does on the loop for a
-request is small (`client.py`): it copies the bytes of the request and of its reply, with their times. Of records only
-the headers of batches are kept, because copies of records take the time of more requests than they tell of.
+Of all watchers it is the nearest to the client, so that it sees what came and what was sent. It does little on the loop
+for a request (`client.py`): it copies the bytes of the request and of its reply, with their times. Of records only the
+headers of batches are copied, because copies of records would take more of the loop's time than the requests do.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SAME_CLOCK_MS: Final = 2  # by which times may seem to differ because they are r
 
 
 class Recorder(Watcher):
-    """Makes blocks of events. `recorded`: how many there were; `dropped`: those for which there was no room, of which
-    the first one that has room again tells.
+    """Makes blocks of events. `recorded`: how many events there were; `dropped`: how many of them had no room. The next
+    block that has room begins with a line that says how many were dropped.
 
     `wanted`: what is recorded. A subclass says whether there is room (`_has_room`) and what becomes of a block
     (`_made`), and by its attributes what else there is: `_shows_all`, whether a connection without a request that is
@@ -62,7 +62,7 @@ class Recorder(Watcher):
         return found
 
     def _opened(self, line: Line) -> None:
-        """Tells of a connection before its first event."""
+        """Records that a connection was opened, before its first event."""
         peer, node = line.peer, self._clients[line.number].node
         name, protocol = peer.listener, peer.security_protocol.name
         self._rare("opened", connection=line.number, peer=peer.address, listener=name, **node, protocol=protocol)

@@ -51,8 +51,8 @@ class Traces:
         self._configured = self._begin(asked, config[PREFIX]).number
 
     def start(self, asked: TraceAsked) -> Trace:
-        """Starts a trace. Raises Invalid, OverflowError if there are too many, LookupError if there is no directory for
-        its file, or OSError.
+        """Starts a trace. Raises Invalid; OverflowError if there are too many, or if there is no directory for its file
+        or another trace writes it; OSError if it cannot be opened.
         """
         if len(self._traces) >= TRACES_MAX:
             raise OverflowError(f"there are {TRACES_MAX} traces already")

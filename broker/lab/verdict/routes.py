@@ -86,7 +86,7 @@ class Verdicts:
         self._lab.server.release(live)
         live.end()
         for _, rule in self.provoked:
-            with suppress(LookupError):  # somebody has removed it
+            with suppress(LookupError):  # a request has removed the rule meanwhile
                 self._lab.part(Faults).remove(rule.number)
         self._lab.broker.client_metrics.subscribe(SUBSCRIPTION, {})
         self._live = None

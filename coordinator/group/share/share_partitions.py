@@ -58,7 +58,7 @@ def initialized_partitions(shard: ShardState, group_id: str, as_of: int) -> dict
 
 def alter(shard: ShardState, request: messages.AlterShareGroupOffsetsRequest) -> Result[Altered]:
     """AlterShareGroupOffsets; replies with the response, and the share-partitions to initialize again. Raises
-    Raises ApiError.
+    NON_EMPTY_GROUP, and the error of a group of another kind.
     """
     group = shard.groups.get(request.group_id)
     if group is None:

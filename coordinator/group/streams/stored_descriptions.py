@@ -82,7 +82,7 @@ def note_stored(shard: ShardState, group_id: str, epoch: int) -> Result[None]:
     """Notes that the description of the topology with this epoch is stored. Raises ApiError(GROUP_ID_NOT_FOUND)."""
     group = shard.existing_of(StreamsGroup, group_id)
     stored = group.described_epoch()
-    # deleted meanwhile, with the description that was stored just now: nobody knows
+    # the description was deleted meanwhile: whether before or after it was stored is not known
     return Result([_record(group, UNCERTAIN if stored == NONE else max(stored, epoch))])
 
 

@@ -160,7 +160,7 @@ def _held(one: HeldView) -> Row:
 
 
 class Watch:
-    """A trace that is read while somebody watches, and ends with the page."""
+    """A trace that is read while it is shown, and ends with the page."""
 
     def __init__(self, page: Page) -> None:
         self._page = page

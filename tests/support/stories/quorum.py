@@ -45,7 +45,7 @@ def without_racks(reply: Any) -> None:
 
 
 def of_one_moment(reply: Any) -> None:
-    """Whether a replica was heard of; not when, up to where, and how often somebody was elected before."""
+    """Leaves whether a replica was heard of; not when, its end, and the number of elections."""
     for topic in reply.topics:
         for part in topic.partitions:
             part.leader_epoch = part.high_watermark = 0

@@ -207,8 +207,8 @@ def configure(pair: Pair, group: str, **values: str | None) -> None:
 
 
 def _publish_another(bootstrap_servers: str) -> None:
-    """Waits until Kafka shows a further change, of a group that nobody has: it shows a change before it tells its
-    coordinators of it, and tells them before it goes on to the next.
+    """Waits until Kafka shows a further change, of a group without members: it shows a change before its coordinators
+    follow it, and they follow it before it goes on to the next change.
     """
     with Wire(bootstrap_servers) as kafka:
         described = kafka.ask("DescribeConfigs", 4, _configs_of("nobodys"))

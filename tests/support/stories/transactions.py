@@ -43,7 +43,7 @@ class Writer(NamedTuple):
         return self._replace(epoch=epoch)
 
     def stranger(self) -> Writer:
-        """Somebody with another producer id."""
+        """A producer with another id."""
         return self._replace(ids=(self.ids[0] + 7, self.ids[1] + 7))
 
 
@@ -69,7 +69,7 @@ def settle(pair: Pair, *names: str) -> None:
         request,
         lambda r: not any(s.transaction_state.startswith("Prepare") for s in r.transaction_states),
     )
-    for name in names:  # Kafka tells the state before it takes the next request
+    for name in names:  # Kafka replies with the state before it takes the next request
         a = m.AddPartitionsToTxnRequest
         probe = a(v3_and_below_transactional_id=name, v3_and_below_producer_id=NOBODY, v3_and_below_producer_epoch=0)
         probe.v3_and_below_topics = [a.AddPartitionsToTxnTopic(name="__consumer_offsets", partitions=[0])]
@@ -184,8 +184,8 @@ def watched(pair: Pair, name: str, partition: int = 0, fetch_from: int = 0) -> N
         replies = [
             w.ask("Fetch", 11, fetch_message(name, fetch_from, partition, isolation=isolation)) for w in pair.wires
         ]
-        told = [seen(r.responses[0].partitions[0]) for r in replies]
-        assert told[0] == told[1], f"ottla {told[0]}, Kafka {told[1]}"
+        shown = [seen(r.responses[0].partitions[0]) for r in replies]
+        assert shown[0] == shown[1], f"ottla {shown[0]}, Kafka {shown[1]}"
     d = m.DescribeProducersRequest
     pair.ask("DescribeProducers", 0, d(topics=[d.TopicRequest(name=name, partition_indexes=[partition])]))
 
