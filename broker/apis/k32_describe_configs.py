@@ -3,7 +3,8 @@ value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 **Behaviour**
 - Groups have the keys of KIP-848, KIP-932 and KIP-1240.
-- A logger has no type, synonyms or documentation.
+- A logger has no type, synonyms or documentation. Of a broker's keys, those that are defaults of topics and ottla's own
+  have a documentation (Kafka: all).
 
 **Versions**
 - 1 sources and synonyms (KIP-226)
@@ -27,7 +28,7 @@ from ...protocol.config_def import ConfigKey, dynamic_broker_keys, keys, topic_s
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..config.config import OWN_KEYS
-from ..config.docs import TOPIC_DOCS
+from ..config.docs import TOPIC_DOCS, broker_key_docs
 from ..config.listener_values import key_of_listener
 from ..error_places import Place, Text, array, codes
 from ..loggers import Loggers
@@ -47,6 +48,7 @@ STEP_RESOURCES = 8  # a resource has up to some hundred keys
 LOGGER_SOURCE, CLIENT_METRICS_SOURCE, GROUP_SOURCE = 6, 7, 8
 UNTYPED = "LEVEL"  # of loggers
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
+DOCS = {TOPIC: TOPIC_DOCS.get, BROKER: broker_key_docs}
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 ERRORS = (
     Place(
@@ -318,5 +320,5 @@ def _entry(
             for name, value, source in found.synonyms
         ]
     if request.include_documentation:
-        entry.documentation = TOPIC_DOCS.get(key.name) if resource.resource_type == TOPIC else None
+        entry.documentation = DOCS[resource.resource_type](key.name) if resource.resource_type in DOCS else None
     return entry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...protocol.config_def import topic_synonyms
+
 TOPIC_DOCS = {
     "cleanup.policy": "What happens to old segments: `delete`, `compact` (by key), both, or nothing (empty).",
     "compression.gzip.level": "The compression level of gzip when the broker compresses; -1 for the library's default.",
@@ -172,3 +174,9 @@ OWN_DOCS = {
     "ottla.transactional.ids.max": "How many transactional ids the broker remembers (until they expire).",
 }
 """The meaning of each of ottla's own keys."""
+
+
+def broker_key_docs(name: str) -> str | None:
+    """Returns what is written about a key of brokers: the default of a topic's key means what that means."""
+    topic_key = next((topic for topic, (first, *_) in topic_synonyms().items() if first == name), "")
+    return OWN_DOCS.get(name) or TOPIC_DOCS.get(topic_key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.config_def import topic_synonyms
 
 from ..support.differential import WITHOUT_RETENTION, Pair
 from ..support.stories.core import (
@@ -45,6 +46,16 @@ def test_every_topic_key_is_described(pair: Pair) -> None:
     mine, other = pair.ask("DescribeConfigs", 4, describe("every", include_synonyms=True, include_documentation=True))
     assert len(mine.results[0].configs) == len(other.results[0].configs) > 30
     assert all(c.documentation for c in mine.results[0].configs)
+
+
+def test_defaults_of_topics_are_documented(pair: Pair) -> None:
+    """Kafka documents all keys of brokers; ottla documents those that are defaults of topics."""
+    names = sorted(first for first, *_ in topic_synonyms().values())
+    mine, other = pair.ask("DescribeConfigs", 4, describe("1", kind=4, include_documentation=True, keys=names))
+    for found in (mine, other):
+        documented = {c.name: c.documentation for c in found.results[0].configs}
+        assert len(documented) > 30
+        assert all(documented.values())
 
 
 def test_values_are_described_in_one_form(pair: Pair) -> None:
