@@ -14,7 +14,7 @@ value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ STEP_RESOURCES = 8  # a resource has up to some hundred keys
 LOGGER_SOURCE, CLIENT_METRICS_SOURCE, GROUP_SOURCE = 6, 7, 8
 UNTYPED = "LEVEL"  # of loggers
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
-DOCS = {TOPIC: TOPIC_DOCS.get, BROKER: broker_key_docs}
+DOCS: Mapping[int, Callable[[str], str | None]] = {TOPIC: TOPIC_DOCS.get, BROKER: broker_key_docs}
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 ERRORS = (
     Place(

@@ -8,9 +8,12 @@ import re
 import ssl
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .stores import KeyStore, StoreError, Values, key_store, trusted
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")  # Java knows them and has them disabled
@@ -19,6 +22,8 @@ CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required"
 SUITES_OF_TLS_1_3: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
+_TOO_WEAK = ("CA_MD_TOO_WEAK", "EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL")
+RSA_BITS_MIN = 1024
 _SUITE = re.compile(
     r"TLS_(?P<key>ECDHE_RSA|ECDHE_ECDSA|DHE_RSA|RSA)_WITH_"
     r"(?:AES_(?P<bits>128|256)_(?P<mode>GCM|CBC|CCM|CCM_8)(?:_(?P<hash>SHA\d*))?|(?P<chacha>CHACHA20_POLY1305)_SHA256)"
@@ -138,11 +143,34 @@ def _load_key(context: ssl.SSLContext, store: KeyStore) -> None:
         path.touch(0o600)
         path.write_bytes(key + chain)
         try:
-            context.load_cert_chain(path, password=password)
+            _load_chain(context, path, password, store)
         except ssl.SSLError as error:
             raise StoreError(
                 "ssl.keystore.location", f"The key store cannot be used: {error.reason or error}"
             ) from None
+
+
+def _load_chain(context: ssl.SSLContext, path: Path, password: bytes, store: KeyStore) -> None:
+    """Loads a key and its certificates, also those that only Java takes still: signed with SHA-1, or with a key of RSA
+    from 1,024 bits on. Raises SSLError.
+    """
+    try:
+        context.load_cert_chain(path, password=password)
+    except ssl.SSLError as error:
+        if error.reason not in _TOO_WEAK or not all(map(_is_taken_by_java, store.chain)):
+            raise
+        older = [one["name"] for one in context.get_ciphers() if one["name"] not in SUITES_OF_TLS_1_3]
+        context.set_ciphers(":".join((*older, "@SECLEVEL=0")))
+        context.load_cert_chain(path, password=password)
+
+
+def _is_taken_by_java(certificate: Certificate) -> bool:
+    """Whether Java's `jdk.certpath.disabledAlgorithms` leaves a certificate of a private authority alone."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    key, digest = certificate.public_key(), certificate.signature_hash_algorithm
+    is_short = isinstance(key, RSAPublicKey) and key.key_size < RSA_BITS_MIN
+    return not is_short and (digest is None or digest.name not in ("md2", "md5"))
 
 
 def _load_trust(context: ssl.SSLContext, certificates: list[bytes] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,45 @@ def test_every_kind_of_store_makes_a_listener(folder: Path, kind: str) -> None:
     client, server = shake(made.context, client_of(folder))
     assert client.version() == "TLSv1.3"
     assert made.principal(server.getpeercert(True)) == "User:CN=client"
+
+
+def issued(tmp_path: Path, bits: int, digest: str) -> dict[str, str]:
+    """The keys of a listener whose certificate a private authority has issued. OpenSSL's command still signs with
+    digests that libraries refuse.
+    """
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+
+    new = ("req", "-newkey", f"rsa:{bits}", "-nodes", "-keyout", "own.key", "-subj", "/CN=server", "-out", "own.csr")
+    root = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-subj", "/CN=ca", "-out", "ca.crt")
+    openssl(*root)
+    openssl(*new)
+    signs = ("-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", f"-{digest}", "-days", "2", "-out", "own.crt")
+    openssl("x509", "-req", "-in", "own.csr", *signs)
+    (tmp_path / "own.pem").write_text("".join((tmp_path / one).read_text() for one in ("own.key", "own.crt", "ca.crt")))
+    types = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
+    files = {"ssl.keystore.location": "own.pem", "ssl.truststore.location": "ca.crt"}
+    return types | {key: str(tmp_path / name) for key, name in files.items()}
+
+
+@pytest.mark.parametrize("between_brokers", [False, True])
+@pytest.mark.parametrize(("bits", "digest"), [(1024, "sha256"), (2048, "sha1")])
+def test_old_certificates_that_java_takes_are_taken(
+    tmp_path: Path, bits: int, digest: str, between_brokers: bool
+) -> None:
+    """kafkajs tests with a certificate of 2018 that is signed with SHA-1."""
+    made = listener(issued(tmp_path, bits, digest), between_brokers)
+    client = ssl.create_default_context()
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    assert shake(made.context, client)[0].version() == "TLSv1.3"
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert shake(made.context, client)[0].version() == "TLSv1.2"
+
+
+def test_a_certificate_signed_with_md5_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="MD_TOO_WEAK"):
+        listener(issued(tmp_path, 2048, "md5"))
 
 
 def test_java_reads_jks_and_pkcs12_by_either_name(folder: Path) -> None:
