@@ -14,7 +14,7 @@ Reply = Callable[[Any, ApiError | None], None]
 Written = tuple[Encoded, object]
 """A record in the form that is appended, and in the form that the handler returned."""
 
-STEP_RECORDS = 2048  # of a large batch that are encoded in one step
+STEP_RECORDS = 1024  # of a large batch that are encoded in one step
 
 # errors of an append, and the errors that clients of the coordinator get for them
 APPEND_ERRORS: dict[int, int] = {

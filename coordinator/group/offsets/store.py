@@ -7,7 +7,6 @@ comes; then the commit with the highest offset in the log wins.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import repeat
 from typing import Any, TypeVar
 
 from ....protocol import messages
@@ -16,7 +15,7 @@ from ...timeline import Timeline, TimelineDict
 from ..format import Commit, Commits, Key, Stored, commit_of
 
 K = TypeVar("K")
-PendingOf = TimelineDict[tuple[str, Key], Stored]  # of a producer, by group, topic and partition
+PendingOf = TimelineDict[str, TimelineDict[Key, Stored]]  # of a producer, by group
 ProducersOf = TimelineDict[Key, tuple[int, ...]]  # of a group: the producers by topic and partition
 _NOTHING: TimelineDict[Any, Any] = TimelineDict(Timeline())
 
@@ -54,7 +53,7 @@ class Offsets:
         """Yields the pending commits of open transactions for a group; a key is repeated for each of them."""
         for key, producers in self.pending_producers.get(group_id, _NOTHING).items():
             for producer_id in producers:
-                yield key, self.pending[producer_id][group_id, key]
+                yield key, self.pending[producer_id][group_id][key]
 
     # replay
 
@@ -70,7 +69,7 @@ class Offsets:
             self.of(key.group).pop(at)
             if self.is_pending(key.group, at):
                 for writer in self.pending_producers[key.group][at]:
-                    self.pending[writer].pop((key.group, at))
+                    self.pending[writer][key.group].pop(at)
                     self._forget_producer(writer, key.group, (at,))
             return
         self.put(offset, producer_id, commit_of(key, value))
@@ -88,11 +87,11 @@ class Offsets:
         self._put_pending(producer_id, group_id, at, commit.stored(offset))
 
     def _put_pending(self, producer_id: int, group_id: str, at: Key, stored: Stored) -> None:
-        pending = self._within(self.pending, producer_id)
-        if (group_id, at) not in pending:
+        pending = self._within(self._within(self.pending, producer_id), group_id)
+        if at not in pending:
             producers = self._within(self.pending_producers, group_id)
             producers[at] = (*producers.get(at, ()), producer_id)
-        pending[group_id, at] = stored
+        pending[at] = stored
 
     def _within(self, outer: TimelineDict[K, TimelineDict[Any, Any]], key: K) -> TimelineDict[Any, Any]:
         found: TimelineDict[Any, Any] | None = outer.get(key)
@@ -106,36 +105,36 @@ class Offsets:
         before = of_group.at()
         alone = (producer_id,)
         gone = [at for at in keys if before[at] == alone]
+        if len(gone) == len(of_group):
+            self.pending_producers.pop(group_id)
+            return
         if len(gone) < len(keys):
             others = ((at, tuple(one for one in before[at] if one != producer_id)) for at in keys)
             of_group.update({at: left for at, left in others if left})
         of_group.remove_all(gone)
-        if not len(of_group):
-            self.pending_producers.pop(group_id)
 
     def put_all(self, offset: int, producer_id: int, commits: Commits) -> None:
         """Like `put`, for new commits instead of loaded ones, which cannot be older than the existing ones."""
         stored = commits.stored(offset)
         if producer_id < 0:
             return self.of(commits.group).update(stored)
-        group_id, pending = commits.group, self._within(self.pending, producer_id)
-        changed = dict(zip(zip(repeat(group_id), stored), stored.values(), strict=False))
+        group_id = commits.group
+        pending = self._within(self._within(self.pending, producer_id), group_id)
         known, producers = pending.at(), self._within(self.pending_producers, group_id)
         before, alone = producers.at(), (producer_id,)
-        producers.update({key[1]: before.get(key[1], ()) + alone for key in changed if key not in known})
-        pending.update(changed)
+        producers.update({at: before.get(at, ()) + alone for at in stored if at not in known})
+        pending.update(stored)
 
     def replay_marker(self, producer_id: int, committed: bool) -> None:
-        by_group: dict[str, dict[Key, Stored]] = {}
-        for (group_id, at), found in self.pending.pop(producer_id, _NOTHING).items():
-            by_group.setdefault(group_id, {})[at] = found
-        for group_id, ended in by_group.items():
+        for group_id, pending in self.pending.pop(producer_id, _NOTHING).items():
+            ended = pending.at()
+            if not ended:
+                continue
             self._forget_producer(producer_id, group_id, ended)
             if committed:
                 offsets = self.of(group_id)
                 before = offsets.at()
-                newer = {at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]}
-                offsets.update(newer)
+                offsets.update({at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]})
 
 
 def tombstone(group_id: str, key: Key) -> CoordinatorRecord:
