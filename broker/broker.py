@@ -139,6 +139,7 @@ class Broker:
     def _follow_metadata(self) -> None:
         commits = self.metadata.commits
         commits.shown = self.partitions.pieces.changed
+        self.metadata.watch(self.partitions.pieces.forget_removed)
         commits.rested = self.replicas.go_on_opening
         self.replicas.may_open = lambda: not commits.is_busy
         self.high_watermarks.caught_up = self.in_sync.caught_up

@@ -8,6 +8,7 @@ both forget the pieces that they contradict (`changed`, `forget`) at the moment 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..coordinator.metadata.delta import MetadataDelta
@@ -63,13 +64,19 @@ class TopicPieces:
 
     def changed(self, delta: MetadataDelta) -> None:
         """The image has changed. Whether a replica is offline depends on its broker, so a change of a broker concerns
-        all topics.
+        all topics. Those that are gone are left to `forget_removed`: nothing asks for a topic that does not exist, and
+        one that gets its name is new.
         """
         if delta.brokers:
             self._topics.clear()
             self.bytes = 0
-        for topic in delta.removed:
-            self.forget(topic.name)
         for changes in (delta.new_partitions, delta.changed_partitions):
             for topic_id in {topic_id: None for topic_id, _ in changes}:
                 self.forget(delta.image.topic_names[topic_id])
+
+    def forget_removed(self, delta: MetadataDelta) -> Iterator[None]:
+        """Forgets the topics that are gone, in steps."""
+        for topic in delta.removed:
+            if topic.name not in delta.image.topics:
+                self.forget(topic.name)
+            yield

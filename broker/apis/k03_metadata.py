@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,7 +36,7 @@ from ..later import Steps
 from ..net.answers import Answers, answer_each, topic_piece
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
-from ..steps import Pace
+from ..steps import STEP_ELEMENTS, Pace, slices
 from ..topic_pieces import Piece
 from ._leadership import leadership
 from ._nodes import controller_id, neighbours, reachable
@@ -91,12 +91,33 @@ def handle(
         )
     if context.version < 12 and any(t.topic_id != NO_UUID or t.name is None for t in wanted):
         return messages.MetadataResponse(topics=[_refused(t) for t in wanted], cluster_id=None)
-    missing = _to_create(context, request, wanted)
+    if len(wanted) > STEP_ELEMENTS:
+        return _many(context, request, wanted)
+    return _some(context, request, _distinct(wanted), _to_create(context, request, wanted))
+
+
+async def _many(context: Context, request: messages.MetadataRequest, wanted: list[Wanted]) -> messages.MetadataResponse:
+    """Finds out in steps which topics are requested, and which of them are created; and answers."""
+    distinct: dict[tuple[str | None, bytes], Wanted] = {}
+    missing: dict[str, None] = {}
+    for some in slices(wanted):
+        for one in some:
+            distinct[one.name, one.topic_id] = one
+        missing |= dict.fromkeys(_to_create(context, request, some))
+        await context.broker.turn.next()
+    outcome = _some(context, request, list(distinct.values()), list(missing))
+    return outcome if isinstance(outcome, messages.MetadataResponse) else await outcome
+
+
+def _some(
+    context: Context, request: messages.MetadataRequest, wanted: list[Wanted], missing: list[str]
+) -> messages.MetadataResponse | Steps[messages.MetadataResponse]:
+    """Creates the topics that are missing, and answers. `wanted`: without repetitions."""
     if missing and context.authorizer is not None:
         return _create_allowed(context, request, wanted, missing)
     if missing:
         return _create_and_answer(context, request, wanted, missing)
-    return _answer(context, request, _distinct(wanted), lambda t: True, lambda t: _one(context, request, t))
+    return _answer(context, request, wanted, lambda t: True, lambda t: _one(context, request, t))
 
 
 def _all(
@@ -171,7 +192,7 @@ def _creates(context: Context, request: messages.MetadataRequest) -> bool:
     return bool(request.allow_auto_topic_creation and context.broker.config["auto.create.topics.enable"])
 
 
-def _to_create(context: Context, request: messages.MetadataRequest, wanted: list[Wanted]) -> list[str]:
+def _to_create(context: Context, request: messages.MetadataRequest, wanted: Sequence[Wanted]) -> list[str]:
     if not _creates(context, request):
         return []
     names = dict.fromkeys(t.name for t in wanted if t.name is not None and t.topic_id == NO_UUID)
@@ -198,7 +219,7 @@ def _create_and_answer(
         return _response(
             context,
             request,
-            await answer_each(context, "topics", _distinct(wanted), lambda t: _one(context, request, t)),
+            await answer_each(context, "topics", wanted, lambda t: _one(context, request, t)),
         )
 
     return answer()

@@ -15,6 +15,7 @@ from ..internal_topics import is_internal
 from ..net.answers import Answers, topic_piece
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
+from ..steps import STEP_ELEMENTS
 from ..topic_pieces import Piece
 from ._leadership import leadership
 
@@ -64,6 +65,8 @@ async def handle(
     denied: list[str] = []
     if context.authorizer is not None:
         names, denied = await TOPICS.parted(context, names, str)
+    if len(names) > STEP_ELEMENTS:  # to sort them is a step of its own
+        await broker.turn.next()
     answers = Answers(context)
     response = r(topics=answers.array("topics"))
     for name in names:

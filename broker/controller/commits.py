@@ -19,6 +19,7 @@ from . import metadata_log
 from .watchers import Watchers
 
 RETRY_MS = 1000
+STEP_RECORDS = 128  # that are read and replayed in a step
 
 
 class Commits:
@@ -64,7 +65,7 @@ class Commits:
 
     async def _apply_some(self) -> None:
         """Applies committed batches; no more after one with which the records are many."""
-        pace, delta = Pace(self.turn), MetadataDelta(self.image)
+        pace, delta = Pace(self.turn, STEP_RECORDS), MetadataDelta(self.image)
         end, count = self.applied_offset, 0
         for end, batch in metadata_log.metadata_batches(self.partition.open_log(), self.applied_offset):
             for offset, record in decoded(batch):
@@ -75,10 +76,17 @@ class Commits:
                     await pace.rest()
             if count >= STEP_ELEMENTS or end >= self._committed:
                 break
+        is_large = count >= STEP_ELEMENTS
+        if is_large:  # to show the change is a step of its own
+            await pace.rest()
         delta.show()
         self.shown(delta)
         self.applied_offset = end
+        if is_large:
+            await pace.rest()
         await self.watchers.tell(delta)
+        if is_large:  # as are the replies to those who wait for it
+            await pace.rest()
 
     def _replay(self, delta: MetadataDelta, offset: int, record: object) -> None:
         try:

@@ -114,6 +114,7 @@ class Events:
             return Result([], result.reply)
         if count_of(result) <= EVENT_STEP:
             return result
+        await self._turn.next()  # how many they are was counted in a step of its own
         many = await paced(self._turn, prepared(self._state, result), EVENT_STEP)
         self._owner.flush()  # what earlier events of this turn wrote
         return many

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from ottla.broker.controller.watchers import STEP_CHANGES
 from ottla.broker.replica.partition import Partition
 from ottla.broker.replica.replica_manager import ReplicaManager
-from ottla.broker.steps import STEP_ELEMENTS
 from ottla.coordinator.metadata.delta import MetadataDelta, RemovedTopic
 from ottla.coordinator.metadata.state import BROKER, GROUP, TOPIC, MetadataState
 from ottla.protocol import messages as m
@@ -68,7 +68,7 @@ def test_a_topics_configuration_concerns_its_partitions_only(work: Counter[str])
 
 
 def test_partitions_are_configured_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, count = World(), STEP_ELEMENTS + 44
+    world, count = World(), 2 * STEP_CHANGES + 44
     assert create(world, "many", count) == 0
     monkeypatch.setattr(world.schedule, "soon", lambda call: world.schedule.later(1, call))
     done: Counter[int] = Counter()
@@ -80,7 +80,7 @@ def test_partitions_are_configured_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ReplicaManager, "_configure", counted)
     assert alter(world, (TOPIC, "many", "retention.ms", "5")) == [0]
-    assert list(done.values()) == [STEP_ELEMENTS, 44]
+    assert list(done.values()) == [STEP_CHANGES, STEP_CHANGES, 44]
 
 
 def test_a_groups_configuration_concerns_no_partition(work: Counter[str]) -> None:

@@ -57,6 +57,31 @@ def test_what_changes_much_of_the_metadata_is_read_decided_and_answered_in_steps
     assert world.turns >= DECIDED + passes * (MANY // STEP_ELEMENTS)
 
 
+def test_a_change_is_shown_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the records that are read and those who follow."""
+    turns: dict[str, int] = {}
+    world = Turns()
+
+    def noting(of: object, name: str) -> None:
+        call = getattr(of, name)
+
+        def noted(*arguments: Any) -> Any:
+            turns[name] = world.turns
+            return call(*arguments)
+
+        monkeypatch.setattr(of, name, noted)
+
+    commits = world.broker.metadata.commits
+    noting(commits, "_replay")
+    noting(commits, "shown")
+    noting(commits.watchers, "tell")
+    r = m.CreateTopicsRequest
+    topics = [r.CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1) for number in range(MANY)]
+    answer = world.ask("CreateTopics", 7, r(topics=topics, timeout_ms=60_000))
+    assert {one.error_code for one in answer.topics} == {0}
+    assert turns["_replay"] < turns["shown"] < turns["tell"]
+
+
 def test_limits_and_entries_of_access_control_are_followed_in_steps() -> None:
     """After the commit of a change, which is shown at once."""
     world = Turns(authorizer_class_name=AUTHORIZER, super_users="User:ANONYMOUS")
