@@ -7,12 +7,15 @@ from typing import Any, cast
 
 import pytest
 from ottla.broker.lab.seam import Line
+from ottla.broker.lab.traces import recording
 from ottla.broker.lab.traces.client import Block, Client, Wanted
 from ottla.broker.lab.traces.recording import REPLY, REQUEST, records, without_large
 from ottla.broker.peer import Peer
 from ottla.broker.replies import Reply, Send
+from ottla.protocol import messages as m
 
 from ..support.machine import VirtualMachine
+from ..support.wire import request_frame
 
 LENGTH = 4
 
@@ -131,9 +134,12 @@ def test_a_reply_says_the_time_if_that_is_not_the_machines_any_more() -> None:
     noting.ask(METADATA)(reply(), False)
     send = noting.ask(METADATA)
     noting.machine.schedule.is_machines = False
+    at_ms = noting.machine.wall_ms()
     send(reply(), False)
+    noting.machine.schedule.is_machines = True
+    noting.ask(METADATA)(reply(), False)
     times = [one[1] for one in records(bytes(noting.block.out)) if not isinstance(one, bytes)]
-    assert times == [None, None, None, noting.machine.wall_ms()]
+    assert times == [None, None, None, at_ms, None, None]
 
 
 def test_records_that_are_not_sent_from_memory_are_a_hole() -> None:
@@ -168,8 +174,27 @@ def test_bodies_that_are_left_out_leave_the_rest() -> None:
     assert [shown(one) for one in records(without_large(block, 12))] == [
         (*one[:-2], one[-2] if len(one[-2]) <= 12 else None, one[-1]) for one in noting.events
     ]
-    assert records_of_twice(block) == found
+    assert [shown(one) for one in records(without_large(without_large(block, 12), 7))] == found
 
 
-def records_of_twice(block: bytes) -> list[tuple[Any, ...]]:
-    return [shown(one) for one in records(without_large(without_large(block, 7), 7))]
+def test_the_body_of_a_reply_in_a_later_block_is_left_out_too() -> None:
+    noting = Noting()
+    noting.ask(METADATA)(reply(), False)
+    send = noting.ask(METADATA)
+    noting.block.begin()
+    send(reply(), False)
+    block = bytes(noting.block.out)
+    (whole,) = noting.events
+    assert [shown(one) for one in records(without_large(block, 8))] == [whole]
+    assert [shown(one) for one in records(without_large(block, 7))] == [(*whole[:-2], None, None)]
+
+
+def test_the_bytes_of_a_very_large_frame_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    noting = Noting()
+    noting.ask(METADATA, more=request_frame("Metadata", 9, m.MetadataRequest())[LENGTH + 8 :])
+    (event,) = records(bytes(noting.block.out))
+    assert not isinstance(event, bytes)
+    size = event[8]
+    for limit, has_raw in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(recording, "RAW_BYTES_MAX", limit)
+        assert (b'"raw":' in recording.line(event, 0, "secrets")) == has_raw
