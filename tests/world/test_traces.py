@@ -24,6 +24,8 @@ from ..support.lab import LabWorld
 from ..support.topic_world import create
 
 SECRET = "t0p-s3cret"
+NOT_SERVED = b"\0\0\0\x0a\x7f\xff\0\0\0\0\0\x09\xff\xff"
+"""A frame with an API key that does not exist."""
 
 
 class Traced:
@@ -57,7 +59,7 @@ def test_a_trace_has_an_event_for_each_thing_that_happens(tmp_path: Path) -> Non
     client = traced.client
     client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     client.send("Produce", 9, produce_message("orders", batch(b"x"), acks=0))
-    client.feed(b"\0\0\0\x0a\x7f\xff\0\0\0\0\0\x09\xff\xff")
+    client.feed(NOT_SERVED)
     client.lose()
     events = traced.events
     assert names(events) == [
@@ -231,10 +233,21 @@ def test_a_trace_has_what_its_filters_choose(tmp_path: Path, asked: dict[str, An
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     traced.client.ask("Produce", 9, produce_message("orders", batch(b"x")))
     traced.client.ask("Heartbeat", 4, m.HeartbeatRequest(group_id="g", member_id="m"))
+    traced.client.feed(NOT_SERVED)
     traced.client.lose()
     found = traced.events
     assert [one["api"] for one in found if one["event"] == "request"] == apis
-    assert [one["event"] for one in found if "api" not in one] == (["opened", "closed"] if apis else [])
+    assert [one["event"] for one in found if "api" not in one] == (["opened", "refused", "closed"] if apis else [])
+
+
+def test_events_have_the_time_of_a_clock_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = Traced(tmp_path)
+    schedule = traced.world.schedule
+    for _ in range(2):
+        before_ms = schedule.now_ms()
+        traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
+        assert before_ms <= traced.events[-1]["at_ms"] <= schedule.now_ms()
+        monkeypatch.setattr(schedule, "_start_ms", schedule._start_ms + 3_600_000)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +270,8 @@ def test_a_slow_disk_drops_events_and_the_trace_says_so(tmp_path: Path, monkeypa
     monkeypatch.undo()
     traced.client.ask("Metadata", 12, m.MetadataRequest(topics=[]))
     assert traced.lab.ask("GET /v1/traces")["traces"][0]["dropped"] == 2
+    (last,) = traced.lab.reply(f"GET /v1/traces/{traced.number}/events", query="last=1")[1]["events"]
+    assert last["event"] == "reply"
     traced.lab.ask(f"DELETE /v1/traces/{traced.number}")
     traced.world.pass_ms(100)
     kinds = [json.loads(line)["event"] for line in (tmp_path / "t.jsonl").read_text().splitlines()]
