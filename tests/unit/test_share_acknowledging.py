@@ -46,6 +46,51 @@ def test_a_type_for_each_record() -> None:
     assert batches(changes) == [(0, 1, 2, 1), (2, 2, 0, 1), (3, 4, 4, 1)]
 
 
+def test_records_with_different_delivery_counts_are_different_batches() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    settle(engine, "m", 0, 4, RELEASE)
+    acquire(engine, "m", 0, 4)
+    assert batches(say(engine, "m", 0, 9, ACCEPT)) == [(0, 4, 2, 2), (5, 9, 2, 1)]
+
+
+def test_records_go_to_the_dead_letter_queue_with_the_cause_of_each() -> None:
+    engine = started(max_delivery_count=1, has_dlq=True)
+    acquire(engine, "m", 0, 2)
+    changes = say(engine, "m", 0, 2, REJECT, RELEASE, RELEASE)
+    assert batches(changes) == [(0, 0, 3, 1), (1, 2, 3, 1)]
+    assert [change.cause for change in changes] == [CLIENT_REJECT, COUNT_EXCEEDED]
+
+
+def test_a_failed_write_of_a_whole_span_and_a_part_of_the_next_counts_nothing() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 4)
+    acquire(engine, "m", 5, 9)
+    changes = engine.acknowledge("m", [Acknowledgement(0, 4, (ACCEPT,)), Acknowledgement(5, 5, (ACCEPT,))], 0)
+    assert engine.window.complete_count == 6
+    engine.complete(changes, commit=False)
+    assert engine.window.complete_count == 0
+    assert states(engine) == [(9, "ACQUIRED", 1, "m")]
+
+
+def test_a_record_that_is_not_held_cannot_be_renewed_with_others() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    settle(engine, "m", 5, 5, RELEASE)
+    with refused(Errors.INVALID_RECORD_STATE, "The offset is not acquired"):
+        say(engine, "m", 0, 9, RENEW)
+    with refused(Errors.INVALID_RECORD_STATE, "Member is not the owner of offset"):
+        say(engine, "n", 0, 4, RENEW)
+
+
+def test_a_lock_that_runs_out_releases_what_the_log_still_has() -> None:
+    """Of a whole span, whose first records the log has removed meanwhile."""
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    engine.window.log_start_moved(5)
+    assert batches(engine.expire(LOCK_MS)) == [(0, 4, 4, 1), (5, 9, 0, 1)]
+
+
 def test_an_acknowledgement_counts_when_it_is_written() -> None:
     engine = started()
     acquire(engine, "m", 0, 9)
@@ -55,12 +100,44 @@ def test_an_acknowledgement_counts_when_it_is_written() -> None:
     assert engine.window.start_offset == 5
 
 
+def test_the_start_offset_waits_for_the_write_of_each_record() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    first, second = say(engine, "m", 0, 0, ACCEPT), say(engine, "m", 1, 1, ACCEPT)
+    engine.complete(first, commit=True)
+    assert engine.window.start_offset == 1
+    engine.complete(second, commit=True)
+    assert engine.window.start_offset == 2
+
+
+def test_only_its_holder_can_make_room_unless_a_write_is_under_way() -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    assert (engine.window.waits_for("m"), engine.window.waits_for("n")) == (True, False)
+    changes = say(engine, "m", 0, 0, ACCEPT)
+    assert not engine.window.waits_for("m")
+    engine.complete(changes, commit=True)
+    assert engine.window.waits_for("m")
+
+
 def test_a_failed_write_leaves_the_records_with_their_holder() -> None:
     engine = started()
     acquire(engine, "m", 0, 9)
     engine.complete(say(engine, "m", 0, 4, ACCEPT), commit=False)
     assert states(engine) == [(9, "ACQUIRED", 1, "m")]
     assert (engine.window.start_offset, engine.window.complete_count) == (0, 0)
+
+
+@pytest.mark.parametrize("last", [4, 9], ids=["a part of a span", "a whole span"])
+def test_a_lock_that_ran_out_during_a_write_does_not_end_the_next_one(last: int) -> None:
+    engine = started()
+    acquire(engine, "m", 0, 9)
+    changes = say(engine, "m", 0, last, RELEASE)
+    engine.expire(LOCK_MS)
+    engine.complete(changes, commit=True)
+    acquire(engine, "n", 0, last, now_ms=LOCK_MS)
+    engine.complete(say(engine, "n", 0, last, ACCEPT, now_ms=LOCK_MS), commit=False)
+    assert states(engine)[0] == (last, "ACQUIRED", 2, "n")
 
 
 @pytest.mark.parametrize(("limit", "state"), [(5, AVAILABLE), (1, ARCHIVED)])
