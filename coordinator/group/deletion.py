@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 
 from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..format import CoordinatorRecord
 from ..shard import Result
+from .format import Key
 from .group import Group
-from .offsets.deletion import all_tombstones, expired
+from .offsets.deletion import STEP_OFFSETS, add_expired, all_tombstones, expired
 from .state import ShardState
 
 EXPIRE = "expire-group-metadata"  # the name of the write
@@ -37,20 +39,42 @@ def delete_groups(
 
 
 def expire(shard: ShardState) -> Result:
-    """Takes out offsets that have expired, and groups that have neither members nor offsets then: of some groups in
-    this write, of the others between other requests.
+    """Takes out offsets that have expired, and groups that have neither members nor offsets then: some in this write,
+    the others between other requests.
     """
-    groups = list(shard.groups.values())
-    if len(groups) > STEP_GROUPS:
-        shard.journal.after(lambda: shard.env.in_steps(_expire_rest(shard, groups[STEP_GROUPS:])))
+    writes = _writes(shard, list(shard.groups.values()))
+    first, second = next(writes, None), next(writes, None)
+    if second is not None:
+        rest = chain((second,), writes)
+        shard.journal.after(lambda: shard.env.in_steps(_expire_rest(shard, rest)))
     else:
         _forget_empty(shard, list(shard.offsets.by_group))
-    return _expire_some(shard, groups[:STEP_GROUPS])
+    return first() if first is not None else Result()
 
 
-def _expire_rest(shard: ShardState, groups: list[Group]) -> Iterator[None]:
-    for at in range(0, len(groups), STEP_GROUPS):
-        shard.write(EXPIRE, partial(_expire_some, shard, groups[at : at + STEP_GROUPS]))
+def _writes(shard: ShardState, groups: list[Group]) -> Iterator[Callable[[], Result]]:
+    """Yields what is taken out in one write: of some groups, or of some offsets of a group that has many."""
+    some: list[Group] = []
+    offsets = 0
+    for group in groups:
+        keys = list(shard.offsets.by_group.get(group.id, ()))
+        if len(keys) > STEP_OFFSETS:
+            told: set[str] = set()
+            for at in range(0, len(keys), STEP_OFFSETS):
+                yield partial(_expire_offsets, shard, group, keys[at : at + STEP_OFFSETS], told)
+        else:
+            offsets += len(keys)
+        some.append(group)
+        if len(some) == STEP_GROUPS or offsets >= STEP_OFFSETS:
+            yield partial(_expire_some, shard, some)
+            some, offsets = [], 0
+    if some:
+        yield partial(_expire_some, shard, some)
+
+
+def _expire_rest(shard: ShardState, writes: Iterator[Callable[[], Result]]) -> Iterator[None]:
+    for write in writes:
+        shard.write(EXPIRE, write)
         yield
     names = list(shard.offsets.by_group)
     for at in range(0, len(names), STEP_NAMES):
@@ -58,7 +82,19 @@ def _expire_rest(shard: ShardState, groups: list[Group]) -> Iterator[None]:
         yield
 
 
+def _expire_offsets(shard: ShardState, group: Group, keys: list[Key], told: set[str]) -> Result:
+    """Takes out those of some offsets that have expired; tells of the first ones."""
+    records: list[CoordinatorRecord] = []
+    if shard.groups.get(group.id) is group and group.may_expire:
+        add_expired(shard, group, keys, records)
+        if records and group.id not in told:
+            told.add(group.id)
+            shard.tell(group, "offsets-expired")
+    return Result(records, atomic=False)
+
+
 def _expire_some(shard: ShardState, groups: list[Group]) -> Result:
+    """Takes out the offsets of some groups that have expired, and those groups that end with that."""
     records: list[CoordinatorRecord] = []
     for group in groups:
         if shard.groups.get(group.id) is not group:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from ottla.broker.group.coordinators import GroupCoordinators
+from ottla.coordinator.group.offsets.deletion import STEP_OFFSETS
+from ottla.coordinator.group.shard import GroupShard
 from ottla.protocol import messages as m
 from ottla.protocol.control import Marker
 from ottla.protocol.errors import Errors
@@ -65,6 +71,43 @@ def test_offsets_of_a_simple_group_expire_with_the_group() -> None:
     w.pass_ms(4_000)
     assert fetched(w).committed_offset == -1
     assert w.send("ListGroups", 4, m.ListGroupsRequest()).reply.groups == []
+
+
+@pytest.mark.parametrize("has_younger", [False, True])
+def test_very_many_offsets_of_a_group_expire_some_at_a_time(monkeypatch: pytest.MonkeyPatch, has_younger: bool) -> None:
+    """The group ends when all have; that some did is told once."""
+    held: list[Iterator[None]] = []
+    told: list[str] = []
+    monkeypatch.setattr(GroupCoordinators, "in_steps", lambda owner, steps: held.append(steps))
+    monkeypatch.setattr(GroupShard, "tell", lambda self, group, kind, *of: told.append(kind))
+    w, count = world(offsets_retention_minutes="60"), 3 * STEP_OFFSETS
+    c = m.CreatePartitionsRequest
+    more = c.CreatePartitionsTopic(name="t", count=count, assignments=None)
+    assert not w.ask("CreatePartitions", 3, c(topics=[more], timeout_ms=1000)).results[0].error_code
+    r = m.OffsetCommitRequest
+
+    def commit_all(partitions: range) -> None:
+        parts = [r.OffsetCommitRequestPartition(partition_index=at, committed_offset=1) for at in partitions]
+        request = r(group_id="s", topics=[r.OffsetCommitRequestTopic(name="t", partitions=parts)])
+        assert not w.ask("OffsetCommit", 9, request).topics[0].partitions[-1].error_code
+
+    commit_all(range(count))
+    w.pass_ms(3_500_000)
+    if has_younger:
+        commit_all(range(1))
+    w.pass_ms(200_000)
+    shard = w.broker.groups.host("s").shard
+    found: Any = shard.offsets.of("s")
+    w.broker.turn.event(w.broker.groups.expire)
+    left = [len(found)]
+    for _ in held[-1]:
+        w.broker.turn.settle()
+        left.append(len(found))
+    expected = [2 * STEP_OFFSETS, STEP_OFFSETS, 0] if not has_younger else [2 * STEP_OFFSETS + 1, STEP_OFFSETS + 1, 1]
+    assert left[:3] == expected
+    assert ("s" in shard.groups) is has_younger
+    assert told.count("offsets-expired") == 1
+    assert shard.counts["offset_expirations"] == count - has_younger
 
 
 def test_offsets_of_what_a_group_is_subscribed_to_do_not_expire() -> None:

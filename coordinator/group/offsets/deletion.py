@@ -4,7 +4,7 @@ or expired (KIP-211).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from ....protocol import messages
@@ -18,6 +18,7 @@ from ..group import Group
 from ..state import ShardState
 from .store import tombstone
 
+STEP_OFFSETS = 128  # whose age is looked at in one write
 STEP_GROUPS = 64  # whose offsets of deleted topics are looked for in one write
 
 
@@ -84,15 +85,24 @@ def _of_deleted_topics(shard: ShardState, names: dict[bytes, str], groups: list[
 
 
 def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -> bool:
-    """Adds tombstones for expired offsets; returns whether the group has no offsets left."""
+    """Adds tombstones for expired offsets; returns whether the group has no offsets left. Of a group with very many,
+    `add_expired` has taken out those that have expired.
+    """
+    found = shard.offsets.by_group.get(group.id, ())
+    if len(found) > STEP_OFFSETS:
+        return False
+    return add_expired(shard, group, found, records) and not shard.offsets.has_pending(group.id)
+
+
+def add_expired(shard: ShardState, group: Group, keys: Iterable[Key], records: list[CoordinatorRecord]) -> bool:
+    """Adds tombstones for those of some offsets that have expired; returns whether these are all."""
     group_id = group.id
-    found = shard.offsets.by_group.get(group_id)
-    pending = shard.offsets.has_pending(group_id)
-    if found is None or not len(found):
-        return not pending
     now, retention = shard.env.now_ms(), shard.env.config("offsets.retention.minutes") * 60_000
-    before, kept = len(records), False
-    for key, committed in found.items():
+    found, before, kept = shard.offsets.by_group.get(group_id), len(records), False
+    for key in keys:
+        committed = found.get(key) if found is not None else None
+        if committed is None:  # it was deleted meanwhile
+            continue
         since = _ages_from(shard.env.offset_expiry, group, key[0], committed[COMMIT_MS])
         if since is None or shard.offsets.is_pending(group_id, key):
             kept = True
@@ -101,7 +111,7 @@ def expired(shard: ShardState, group: Group, records: list[CoordinatorRecord]) -
         else:
             kept = True
     shard.counts["offset_expirations"] += len(records) - before
-    return not kept and not pending
+    return not kept
 
 
 def _ages_from(expiry: OffsetExpiry, group: Group, topic: str, commit_ms: int) -> int | None:
