@@ -52,6 +52,9 @@ class Acceptor:
                 listening.detach()
 
     async def _connect(self, sock: socket.socket) -> None:
+        if self._server is None or not self._server.is_serving():  # closed since; a stopped node has no connections
+            sock.close()
+            return
         try:
             await self._loop.connect_accepted_socket(self._make, sock)
         except OSError:

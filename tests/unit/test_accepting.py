@@ -91,3 +91,27 @@ def test_nothing_is_accepted_for_a_server_that_has_closed(tmp_path: Path) -> Non
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(accepted()) == 0
+
+
+def test_what_was_accepted_before_the_server_closed_gets_no_connection(tmp_path: Path) -> None:
+    async def made() -> tuple[int, bytes]:
+        async with listening(tmp_path) as (server, address):
+            (mine,) = (each for servers in server.listeners._open.values() for each in servers)
+            protocols: list[asyncio.Protocol] = []
+
+            def make() -> asyncio.Protocol:
+                protocols.append(asyncio.Protocol())
+                return protocols[-1]
+
+            acceptor = Acceptor(asyncio.get_running_loop(), make)
+            acceptor.serves(mine)
+            client = socket.create_connection(address)
+            acceptor._accept_others()
+            mine.close()
+            await asyncio.gather(*acceptor._tasks)
+            client.settimeout(10)
+            with client:
+                return len(protocols), client.recv(1)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(made()) == (0, b"")
