@@ -13,7 +13,7 @@ import click
 from . import __version__, build
 from .lazy import LazyGroup
 from .protocol.text import printable
-from .serving import LAB_PORT_ANY, Options, run
+from .serving import LAB_WITHOUT_PORT, Options, run
 
 CONTROL = ("topics", "records", "share", "transactions", "hold", "release", "step", "policy")
 
@@ -58,7 +58,7 @@ class ServeCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         following = [*args, ""][1:]
         rest = [
-            f"{one}={LAB_PORT_ANY}" if one == "--lab" and not after.isdecimal() else one
+            f"{one}={LAB_WITHOUT_PORT}" if one == "--lab" and not after.isdecimal() else one
             for one, after in zip(args, following, strict=True)
         ]
         return super().parse_args(ctx, rest)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .broker.config.config import Config
     from .broker.net.server import Server
 
-LAB_PORT = 9644
-LAB_PORT_ANY = "any"  # --lab without a port
+LAB_PORT_DEFAULT = 9644
+LAB_WITHOUT_PORT = "any"  # the value of `--lab` without a port
 
 
 class Options(NamedTuple):
@@ -110,7 +110,7 @@ def _configuration(options: Options) -> Config:
     if options.file is not None:
         given.append(sources.from_file(options.file))
     given.append(sources.from_arguments(options.settings))
-    lab_port = None if options.lab_port == LAB_PORT_ANY else options.lab_port
+    lab_port = None if options.lab_port == LAB_WITHOUT_PORT else options.lab_port
     for key, value, option in (
         ("ottla.lab.port", lab_port, "--lab"),
         ("ottla.lab.seed", options.seed, "--seed"),
@@ -120,8 +120,8 @@ def _configuration(options: Options) -> Config:
         if value is not None:
             given.append([(key, str(value), option)])
     config = sources.build(*given)
-    if options.lab_port == LAB_PORT_ANY and config["ottla.lab.port"] < 0:
-        config.values["ottla.lab.port"] = LAB_PORT
+    if options.lab_port == LAB_WITHOUT_PORT and config["ottla.lab.port"] < 0:
+        config.values["ottla.lab.port"] = LAB_PORT_DEFAULT
     return config
 
 
