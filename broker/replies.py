@@ -29,8 +29,8 @@ class Reply:
         self.head = head
         self.parts = parts
         self.size = len(head)
-        for _, part in parts:
-            self.size += len(part)
+        if parts:
+            self.size += sum([len(part) for _, part in parts])
 
     def release(self) -> None:
         """Releases the records: the reply is not sent."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import codec, messages
@@ -52,6 +52,7 @@ from ._nodes import node_endpoints
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
     Outcome = messages.FetchResponse | Later[messages.FetchResponse]
+    _Told = tuple[Entry, int, int]  # with the high watermark and the start offset
     _Topics = dict[str | bytes, messages.FetchResponse.FetchableTopicResponse]  # of a reply
 
 TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic", Refusal.ELEMENT)
@@ -287,13 +288,28 @@ def _answer(context: Context, request: messages.FetchRequest, reading: Reading) 
     if _is_replica(request):
         usage.exempt()
         return _reply(context, fetch, found, reading.incremental)
-    told = [(entry, entry.told_high_watermark, entry.told_start_offset) for entry in found]
+    told = list(map(_told, found))
     response = _reply(context, fetch, found, reading.incremental)
+    throttled = usage.fetched(_size(context, response))
+    return _throttled(context, reading, told) if throttled else response
+
+
+def _size(context: Context, response: messages.FetchResponse) -> int:
+    """Returns the bytes of a reply in its frame, with those of records."""
     head = bytearray()
     parts = codec.build_parts("FetchResponse", context.version, response, head)
-    if not usage.fetched(LENGTH_BYTES + len(head) + sum(len(part) for _, part in parts)):
-        return response
+    return LENGTH_BYTES + len(head) + sum(len(part) for _, part in parts)
+
+
+def _told(entry: Entry) -> _Told:
+    """What the client was told of a partition."""
+    return entry, entry.told_high_watermark, entry.told_start_offset
+
+
+def _throttled(context: Context, reading: Reading, told: list[_Told]) -> messages.FetchResponse:
+    """Returns the reply of a client that is throttled, which was told nothing else than before."""
     reading.release()
+    fetch = reading.fetch
     for entry, high_watermark, start_offset in told:
         entry.told_high_watermark, entry.told_start_offset = high_watermark, start_offset
         fetch.dirty[entry] = None
@@ -305,20 +321,45 @@ def _answer(context: Context, request: messages.FetchRequest, reading: Reading) 
 async def _answer_in_steps(
     context: Context, request: messages.FetchRequest, reading: Reading
 ) -> messages.FetchResponse:
-    """Like `_answer`, for very many partitions; where a quota decides by the size of the reply, that takes one step."""
-    if context.usage is not None:
-        return _answer(context, request, reading)
-    fetch, pace = reading.fetch, Pace(reading.fetch.turn, LARGE)
+    """Like `_answer`, for very many partitions."""
+    fetch, usage, pace = reading.fetch, context.usage, Pace(reading.fetch.turn, LARGE)
+    if usage is not None and _is_replica(request):
+        usage.exempt()
+        usage = None
     topics: _Topics = {}
+    told: list[_Told] = []
     try:
         for some in slices(list(reading.found.items()), LARGE):
+            if usage is not None:
+                told += [_told(entry) for entry, _ in some]
             _tell(fetch, topics, some, reading.incremental)
             if pace.is_over(len(some)):
                 await pace.rest()
+        response = _response(context, fetch, topics, reading.found)
+        size = 0 if usage is None else await _size_in_steps(context, response)
     except BaseException:  # the connection is closed: nothing will send the records
         reading.release()
         raise
-    return _response(context, fetch, topics, reading.found)
+    return _throttled(context, reading, told) if usage is not None and usage.fetched(size) else response
+
+
+async def _size_in_steps(context: Context, response: messages.FetchResponse) -> int:
+    """Like `_size`. What is encoded for that is dropped: it is not known yet whether it is sent."""
+    name, version, pace = "FetchResponse", context.version, Pace(context.turn)
+    topics = codec.encoded(name, version, "responses")
+    for topic in response.responses:
+        partitions = codec.encoded(name, version, "responses.partitions")
+        for some in slices(topic.partitions):
+            for one in some:
+                partitions.append(one)
+            if pace.is_over(len(some)):
+                await pace.rest()
+        shown = messages.FetchResponse.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
+        shown.partitions = cast("list[Data]", partitions)
+        topics.append(shown)
+    whole = messages.FetchResponse(session_id=response.session_id, node_endpoints=response.node_endpoints)
+    whole.responses = cast("list[messages.FetchResponse.FetchableTopicResponse]", topics)
+    return _size(context, whole)
 
 
 def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental: bool) -> messages.FetchResponse:

@@ -83,9 +83,15 @@ class _Encoding:
 
 
 async def encode_in_steps(context: Context, reply: Struct) -> None:
-    """As `encoded_in_steps`; the loop runs between the steps. Raises ReplyTooLarge and MalformedMessage."""
+    """As `encoded_in_steps`; the loop runs between the steps, and before the whole is put together. Raises
+    ReplyTooLarge and MalformedMessage.
+    """
+    has_steps = False
     try:
         for _ in encoded_in_steps(context, reply):
+            has_steps = True
+            await context.paused(context.broker.turn.next())
+        if has_steps:
             await context.paused(context.broker.turn.next())
     except BaseException:  # the reply is too large, or the connection is closed: nothing will send the records
         if has_records(context.api.response):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis import k01_fetch
+from ottla.broker.client_quotas import Usage
 from ottla.broker.net import large_replies
 from ottla.protocol import codec
 from ottla.protocol import messages as m
@@ -157,6 +158,58 @@ def test_the_records_of_a_reply_whose_connection_is_lost_while_it_is_encoded_are
     assert holds(world) == WITH_RECORDS
     answer.waiting.cancel()
     assert not holds(world)
+
+
+def limit(world: Turns, byte_rate: float) -> None:
+    """Limits the rate at which clients fetch."""
+    q = m.AlterClientQuotasRequest
+    entity = q.EntityData(entity_type="user", entity_name=None)
+    entry = q.EntryData(entity=[entity], ops=[q.OpData(key="consumer_byte_rate", value=byte_rate)])
+    assert not world.ask("AlterClientQuotas", 1, q(entries=[entry])).entries[0].error_code
+
+
+def test_no_step_of_a_fetch_of_a_client_with_a_quota_does_something_for_every_partition() -> None:
+    count = 3 * k01_fetch.LARGE
+    world = _world(count)
+    limit(world, 1e12)
+    assert longest_step_of(world, "Fetch", 12, fetching(FINAL_EPOCH, count=count, max_wait_ms=0)) < 60 * count
+
+
+@pytest.mark.parametrize("epoch", [INITIAL_EPOCH, FINAL_EPOCH])
+def test_the_size_of_a_large_reply_counts_for_a_quota(
+    world: Turns, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(0, COUNT, COUNT // WITH_RECORDS):
+        produce(world, index)
+    limit(world, 1e12)
+    sizes: list[int] = []
+    fetched = Usage.fetched
+
+    def noted(usage: Usage, size_bytes: int) -> int:
+        sizes.append(size_bytes)
+        return fetched(usage, size_bytes)
+
+    monkeypatch.setattr(Usage, "fetched", noted)
+    answer = world.send("Fetch", 12, fetching(epoch))
+    world.pass_ms(1)
+    found = {one.partition_index: bytes(one.records) for one in answer.reply.responses[0].partitions}
+    assert len([index for index, records in found.items() if records]) == WITH_RECORDS
+    head = len(codec.build("FetchResponse", 12, answer.reply))
+    assert sizes == [k01_fetch.LENGTH_BYTES + head]
+    assert not holds(world)
+
+
+def test_a_large_reply_that_a_quota_holds_back_has_no_records(world: Turns) -> None:
+    session_id = world.ask("Fetch", 12, fetching(INITIAL_EPOCH, max_wait_ms=0)).session_id
+    for index in range(0, COUNT, COUNT // WITH_RECORDS):
+        produce(world, index)
+    limit(world, 1)
+    answer = world.ask("Fetch", 12, fetching(FINAL_EPOCH))
+    assert (answer.throttle_time_ms > 0, answer.responses) == (True, [])
+    assert not holds(world)
+    limit(world, 1e12)
+    again = world.ask("Fetch", 12, fetching(1, session_id, count=0))
+    assert len(again.responses[0].partitions) == WITH_RECORDS
 
 
 def test_a_session_that_ends_while_partitions_are_put_into_it_is_not_found(world: Turns) -> None:
