@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
-from .shard import RECORD_OVERHEAD, Body, Encoded, Packed
+from .journal import Mark
+from .shard import RECORD_OVERHEAD, Body, Decision, Encoded, Packed, Result
 
+T = TypeVar("T")
 Reply = Callable[[Any, ApiError | None], None]
 """Called once with the reply, or with the error."""
 Written = tuple[Encoded, object]
@@ -62,29 +64,52 @@ def parts_of(written: list[Written], limit: int) -> Iterator[list[Written]]:
     yield part
 
 
-class Parked:
-    """The reply to a write, and what happens when its records are committed or could not be appended."""
+def told(error: ApiError) -> ApiError:
+    """Returns what clients of the coordinator are told of an error of an append."""
+    return ApiError(APPEND_ERRORS.get(error.code, error.code))
 
-    __slots__ = ("deadline_ms", "name", "offset", "on_committed", "on_done", "on_failed", "reply", "since_ms")
+
+class Parked:
+    """A write whose reply waits: at first for the decision, and then for the high watermark. `template`: of a
+    transactional write.
+    """
+
+    __slots__ = (
+        "deadline_ms",
+        "name",
+        "offset",
+        "on_committed",
+        "on_done",
+        "on_failed",
+        "reply",
+        "since_ms",
+        "template",
+    )
 
     def __init__(
-        self,
-        name: str,
-        on_done: Reply,
-        on_committed: Callable[[ApiError | None], None] | None,
-        reply: object,
-        since_ms: int,
-        deadline_ms: int | None,
-        on_failed: Callable[[ApiError], None] | None = None,
+        self, name: str, on_done: Reply, since_ms: int, deadline_ms: int | None, template: Template | None = None
     ) -> None:
         self.name = name
         self.on_done: Reply | None = on_done
-        self.on_committed = on_committed
-        self.on_failed = on_failed
-        self.reply = reply
         self.since_ms = since_ms
         self.deadline_ms = deadline_ms
+        self.template = template
+        self.reply: object = None
+        self.on_committed: Callable[[ApiError | None], None] | None = None
+        self.on_failed: Callable[[ApiError], None] | None = None
         self.offset = -1
+
+    def decided(self, result: Result[T]) -> None:
+        """Its records will be appended, or it waits for those of other writes."""
+        self.reply, self.on_committed, self.on_failed = result.reply, result.on_committed, result.on_failed
+
+
+class Long(NamedTuple):
+    """A long write. What the journal has since `mark` belongs to it."""
+
+    decision: Decision[object]
+    parked: Parked
+    mark: Mark
 
 
 class Batch:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
 from .aftermath import Aftermath
-from .batch import APPEND_ERRORS, Batch, Parked, Reply, Writer, Written, parts_of, size_of
+from .batch import Batch, Long, Parked, Reply, Writer, Written, parts_of, size_of, told
 from .journal import START, Mark
 from .lifecycle import TRANSITIONS, State
 from .loading import Entry, Replay
@@ -60,6 +60,7 @@ class Runtime:
         self.epoch = -1
         self.template = Template()  # of batches that are not transactional
         self.timeout_code = int(Errors.REQUEST_TIMED_OUT)  # what a reply that waited too long becomes
+        self.long: Long | None = None  # the long write that is under way, which only `ShardRuntime` goes on with
         self._batch: Batch | None = None
         self._advances_to: int | None = None  # the high watermark, if it moved while a batch was open
         self.bugs = Bugs()
@@ -165,7 +166,9 @@ class Runtime:
                 self._check_active()
             result = handler()
             if not isinstance(result, Result):
-                return self.begin_long(name, result, on_done, now_ms, deadline_ms, template, mark)
+                parked = Parked(name, on_done, now_ms, deadline_ms, template)
+                self.long = Long(cast(Decision[object], result), parked, mark)
+                return None
             encoded = self._encoded(result.records) if result.records else []
         except ApiError as error:
             self._take_back(mark)
@@ -175,46 +178,28 @@ class Runtime:
             return self._bug(name, bug, on_done)
         batch = self._batch
         if batch is None and not encoded:
-            return self._answer_unwritten(name, result, on_done, now_ms, deadline_ms)
-        parked = Parked(name, on_done, result.on_committed, result.reply, now_ms, deadline_ms, result.on_failed)
+            self._close_journal()
+            if result.on_committed is None and self.last_written_offset <= self.committed_offset:
+                return self.bugs.answer(on_done, result.reply, None)
+        parked = Parked(name, on_done, now_ms, deadline_ms, template)
         if encoded:
-            self._put_into_batch(result, encoded, parked, mark, template)
-        elif batch is not None:
-            batch.parked.append(parked)
-
-    def begin_long(
-        self,
-        name: str,
-        decision: Decision[R],
-        on_done: Callable[[R | None, ApiError | None], None],
-        now_ms: int,
-        deadline_ms: int | None,
-        template: Template | None,
-        mark: Mark,
-    ) -> None:
-        """Begins a long write. What the journal has since `mark` belongs to it. Only `ShardRuntime` can."""
-        raise NotImplementedError
+            return self._put_into_batch(result, encoded, parked, mark)
+        parked.decided(result)
+        return self._park_unwritten(parked) if batch is None else batch.parked.append(parked)
 
     def _encoded(self, records: Sequence[object]) -> list[Written]:
         encode = self.format.encode
         return [(one if isinstance(one, Packed) else encode(one), one) for one in records]
 
-    def _answer_unwritten(
-        self,
-        name: str,
-        result: Result[R],
-        on_done: Callable[[R | None, ApiError | None], None],
-        now_ms: int,
-        deadline_ms: int | None,
-    ) -> None:
-        """Answers a write without records or an open batch, once the state that its handler saw is committed."""
+    def _close_journal(self) -> None:
+        """A write is over that has no records, and no batch is open."""
         effects = self.journal.close()
         if effects:
             self.aftermath.effects += effects
             self.aftermath.carry_out()
-        if result.on_committed is None and self.last_written_offset <= self.committed_offset:
-            return self.bugs.answer(on_done, result.reply, None)
-        parked = Parked(name, on_done, result.on_committed, result.reply, now_ms, deadline_ms, result.on_failed)
+
+    def _park_unwritten(self, parked: Parked) -> None:
+        """Answers a write without records once the state that its handler saw is committed."""
         if self.last_written_offset > self.committed_offset:
             self._parked.park([parked], self.last_written_offset)
         else:
@@ -231,27 +216,31 @@ class Runtime:
         encoded: list[Written],
         parked: Parked,
         mark: Mark,
-        template: Template | None,
     ) -> None:
-        assert parked.on_done is not None
         before: Mark | None = mark
         try:
             for part in [encoded] if result.atomic else parts_of(encoded, self.writer.max_batch_bytes() - HEADER_SIZE):
-                batch = self._room_for(part, template, before)
+                batch = self._room_for(part, parked.template, before)
                 before = None
                 self._take(batch, part, result)
         except ApiError as error:
             if before is not None:
                 self._take_back(before)
-            self.bugs.answer(parked.on_done, None, error)
+            self._parked.finish(parked, error)
         except Exception as bug:
             self._revert_batch(ApiError(Errors.UNKNOWN_SERVER_ERROR))
-            self._bug(parked.name, bug, parked.on_done)
+            self.bugs.note(parked.name, bug)
+            self._parked.finish(parked, ApiError(Errors.UNKNOWN_SERVER_ERROR))
         else:
-            batch.parked.append(parked)
-            if template is not None and not batch.is_large:
-                self._flush(None)
+            self._put(parked, result, batch)
         self.aftermath.carry_out()
+
+    def _put(self, parked: Parked, result: Result[R], batch: Batch) -> None:
+        """The records of a write are in a batch: it waits for them. Those of a transactional one are appended."""
+        parked.decided(result)
+        batch.parked.append(parked)
+        if parked.template is not None and not batch.is_large:
+            self._flush(None)
 
     def _bug(self, name: str, bug: Exception, on_done: Reply) -> None:
         self.bugs.note(name, bug)
@@ -329,7 +318,7 @@ class Runtime:
             data = encode_batch(batch.records, now_ms, batch.template or self.template, batch.body)
             first, end = self.writer.append(data, now_ms)
         except ApiError as error:
-            failed = ApiError(APPEND_ERRORS.get(error.code, error.code))
+            failed = told(error)
             self._revert_batch(failed)
             return failed
         except Exception as bug:  # if the batch has reached the log all the same, the next append finds that

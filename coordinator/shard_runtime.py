@@ -3,23 +3,22 @@
 A handler that returns a `Decision` instead of a `Result` begins a long write. It is alone: writes that were made before
 are appended first, and its owner makes no other write, appends nothing and runs no timer until it has taken all steps
 (`ShardRuntime.go_on`). So no other write sees a part of it, and it fails as a whole. What is read meanwhile is
-committed, which is the state before. What a commit of earlier writes causes waits, too, because the journal is open.
+committed, which is the state before; soft state that is read is changed in one step, and not in several. What a commit
+of earlier writes causes waits, too, because the journal is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from ..protocol.control import Marker
 from ..protocol.errors import ApiError, Errors
-from ..protocol.records import HEADER_SIZE, Template
-from .batch import APPEND_ERRORS, Parked, Reply, Written, parts_of
+from ..protocol.records import HEADER_SIZE
+from .batch import Parked, Reply, Written, parts_of, told
 from .journal import START, Mark
 from .runtime import Runtime
 from .shard import Decision, Packed
 
-R = TypeVar("R")
 MARKER = "transaction-marker"
 STEP_PACKED = 1024  # of packed records that are replayed in one step
 STEP_WRITTEN = 256  # records, or packs of them, that are encoded and replayed in one step
@@ -28,56 +27,27 @@ STEP_WRITTEN = 256  # records, or packs of them, that are encoded and replayed i
 class ShardRuntime(Runtime):
     """A runtime whose writes may take steps, in whose log transactions end."""
 
-    is_long = False  # whether a long write is under way
-    _long: Iterator[None] | None = None
-    _long_done: Reply | None = None  # answers the long write, until its reply is parked
-
-    def begin_long(
-        self,
-        name: str,
-        decision: Decision[R],
-        on_done: Callable[[R | None, ApiError | None], None],
-        now_ms: int,
-        deadline_ms: int | None,
-        template: Template | None,
-        mark: Mark,
-    ) -> None:
-        self._long_done = on_done
-        self.is_long = True
-        self._long = self._steps(name, decision, now_ms, deadline_ms, template, mark)
+    _steps: Iterator[None] | None = None  # of the long write, from its first step on
 
     def go_on(self) -> None:
         """Takes a step of the long write."""
-        assert self._long is not None
+        assert self.long is not None
+        steps = self._steps = self._steps or self._taken(*self.long)
         is_over = True
         try:
-            is_over = next(self._long, self) is self
+            is_over = next(steps, self) is self
         finally:
             if is_over:
-                self.is_long, self._long = False, None
+                self.long = self._steps = None
                 self.aftermath.carry_out()
 
     def close(self, error: ApiError | None = None) -> None:
-        self.is_long, self._long, on_done = False, None, self._long_done
+        long, self.long, self._steps = self.long, None, None
         super().close(error)
-        if on_done is not None:
-            self._long_done = None
-            self.bugs.answer(on_done, None, error or ApiError(Errors.NOT_COORDINATOR))
+        if long is not None:
+            self._parked.finish(long.parked, error or ApiError(Errors.NOT_COORDINATOR))
 
-    def _answer_long(self, error: ApiError) -> None:
-        on_done, self._long_done = self._long_done, None
-        if on_done is not None:  # the shard was not closed meanwhile
-            self.bugs.answer(on_done, None, error)
-
-    def _steps(
-        self,
-        name: str,
-        decision: Decision[R],
-        now_ms: int,
-        deadline_ms: int | None,
-        template: Template | None,
-        mark: Mark,
-    ) -> Iterator[None]:
+    def _taken(self, decision: Decision[object], parked: Parked, mark: Mark) -> Iterator[None]:
         while self.encode_some():
             yield
         written: list[Written] = []
@@ -92,19 +62,19 @@ class ShardRuntime(Runtime):
                 yield
         except ApiError as error:
             self._take_back(START)
-            return self._answer_long(error)
+            return self._parked.finish(parked, error)
         except Exception as bug:
             self._take_back(START)
-            self.bugs.note(name, bug)
-            return self._answer_long(ApiError(Errors.UNKNOWN_SERVER_ERROR))
+            self.bugs.note(parked.name, bug)
+            return self._parked.finish(parked, ApiError(Errors.UNKNOWN_SERVER_ERROR))
         if not written:
-            on_done, self._long_done = self._long_done, None
-            assert on_done is not None
-            return self._answer_unwritten(name, result, on_done, now_ms, deadline_ms)
+            self._close_journal()
+            parked.decided(result)
+            return self._park_unwritten(parked)
         before: Mark | None = START
         try:
             for part in [written] if result.atomic else parts_of(written, self.writer.max_batch_bytes() - HEADER_SIZE):
-                batch = self._room_for(part, template, before)
+                batch = self._room_for(part, parked.template, before)
                 before = None
                 for some in _in_steps(part):
                     self._take(batch, some, result)
@@ -112,19 +82,13 @@ class ShardRuntime(Runtime):
         except ApiError as error:
             if before is not None:
                 self._take_back(before)
-            self._answer_long(error)
+            self._parked.finish(parked, error)
         except Exception as bug:
             self._revert_batch(ApiError(Errors.UNKNOWN_SERVER_ERROR))
-            self.bugs.note(name, bug)
-            self._answer_long(ApiError(Errors.UNKNOWN_SERVER_ERROR))
+            self.bugs.note(parked.name, bug)
+            self._parked.finish(parked, ApiError(Errors.UNKNOWN_SERVER_ERROR))
         else:
-            on_done, self._long_done = self._long_done, None
-            assert on_done is not None
-            batch.parked.append(
-                Parked(name, on_done, result.on_committed, result.reply, now_ms, deadline_ms, result.on_failed)
-            )
-            if template is not None and not batch.is_large:
-                self._flush(None)
+            self._put(parked, result, batch)
 
     def append_marker(
         self,
@@ -138,19 +102,19 @@ class ShardRuntime(Runtime):
         """Appends the end of a transaction and replays it, in one step. Returns the write that waits for the high
         watermark; None if it was answered with an error.
         """
-        assert not self.is_long
+        assert self.long is None
         try:
             self._check_active()
             self.flush()
             self._check_active()
             first, end = append()
         except ApiError as error:
-            self.bugs.answer(on_done, None, ApiError(APPEND_ERRORS.get(error.code, error.code)))
+            self.bugs.answer(on_done, None, told(error))
             return None
         except Exception as bug:
             self._bug(MARKER, bug, on_done)
             return None
-        parked = Parked(MARKER, on_done, None, None, now_ms, None)
+        parked = Parked(MARKER, on_done, now_ms, None)
         try:
             self._check_active()
             if first != self.last_written_offset:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ...coordinator.batch import APPEND_ERRORS
+from ...coordinator.batch import APPEND_ERRORS, told
 from ...coordinator.group import routes
 from ...coordinator.group.offsets.commit import TXN_TOPIC_IDS_SINCE
 from ...coordinator.security.acls import Operation, ResourceType
@@ -102,7 +102,7 @@ async def _commit(context: Context, request: messages.TxnOffsetCommitRequest) ->
         return await groups.write_in_transaction(index, producer, verification, commit_offsets)
     except ApiError as error:
         if error.code in APPEND_ERRORS:  # before the append, too: of a log that is opened again
-            raise ApiError(APPEND_ERRORS[error.code]) from None
+            raise told(error) from None
         if error.code == Errors.COORDINATOR_LOAD_IN_PROGRESS and context.version < LOADING_SINCE:
             raise ApiError(Errors.COORDINATOR_NOT_AVAILABLE) from None
         if error.code == Errors.STALE_MEMBER_EPOCH and context.version < STALE_EPOCH_SINCE:

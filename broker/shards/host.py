@@ -197,7 +197,7 @@ class ShardHost(Generic[S]):
     def flush(self) -> None:
         """Appends the writes of this event; very many once they are encoded, in later turns of the loop."""
         runtime, schedule = self.runtime, self.schedule
-        if self._is_encoding or runtime.is_long:
+        if self._is_encoding or runtime.long is not None:
             return
         if runtime.encode_some():
             self._is_encoding = True
@@ -282,7 +282,7 @@ class ShardHost(Generic[S]):
         if self._lingers_since_ms is None:
             self._lingers_since_ms = now
         self.turn.wrote(self)
-        if self.runtime.is_long:
+        if self.runtime.long is not None:
             self._hold()
 
     # long writes
@@ -303,13 +303,13 @@ class ShardHost(Generic[S]):
     def _take_step(self, _: Later[None]) -> None:
         runtime, left = self.runtime, STEP_WAITING
         self.is_busy = False
-        if runtime.is_long:
+        if runtime.long is not None:
             runtime.go_on()
             self.turn.wrote(self)
-        while self._waiting and left and not runtime.is_long:
+        while self._waiting and left and runtime.long is None:
             left -= 1
             bugs.guarded("a write that waited", self._waiting.popleft())
-        if runtime.is_long or self._waiting:
+        if runtime.long is not None or self._waiting:
             self._hold()
 
     def read(self, handler: Callable[[S, int], T]) -> T:

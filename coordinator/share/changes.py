@@ -17,12 +17,12 @@ class Change:
 
     __slots__ = ("cause", "delivery_count", "first", "last", "records", "state")
 
-    def __init__(self, record: InFlight, first: int, last: int, cause: str | None) -> None:
-        self.records = [record]
+    def __init__(self, records: list[InFlight], first: int, last: int, cause: str | None) -> None:
+        self.records = records
         self.first = first
         self.last = last
-        self.state = record.state
-        self.delivery_count = record.delivery_count
+        self.state = records[0].state
+        self.delivery_count = records[0].delivery_count
         self.cause = cause
 
     @property
@@ -49,25 +49,16 @@ class Step:
         self.max_count = limits.max_delivery_count
         self.has_dlq = limits.has_dlq
 
-    def note(self, record: InFlight, first: int, last: int, cause: str | None) -> None:
-        """Adds the change of a record, or of a whole span (`note_each`)."""
-        if first == last:
-            self.note_each([record], first, cause)
-        else:
-            self.changes.append(Change(record, first, last, cause))
-
-    def note_each(self, records: list[InFlight], first: int, cause: str | None) -> None:
-        """Adds the change of consecutive records that are alike; merges it with the change of the records before it
-        if they are neighbours and alike.
+    def note(self, records: list[InFlight], first: int, last: int, cause: str | None) -> None:
+        """Adds the change of consecutive records that are alike, or of a whole span, which has one state. Records that
+        have states of their own join the change of those before them if they are neighbours and alike.
         """
-        record, last, changes = records[0], first + len(records) - 1, self.changes
-        if changes:
+        record, changes = records[0], self.changes
+        if changes and len(records) == last - first + 1:
             tail = changes[-1]
             alike = tail.state is record.state and tail.delivery_count == record.delivery_count and tail.cause is cause
             if alike and tail.last + 1 == first and len(tail.records) == tail.last - tail.first + 1:
                 tail.records += records
                 tail.last = last
                 return
-        change = Change(record, first, last, cause)
-        change.records = records
-        changes.append(change)
+        changes.append(Change(records, first, last, cause))

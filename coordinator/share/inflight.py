@@ -75,21 +75,19 @@ class InFlight:
         return True
 
     def begin(self, state: RecordState, max_delivery_count: int, dlq: bool) -> bool:
-        """Like `leave`, but provisional until `complete`."""
+        """Like `leave`, but provisional until `commit_all` or `take_back`."""
         before = self.state, self.member_id, max_delivery_count
         if not self.leave(state, max_delivery_count, dlq):
             return False
         self._before = before
         return True
 
-    def complete(self, commit: bool) -> None:
-        """Ends a transition. A failed one is undone, unless the lock timed out:
-        then the record gets the state of a timeout.
-        """
+    def take_back(self) -> None:
+        """Undoes a transition, unless the lock timed out: then the record gets the state of a timeout."""
         before, self._before = self._before, None
         if before is None:
             return
-        if not commit and not self.archived:
+        if not self.archived:
             self.state, self.member_id, limit = before
             if not self.expired:
                 return
@@ -109,7 +107,7 @@ class InFlight:
 
 
 def commit_all(records: Iterable[InFlight]) -> None:
-    """Like `complete(commit=True)` for each record."""
+    """Ends the transitions of records: their states are written."""
     for record in records:
         if record._before is not None:
             record._before = record.lock_deadline_ms = None

@@ -111,7 +111,7 @@ class SharePartition:
             spans.append(Span(batch.first, batch.last, record))
             if record.state is ARCHIVING:
                 exceeded = batch.delivery_count >= self.limits.max_delivery_count
-                dead.append(Change(record, batch.first, batch.last, COUNT_EXCEEDED if exceeded else CLIENT_REJECT))
+                dead.append(Change([record], batch.first, batch.last, COUNT_EXCEEDED if exceeded else CLIENT_REJECT))
         self.window.load(start_offset, spans, gap_start)
         self.state = State.ACTIVE
         return dead
@@ -202,7 +202,7 @@ class SharePartition:
         state = self._state_of(kind, step)
         for run in span.begin_held(first, last, member_id, state, step.max_count, step.has_dlq):
             end, reached = first + len(run), run[0].state
-            step.note_each(run, first, self._counted_cause(reached, state, first, end - 1))
+            step.note(run, first, end - 1, self._counted_cause(reached, state, first, end - 1))
             first = end
         if first <= last:
             self._refuse(span.at(first))
@@ -262,7 +262,7 @@ class SharePartition:
 
     def _begin(self, record: InFlight, first: int, last: int, state: RecordState, step: Step) -> None:
         record.begin(state, step.max_count, step.has_dlq)
-        step.note(record, first, last, self._counted_cause(record.state, state, first, last))
+        step.note([record], first, last, self._counted_cause(record.state, state, first, last))
 
     def _counted_cause(self, reached: RecordState, wanted: RecordState, first: int, last: int) -> str | None:
         """Counts records that reached a final state. Returns why they go to the dead-letter queue, if they do."""
@@ -312,7 +312,7 @@ class SharePartition:
         window = self.window
         for change in changes:
             for record, first, last in change.ranges():
-                record.complete(commit=False)
+                record.take_back()
                 if record.state is AVAILABLE:
                     window.find_next = True
                     if first < window.start_offset:  # the log start passed it meanwhile
@@ -365,7 +365,7 @@ class SharePartition:
 
     def _left(self, record: InFlight, first: int, last: int, step: Step) -> None:
         dead = record.state is ARCHIVING
-        step.note(record, first, last, COUNT_EXCEEDED if dead else None)
+        step.note([record], first, last, COUNT_EXCEEDED if dead else None)
         if record.state is AVAILABLE:
             self.window.find_next = True
         elif not dead:

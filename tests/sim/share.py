@@ -307,7 +307,7 @@ def run(seed: int, steps: int = 60) -> None:
 # with each of them.
 BUGS: tuple[Bug, ...] = (
     (InFlight, "acquire", "self.delivery_count += 1", "self.delivery_count += 0"),
-    (InFlight, "complete", "if not commit and not self.archived:", "if not commit and self.archived:"),
+    (InFlight, "take_back", "if not self.archived:", "if self.archived:"),
     (Span, "begin_held", "or record.member_id != member_id", "or not member_id"),
     (
         SharePartition,

@@ -101,7 +101,7 @@ def under_way(world: World, offset: int = 2) -> Answer:
     world.ask("OffsetCommit", 8, commit(group="first", partitions=1))  # the shard is loaded
     answer = world.send("OffsetCommit", 9, commit(offset=offset))
     runtime = host_of(world).runtime
-    while not (runtime.is_long and runtime._batch is not None):
+    while not (runtime.long is not None and runtime._batch is not None):
         world.schedule.take_next()()
     assert 0 < runtime._batch.count < PARTITIONS
     assert not answer.done
@@ -135,7 +135,7 @@ def test_a_timer_that_is_due_while_a_write_takes_steps_runs_after_it(world: Worl
     ticked: list[bool] = []
 
     def due(now_ms: int) -> Result:
-        ticked.append(host.runtime.is_long)
+        ticked.append(host.runtime.long is not None)
         return Result()
 
     host.runtime.timers.set(Timer("test", 0, due))

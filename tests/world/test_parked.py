@@ -103,7 +103,7 @@ def test_parked_writes_are_answered_in_their_order_or_at_their_deadlines(seed: i
             end += chance.randrange(2)
             deadline = now + chance.randrange(20) if chance.random() < 0.8 else None
             on_done = partial(lambda number, reply, error: answered.append((number, error is None)), number)
-            model[number] = Parked("w", on_done, None, None, now, deadline)
+            model[number] = Parked("w", on_done, now, deadline)
             parked.park([model[number]], end)
         elif action == 1:
             committed = chance.randint(committed, end)

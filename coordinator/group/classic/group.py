@@ -124,7 +124,10 @@ class ClassicGroup(Journaled):
     def remove(self, *member_ids: str) -> None:
         """Removes members, and ids with which no member has joined."""
         gone = self.members.remove_all(member_ids)
-        for protocols, count in Counter(member.protocols for member in gone.values()).items():
+        counts: dict[Protocols, int] = {}
+        for member in gone.values():
+            counts[member.protocols] = counts.get(member.protocols, 0) + 1
+        for protocols, count in counts.items():
             self._count(protocols, -count)
         self.static_members.remove_all(m.instance_id for m in gone.values() if m.instance_id is not None)
         if self.leader in member_ids:
