@@ -319,6 +319,7 @@ def _entry(
             r.DescribeConfigsSynonym(name=name, value=None if sensitive else value, source=source)
             for name, value, source in found.synonyms
         ]
-    if request.include_documentation:
-        entry.documentation = DOCS[resource.resource_type](key.name) if resource.resource_type in DOCS else None
+    if resource.resource_type != BROKER_LOGGER:
+        docs = DOCS.get(resource.resource_type) if request.include_documentation else None
+        entry.documentation = None if docs is None else docs(key.name)
     return entry

@@ -14,18 +14,18 @@ from ..remembered import remembered
 PROTOCOL_TYPE = "consumer"
 
 
-def _parsed(name: str, data: bytes) -> Any:
+def _parsed(name: str, data: bytes, version_max: int | None = None) -> Any:
     if len(data) < 2:
         raise MalformedMessage(name, f"{len(data)} bytes")
     version = int.from_bytes(data[:2], "big", signed=True)
     if version < 0:
         raise MalformedMessage(name, f"version {version}")
-    return codec.parse(name, min(version, outline(name).valid.high), data, 2)
+    return codec.parse(name, min(version, outline(name).valid.high if version_max is None else version_max), data, 2)
 
 
-def subscription(data: bytes) -> messages.ConsumerProtocolSubscription:
-    """Raises MalformedMessage."""
-    found: messages.ConsumerProtocolSubscription = _parsed("ConsumerProtocolSubscription", data)
+def subscription(data: bytes, version_max: int | None = None) -> messages.ConsumerProtocolSubscription:
+    """`version_max`: the newest version of which all fields have to be there. Raises MalformedMessage."""
+    found: messages.ConsumerProtocolSubscription = _parsed("ConsumerProtocolSubscription", data, version_max)
     return found
 
 
@@ -33,9 +33,10 @@ def subscription(data: bytes) -> messages.ConsumerProtocolSubscription:
 def subscribed_topics(data: bytes) -> frozenset[str]:
     """Returns the topics of a member's metadata. Raises MalformedMessage.
 
+    Kafka reads them as of version 0, with which all versions begin, so that metadata which ends there is good in any.
     The members of a group mostly subscribe to the same topics, and do so again in each rebalance.
     """
-    return frozenset(subscription(data).topics)
+    return frozenset(subscription(data, version_max=0).topics)
 
 
 def assignment(data: bytes) -> messages.ConsumerProtocolAssignment:
