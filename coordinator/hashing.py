@@ -8,6 +8,7 @@ from ..protocol.java import java_abs, java_hash
 from .remembered import remembered
 
 NAMES_PER_STEP = 64
+TABLE_SIZE = 16  # of a hash table of Java and of Scala, if nothing is said
 _hash = remembered(1024)(java_hash)
 
 
@@ -27,10 +28,17 @@ def put_order(names: Iterable[str], capacity: int) -> list[str]:
     """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
     filled by `put`.
     """
-    listed, size = list(dict.fromkeys(names)), 1
-    while size < capacity or len(listed) > size * 3 // 4:
-        size *= 2
+    listed = list(dict.fromkeys(names))
+    size = table_size(len(listed), capacity)
     return sorted(listed, key=lambda name: _bucket(name, size))
+
+
+def table_size(count: int, capacity: int) -> int:
+    """Returns the buckets of a Java HashMap that is made for `capacity` entries and has got `count` by `put`."""
+    size = 1
+    while size < capacity or count > size * 3 // 4:
+        size *= 2
+    return size
 
 
 def computed_order(names: Iterable[str], capacity: int) -> list[str]:
@@ -49,6 +57,15 @@ def computed_order(names: Iterable[str], capacity: int) -> list[str]:
     return sorted(order, key=lambda name: _bucket(name, size))
 
 
+def number_order(numbers: Iterable[int]) -> list[int]:
+    """Returns the distinct numbers in the iteration order of a Java HashSet of Integers: sorted, while they are less
+    than its buckets.
+    """
+    listed = list(dict.fromkeys(numbers))
+    capacity = _capacity(len(listed))
+    return sorted(listed, key=lambda number: bucket(number, capacity))
+
+
 def java_order_steps(names: Iterable[str]) -> Generator[None, None, list[str]]:
     """Like `java_order`, with a pause after some names."""
     listed = list(names)
@@ -62,7 +79,7 @@ def java_order_steps(names: Iterable[str]) -> Generator[None, None, list[str]]:
 
 
 def _capacity(count: int) -> int:
-    capacity = 16
+    capacity = TABLE_SIZE
     while count > capacity * 3 // 4:
         capacity *= 2
     return capacity

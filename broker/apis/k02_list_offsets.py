@@ -2,6 +2,7 @@
 or for a special timestamp such as earliest or latest.
 
 **Behaviour**
+- Topics and partitions are in the order of Kafka's hash tables, each once.
 - To replicas, whoever says that it is one, the log has no high watermark and no last stable offset.
 - Requests about remote storage return no offset, as in a Kafka without remote storage.
 
@@ -20,7 +21,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from operator import itemgetter
 
+from ...coordinator.scala_tables import buckets_for, hash_in_trie, partition_hash, place_in_table, trie_order
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -77,23 +80,32 @@ async def handle(context: Context, request: messages.ListOffsetsRequest) -> mess
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     if context.broker.replicas.opening:
         await open_in_steps(context.broker.turn, many_unopened(map(context.broker.partitions.by_name.get, counts)))
-    response = r()
+    topics: dict[str, dict[int, messages.ListOffsetsRequest.ListOffsetsPartition]] = {}
+    hashes: dict[str, int] = {}
     for topic in request.topics:
-        out = r.ListOffsetsTopicResponse(name=topic.name)
-        for wanted in {p.partition_index: p for p in topic.partitions}.values():
-            answer = r.ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+        topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
+        hashes[topic.name] = hash_in_trie(topic.name)
+        if pace.is_over():
+            await pace.rest()
+    response = r()
+    for name in trie_order(hashes):
+        found: list[tuple[int, messages.ListOffsetsResponse.ListOffsetsPartitionResponse]] = []
+        size = buckets_for(len(topics[name]))
+        for index, wanted in topics[name].items():
+            answer = r.ListOffsetsPartitionResponse(partition_index=index)
             try:
-                if counts[topic.name, wanted.partition_index] > 1:
+                if counts[name, index] > 1:
                     raise ApiError(Errors.INVALID_REQUEST)
-                _tell(context, answer, await _found(context, request, topic.name, wanted, allowance))
+                _tell(context, answer, await _found(context, request, name, wanted, allowance))
             except ApiError as error:
                 answer.error_code = error.code
             except OSError as failure:
                 answer.error_code = context.broker.log_directories.storage_error(failure).code
-            out.partitions.append(answer)
+            found.append((place_in_table(partition_hash(name, index), size), answer))
             if pace.is_over():
                 await pace.rest()
-        response.topics.append(out)
+        found.sort(key=itemgetter(0))
+        response.topics.append(r.ListOffsetsTopicResponse(name=name, partitions=[answer for _, answer in found]))
     return response
 
 

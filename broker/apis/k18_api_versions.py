@@ -15,10 +15,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from ...coordinator.hashing import TABLE_SIZE, put_order
 from ...protocol import messages
 from ...protocol.errors import Errors
-from ...protocol.features import KRAFT_VERSION, supported
+from ...protocol.features import KRAFT_VERSION, METADATA_VERSION, supported
 from ..controller.metadata_log import KRAFT_LEVEL
 from ..error_places import Place, codes
 from ..net.context import Context
@@ -47,24 +49,31 @@ def handle(context: Context, request: messages.ApiVersionsRequest) -> messages.A
         for api in apis(context.broker.config["unstable.api.versions.enable"]).values()
         if api.key not in TELEMETRY or context.broker.config.takes_client_metrics
     ]
-    features = supported().items()
-    finalized = {name: level for name, level in context.broker.image.features.items() if name in supported()} | {
+    features = supported()
+    finalized = {name: level for name, level in context.broker.image.features.items() if name in features} | {
         KRAFT_VERSION: KRAFT_LEVEL
     }
     response = r(
         api_keys=[r.ApiVersion(api_key=a.key, min_version=a.listed_low, max_version=a.high) for a in served],
         finalized_features_epoch=context.broker.metadata.applied_offset - 1,
         finalized_features=[
-            r.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in finalized.items()
+            r.FinalizedFeatureKey(name=name, max_version_level=finalized[name], min_version_level=finalized[name])
+            for name in _finalized_order(finalized)
         ],
     )
     response.supported_features = [
         r.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-        for name, (low, high) in features
+        for name in put_order((METADATA_VERSION, *features), TABLE_SIZE)
+        for low, high in (features[name],)
         if low > 0 or context.version >= 4
     ]
     return response
+
+
+def _finalized_order(names: Iterable[str]) -> list[str]:
+    """Kafka copies a hash table of the other features, and adds the version of the metadata."""
+    others = put_order((name for name in names if name != METADATA_VERSION), TABLE_SIZE)
+    return put_order([*others, METADATA_VERSION], int(len(others) / 0.75 + 1))
 
 
 def _astray(context: Context, request: messages.ApiVersionsRequest) -> bool:

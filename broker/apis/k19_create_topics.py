@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...coordinator.hashing import java_order
 from ...coordinator.metadata import topics
 from ...coordinator.metadata.format import CLUSTER_METADATA
 from ...coordinator.security.acls import Operation, ResourceType
@@ -74,7 +75,7 @@ async def narrowed(
 
     def complete(response: messages.CreateTopicsResponse) -> messages.CreateTopicsResponse:
         r, error = messages.CreateTopicsResponse, ApiError(TOPICS.code, "Authorization failed.")
-        for name in refused:
+        for name in java_order(refused):
             response.topics.append(error.put_into(r.CreatableTopicResult(name=name, configs=[])))
         return response
 
@@ -126,5 +127,5 @@ def _configs(context: Context, given: dict[str, str | None]) -> Configs:
             config_source=TOPIC_SOURCE if found.key.name in given else found.source,
             is_sensitive=False,
         )
-        for found in describe_topic(context.broker, given)
+        for found in sorted(describe_topic(context.broker, given))
     ]

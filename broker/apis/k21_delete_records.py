@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from ...coordinator.scala_tables import K, hash_in_trie, in_trie, partition_hash, trie_order
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
@@ -26,10 +27,12 @@ from ..security.authorization import Check, Refusal
 from ..steps import Pace
 from ._partition_answers import answered
 
+T = TypeVar("T")
 TOPICS = Check(Operation.DELETE, ResourceType.TOPIC, "topics.name", Refusal.ELEMENT)
 AUTHORIZATION = (TOPICS,)
 TO_HIGH_WATERMARK = -1
 CHECK_MS = 100
+IN_ORDER_MAX = 4  # entries of a map of Scala's that keeps their order
 PARTITIONS = Place(
     "each partition",
     codes(
@@ -91,7 +94,38 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
     while late and (left_ms := ends_ms - context.turn.schedule.monotonic_ms()) > 0:
         await context.turn.pause(min(CHECK_MS, left_ms))
         late = await _still_late(context, pace, late)
+    return await _in_order_of_kafka(pace, response)
+
+
+async def _in_order_of_kafka(pace: Pace, response: messages.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
+    """Orders topics, and more than four partitions in all, as Scala's maps have them."""
+    if pace.is_over(len(response.topics)):  # what follows looks at all of them
+        await pace.rest()
+    are_ordered = sum(len(topic.partitions) for topic in response.topics) <= IN_ORDER_MAX
+    response.topics = await _ordered(pace, {topic.name: topic for topic in response.topics}, hash_in_trie)
+    for topic in response.topics:
+        if not are_ordered and len(topic.partitions) > 1:
+            found = {one.partition_index: one for one in topic.partitions}
+            topic.partitions = await _ordered(pace, found, partial(_hash_in_trie, topic.name))
     return response
+
+
+def _hash_in_trie(topic: str, index: int) -> int:
+    return in_trie(partition_hash(topic, index))
+
+
+async def _ordered(pace: Pace, found: dict[K, T], hash_of: Callable[[K], int]) -> list[T]:
+    hashes: dict[K, int] = {}
+    for key in found:
+        hashes[key] = hash_of(key)
+        if pace.is_over():
+            await pace.rest()
+    in_order: list[T] = []
+    for key in trie_order(hashes):
+        in_order.append(found[key])
+        if pace.is_over():
+            await pace.rest()
+    return in_order
 
 
 async def _still_late(context: Context, pace: Pace, late: list[Late]) -> list[Late]:

@@ -2,6 +2,7 @@
 value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 **Behaviour**
+- The keys of a resource are in the order of Kafka's hash table, whichever were asked for.
 - Groups have the keys of KIP-848, KIP-932 and KIP-1240.
 - A logger has no type, synonyms or documentation. Of a broker's keys, those that are defaults of topics and ottla's own
   have a documentation (Kafka: all).
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
+from ...coordinator.hashing import TABLE_SIZE, put_order
 from ...coordinator.metadata import topics as topic_rules
 from ...coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
 from ...coordinator.metadata.configs import MIN_ISR
@@ -103,7 +105,8 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         topic_rules.check_name(name)
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(broker, _canonical(keys("topic", release), broker.image.config_of(TOPIC, name)))
+        own = _canonical(keys("topic", release), broker.image.config_of(TOPIC, name))
+        return in_order_of_kafka(describe_topic(broker, own))
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -113,7 +116,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
                 if of_all[2] == DYNAMIC_DEFAULT_SOURCE and of_all[0] == d.key.name
             ]
         _check_node(context, name, " or empty string,")
-        return describe_broker(broker)
+        return in_order_of_kafka(describe_broker(broker))
     if resource.resource_type == BROKER_LOGGER:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
@@ -122,12 +125,22 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == GROUP:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(broker, _canonical(keys("group", release), broker.image.config_of(GROUP, name)))
+        found = describe_group(broker, _canonical(keys("group", release), broker.image.config_of(GROUP, name)))
+        internal = in_order_of_kafka([one for one in found if one.key.internal], 2 * TABLE_SIZE)
+        return internal + in_order_of_kafka([one for one in found if not one.key.internal])
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name))
+        return in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name)))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def in_order_of_kafka(found: list[Described], size: int = TABLE_SIZE) -> list[Described]:
+    """Returns the keys in the order of Kafka's hash table, and those of ottla's own after them. `size`: of the table
+    when it is made.
+    """
+    by_name = {one.key.name: one for one in found if one.key.name not in OWN_KEYS}
+    return [by_name[name] for name in put_order(by_name, size)] + [one for one in found if one.key.name in OWN_KEYS]
 
 
 def _check_node(context: Context, name: str, otherwise: str = "") -> None:
@@ -281,7 +294,7 @@ def _of_throttles(broker: Broker) -> list[Described]:
 def describe_broker(broker: Broker) -> list[Described]:
     found = _of_listeners(broker) + _of_throttles(broker)
     same = {name: names for names in topic_synonyms().values() if len(names) > 1 for name in names}
-    for key in sorted({**keys("broker", broker.config.emulates), **OWN_KEYS}.values(), key=lambda k: k.name):
+    for key in (keys("broker", broker.config.emulates) | OWN_KEYS).values():
         if key.internal:
             continue
         synonyms = _synonym_values(broker, key.name, same.get(key.name, (key.name,)))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from ...coordinator.hashing import java_order
 from ...coordinator.metadata import topics
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -47,7 +48,8 @@ async def narrowed(
     request.topics = [topic for topic in request.topics if topic.name not in left_out]
 
     def complete(response: messages.CreatePartitionsResponse) -> messages.CreatePartitionsResponse:
-        response.results += [_result((name, ApiError(TOPICS.code))) for name in refused]
+        repeated = sum(count > 1 for count in counts.values())  # they come first
+        response.results[repeated:repeated] = [_result((name, ApiError(TOPICS.code))) for name in java_order(refused)]
         return response
 
     return complete if refused else None

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from ...coordinator.metadata.quota_order import Described, keys
 from ...coordinator.metadata.quotas import Entity, Filter
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -43,16 +44,23 @@ def handle(
 async def _describe(context: Context, wanted: Filter) -> messages.DescribeClientQuotasResponse:
     r = messages.DescribeClientQuotasResponse
     pace = Pace(context.broker.turn)
-    found: dict[Entity, list[messages.DescribeClientQuotasResponse.ValueData]] = {}
+    found: dict[Entity, dict[str, float]] = {}
     for (entity, key), record in list(context.broker.image.quotas.items()):
+        found.setdefault(entity, {})[key] = record.value
+        if pace.is_over():
+            await pace.rest()
+    order = Described(found, wanted)
+    places: dict[Entity, tuple[int, ...]] = {}
+    for entity in found:
         if wanted.matches(entity):
-            found.setdefault(entity, []).append(r.ValueData(key=key, value=record.value))
+            places[entity] = order.place(entity)
         if pace.is_over():
             await pace.rest()
     answers = Answers(context)
     made = answers.array("entries")
-    for entity, values in found.items():
+    for entity in sorted(places, key=places.__getitem__):
         parts = [r.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+        values = [r.ValueData(key=key, value=found[entity][key]) for key in keys(found[entity])]
         await answers.add("entries", r.EntryData(entity=parts, values=values))
     return r(entries=made)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...coordinator.metadata import quotas
+from ...coordinator.hashing import java_order
+from ...coordinator.metadata import quota_order, quotas
 from ...coordinator.metadata.quotas import Alteration, Entity
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -46,7 +47,8 @@ async def handle(context: Context, request: messages.AlterClientQuotasRequest) -
         validate_only=request.validate_only,
         is_void=not wanted,
     )
-    entries = await each_in_steps(turn, outcome.items(), _entry)
+    in_order = [(entity, outcome[entity]) for entity in quota_order.changed(outcome)]
+    entries = await each_in_steps(turn, in_order, _entry)
     return messages.AlterClientQuotasResponse(entries=entries)
 
 
@@ -72,6 +74,6 @@ async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]
 def _entry(answered: tuple[Entity, ApiError | None]) -> messages.AlterClientQuotasResponse.EntryData:
     r = messages.AlterClientQuotasResponse
     entity, error = answered
-    parts = [r.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    parts = [r.EntityData(entity_type=kind, entity_name=dict(entity)[kind]) for kind in java_order(dict(entity))]
     entry = r.EntryData(entity=parts, error_message=None)
     return entry if error is None else error.put_into(entry)

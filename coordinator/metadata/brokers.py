@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ...protocol.structs import Struct
+from ..hashing import number_order
 from ..shard import Decision, Result
 from .controller import Controller, fencing
 from .elections import Kind
@@ -141,7 +142,8 @@ def register(
 
 def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tuple[int, ...]]]) -> Decision[None]:
     """Changes in-sync replicas as leaders ask (AlterPartition). `wanted`: the state of which a leader knew, and the
-    replicas; one that is outdated, or names a broker that is fenced, is left out.
+    replicas; one that is outdated, or names a broker that is fenced, is left out. A leader has its replicas in a set
+    of Java's, in whose order they become those of the partition.
     """
     changes: list[Struct] = []
     for key, (known, isr) in wanted.items():
@@ -151,7 +153,7 @@ def alter_isr(controller: Controller, wanted: Mapping[Key, tuple[Partition, tupl
             continue
         if not all(map(controller.is_active, isr)):
             continue
-        change = controller.change(partition, isr)
+        change = controller.change(partition, number_order(isr))
         if change is not None:
             changes.append(change)
     return Result(changes)

@@ -153,15 +153,17 @@ def _text(name: str | None) -> str:
 
 
 class Filter:
-    """Which entities a DescribeClientQuotas asks for. Raises ApiError(INVALID_REQUEST or UNSUPPORTED_VERSION)."""
+    """Which entities a DescribeClientQuotas asks for: by names of types, and by types of which any name will do. Raises
+    ApiError(INVALID_REQUEST or UNSUPPORTED_VERSION).
+    """
 
     def __init__(self, components: Iterable[Component], is_strict: bool) -> None:
-        self._names: dict[str, str | None] = {}
-        self._any: dict[str, None] = {}
+        self.names: dict[str, str | None] = {}
+        self.any_name: dict[str, None] = {}
         self._is_strict = is_strict
         for one in components:
             self._add(one)
-        asked = {**self._names, **self._any}
+        asked = {**self.names, **self.any_name}
         if IP in asked and len(asked) > 1:
             text = (
                 "Invalid entity filter component combination. IP filter component should not be used with "
@@ -173,7 +175,7 @@ class Filter:
         kind, match = component.entity_type, component.match
         if not kind:
             raise ApiError(Errors.INVALID_REQUEST, "Invalid empty entity type.")
-        if kind in self._names or kind in self._any:
+        if kind in self.names or kind in self.any_name:
             raise ApiError(Errors.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(Errors.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
@@ -181,7 +183,7 @@ class Filter:
             if match is None:
                 text = "Request specified MATCH_TYPE_EXACT, but set match string to null."
                 raise ApiError(Errors.INVALID_REQUEST, text)
-            self._names[kind] = match
+            self.names[kind] = match
             return
         if component.match_type not in (OF_DEFAULT, ANY_NAME):
             raise ApiError(Errors.INVALID_REQUEST, f"Unknown match type {component.match_type}")
@@ -190,14 +192,14 @@ class Filter:
             text = f"Request specified {name}, but also specified a match string."
             raise ApiError(Errors.INVALID_REQUEST, text)
         if component.match_type == OF_DEFAULT:
-            self._names[kind] = None
+            self.names[kind] = None
         else:
-            self._any[kind] = None
+            self.any_name[kind] = None
 
     def matches(self, entity: Entity) -> bool:
-        if self._is_strict and len(entity) != len(self._names) + len(self._any):
+        if self._is_strict and len(entity) != len(self.names) + len(self.any_name):
             return False
         names = dict(entity)
-        return all(kind in names and names[kind] == name for kind, name in self._names.items()) and all(
-            kind in names for kind in self._any
+        return all(kind in names and names[kind] == name for kind, name in self.names.items()) and all(
+            kind in names for kind in self.any_name
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid
 from ...protocol.errors import ApiError, Errors
+from ..hashing import java_order_steps
 from ..shard import Decision, Result
 from .configs import check_topic_config, known_to
 from .controller import Controller, bounded
@@ -66,10 +67,13 @@ def error_of_absent(name: str) -> int:
 
 
 def create_topics(controller: Controller, topics: list[New], mutate: Mutate = unlimited) -> Decision[list[Created]]:
-    """Creates topics. The reply is in their order, each name once. Raises ApiError(POLICY_VIOLATION) for too many
-    partitions or records.
+    """Creates topics. The reply is in their order, each name once, those named twice last. Raises
+    ApiError(POLICY_VIOLATION) for too many partitions or records.
     """
-    wanted = _each_once(topics)
+    each = _each_once(topics)
+    repeated = {topic.name: (topic, True) for topic, is_repeated in each if is_repeated}
+    last = yield from java_order_steps(repeated)
+    wanted = [one for one in each if not one[1]] + [repeated[name] for name in last]
     _check_total(sum(_asked(controller, topic) for topic, is_repeated in wanted if not is_repeated), "partitions")
     records: list[messages.Struct | NewPartitions] = []
     reply: list[Created] = []
@@ -273,10 +277,12 @@ def delete_topics(
 def create_partitions(
     controller: Controller, topics: list[More], mutate: Mutate = unlimited
 ) -> Decision[list[tuple[str, ApiError | None]]]:
-    """Adds partitions to topics. The reply has each name once, with its error. Raises ApiError(POLICY_VIOLATION) for
-    too many partitions or records.
+    """Adds partitions to topics. The reply has each name once, with its error, those named twice first, and the others
+    in the order of a Java HashSet. Raises ApiError(POLICY_VIOLATION) for too many partitions or records.
     """
-    wanted = _each_once(topics)
+    by_name = {topic.name: (topic, is_repeated) for topic, is_repeated in _each_once(topics)}
+    in_order = yield from java_order_steps(by_name)
+    wanted = sorted((by_name[name] for name in in_order), key=lambda one: not one[1])
     additional = sum(_additional(controller.state, topic) for topic, is_repeated in wanted if not is_repeated)
     _check_total(additional, "additional partitions")
     records: list[NewPartitions] = []

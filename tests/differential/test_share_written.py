@@ -96,7 +96,7 @@ def test_the_same_records_are_written(pair: Pair) -> None:
         (n, d)
         for n, (a, b) in enumerate(zip(mine, other, strict=True))
         for one, two in zip(a, b, strict=True)
-        for d in differences(one, two)
+        for d in differences("written", one, two)
     ]
     assert not found, found
 

@@ -178,8 +178,9 @@ def cases() -> list[dict[str, Any]]:
     """What is asked: {"kind": broker|topic|group, "settings" or "own": values by key}."""
     found: list[dict[str, Any]] = []
     for kind, values in (("broker", "settings"), ("topic", "own"), ("group", "own")):
-        first = {key.type: name for name, key in reversed(keys(kind).items())}
-        for name, key in keys(kind).items():
+        known = list(keys(kind).items()) if kind == "group" else sorted(keys(kind).items())
+        first = {key.type: name for name, key in reversed(known)}
+        for name, key in known:
             found += [
                 {"kind": kind, values: {name: text}} for text in dict.fromkeys(_probes(key, first[key.type] == name))
             ]

@@ -97,13 +97,13 @@ def _meaning(key: ConfigKey) -> str:
 
 def rendered() -> str:
     """The whole file."""
-    known = keys("broker")
+    known = dict(sorted(keys("broker").items()))
     shown = {name: key for name, key in known.items() if not key.internal}
     read = {name: key for name, key in shown.items() if without_effect(name) is None and name not in DEFAULT_ONLY}
     silent: dict[str, list[str]] = {}
-    for name in known:
+    for name, key in known.items():
         why = without_effect(name)
-        if why is not None and not known[name].internal:
+        if why is not None and not key.internal:
             silent.setdefault(why, []).append(name)
     lines = [HEAD, "## Keys of ottla's own", "", _row("key", "type", "default", "meaning"), _row(*["---"] * 4)]
     lines += [

@@ -23,6 +23,7 @@ from ottla.testing import Broker
 
 from ..oracle.kafka import Kafka
 from . import transcripts
+from .orders import may_be_in_any_order, ordered, shape
 from .poll import until
 from .transcripts import Asks, Transcript, Voice
 from .wire import Closed, Wire
@@ -51,7 +52,6 @@ ALLOWED = {
     "DelegationToken.*": "ids are random, and HMACs with them; their lengths, and which moments there are, are not",
     "*.error_message": "a refused request of the cluster, which Kafka shows as a Java object",
 }
-_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
 _NONCE = re.compile(rb"(?<=^r=)[^,]+|(?<=^v=).+")
 _OF_TOKENS = re.compile(r"(issue|expiry|max)_timestamp(_ms)?|token_id|hmac")
 NEEDS = re.compile(r"^Request .* needs (\w+) permission\.$")
@@ -179,7 +179,7 @@ class Pair:
     def unlike(self, name: str, mine: Any, other: Any) -> list[str]:
         """Where two replies differ, and may not."""
         self._trim(name, mine, other)
-        return [path for path, a, b in differences(mine, other) if not self._allowed(name, path, a, b)]
+        return [path for path, a, b in differences(name, mine, other) if not self._allowed(name, path, a, b)]
 
     def raw(self, frame: bytes) -> tuple[bytes | str, bytes | str]:
         """Sends bytes to both, each on a connection of its own; what each answers, or "closed"."""
@@ -204,7 +204,7 @@ class Pair:
         self._trim(name, mine, other)
         self.heard.setdefault(name, set()).update(errors_in(other))
         self._hold_against_transcript(name, version, other)
-        for path, a, b in differences(mine, other):
+        for path, a, b in differences(name, mine, other):
             if self.transcript.playing and same_but_for_times(a, b):
                 continue
             allowed = self._allowed(name, path, a, b)
@@ -227,7 +227,7 @@ class Pair:
         closed = entry["reply"] == transcripts.CLOSED
         before = "closed" if closed else transcripts.message(f"{name}Response", version, entry["reply"])
         self._trim(name, before)
-        for path, a, b in differences(before, said):
+        for path, a, b in differences(name, before, said):
             if not self._allowed(name, path, a, b) and not same_but_for_times(a, b):
                 self.tally.stale.append(f"{name} v{version} {path}: Kafka {_short(b)}, in the transcript {_short(a)}")
 
@@ -265,6 +265,8 @@ class Pair:
             if isinstance(ours, int):
                 return "DelegationToken.*" if (ours > 0) == (theirs > 0) else None
             return "DelegationToken.*" if len(ours) == len(theirs) else None
+        if last == "documentation" and not (ours and theirs):
+            return None
         if last in ("member_id", "leader") and shape(ours) != shape(theirs):
             return None
         for entry in (f"*.{last}", f"{name}.{last}"):
@@ -293,18 +295,19 @@ def errors_in(reply: Any) -> Iterator[str]:
                 yield from errors_in(value)
 
 
-def differences(a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The places at which two messages differ."""
+def differences(api: str, a: Any, b: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The places at which two messages of an API differ."""
     if hasattr(a, "unknown_tags") and type(a) is type(b):
         for name in a.__slots__:
-            yield from differences(getattr(a, name), getattr(b, name), f"{path}.{name}")
+            yield from differences(api, getattr(a, name), getattr(b, name), f"{path}.{name}")
     elif isinstance(a, list) and isinstance(b, list):
-        a, b = _ordered(a), _ordered(b)
         if len(a) != len(b):
             yield f"{path}[]", a, b
             return
+        if may_be_in_any_order(api, path):
+            a, b = ordered(a), ordered(b)
         for index, (one, other) in enumerate(zip(a, b, strict=True)):
-            yield from differences(one, other, f"{path}[{index}]")
+            yield from differences(api, one, other, f"{path}[{index}]")
     elif isinstance(a, memoryview) and isinstance(b, memoryview):
         if bytes(a) != bytes(b):
             yield path, bytes(a), bytes(b)
@@ -332,49 +335,6 @@ def _timeless(data: bytes) -> list[Any]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) < 300 else f"{text[:200]}… ({len(value) if hasattr(value, '__len__') else len(text)} long)"
-
-
-def shape(member_id: Any) -> Any:
-    """A member's id without what is random in it."""
-    return _RANDOM.sub("*", member_id) if isinstance(member_id, str) else member_id
-
-
-def _ordered(items: list[Any]) -> list[Any]:
-    """Lists of named things are compared by name, and partitions by number: Kafka keeps them in hash tables."""
-    if items and all(isinstance(i, int) for i in items):
-        return sorted(items)
-    for keys in (
-        ("api_key",),
-        ("token_requester_principal_name", "principal_name", "renewers"),
-        ("name", "partition_index"),
-        ("name",),
-        ("group_id",),
-        ("transactional_id",),
-        ("client_id", "member_id"),
-        ("group_instance_id", "member_id"),
-        ("member_id",),
-        ("topic",),
-        ("topic_name",),
-        ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"),
-        ("resource_type", "resource_name", "pattern_type"),
-        ("resource_type", "resource_name"),
-        ("principal", "host", "operation", "permission_type"),
-        ("partition_index",),
-        ("producer_id",),
-        ("index",),
-        ("partition",),
-        ("entity_type",),
-        ("entity",),
-        ("key",),
-    ):
-        if items and all(hasattr(i, "unknown_tags") and all(hasattr(i, k) for k in keys) for i in items):
-            return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, _key(getattr(i, k))) for k in keys))
-    return items
-
-
-def _key(value: Any) -> Any:
-    """What a list is ordered by; an entity of a quota is a list by itself."""
-    return repr(_ordered(value)) if isinstance(value, list) else shape(value)
 
 
 def await_coordinators(servers: str) -> None:

@@ -248,14 +248,14 @@ def size_for(n: int) -> int:
 
 
 def is_linear(taken: list[float], n: int) -> bool:
-    """Whether the second doubling took about twice as much more as the first, and not four times: up to 100 bytecodes
+    """Whether the second doubling took about twice as much more as the first, and not four times: up to 120 bytecodes
     an element are noise. Where n elements took more than 2n, something was done for the first time among them; then 4n
     are compared with 2n.
     """
     first, second = taken[1] - taken[0], taken[2] - taken[1]
     if first < 0:
         return taken[2] <= GROWTH_MAX * taken[1]
-    return second <= GROWTH_MAX * first + 200 * n
+    return second <= GROWTH_MAX * first + 240 * n
 
 
 def processor_ms(call: Callable[[], Any]) -> float:

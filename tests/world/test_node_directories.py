@@ -70,7 +70,7 @@ def test_its_replicas_are_offline_and_others_lead() -> None:
     assert shown(world, 1) == {"/a": 0, "/b": 0}
     assert listed(world)[0] == ["node", "listeners"]
     for topic in inside:
-        assert state(world, 0, topic)[2] == [2, 3, 1]
+        assert state(world, 0, topic)[2] == [1, 2, 3]
         assert records(world, 2, topic=topic) == [b"v"]
 
 

@@ -37,8 +37,8 @@ def test_a_node_that_starts_again_comes_into_sync_and_leads_nothing(w: World) ->
     happens(w, "stop", 1)
     epoch = w.broker.image.brokers[1].epoch
     happens(w, "begin", 1)
-    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
-    assert state(w, 1) == (2, 0, [2, 3, 1], [], [])
+    assert state(w, 0) == (2, 1, [1, 2, 3], [], [])
+    assert state(w, 1) == (2, 0, [1, 2, 3], [], [])
     assert w.broker.image.brokers[1].epoch > epoch
     assert not w.broker.image.brokers[1].fenced
     log = w.broker.metadata.partition.open_log()
@@ -68,9 +68,9 @@ def test_a_killed_node_that_is_back_soon_has_lost_its_place(w: World) -> None:
     """Kafka's controller hears of the crash when the node registers."""
     happens(w, "kill", 1)
     happens(w, "begin", 1)
-    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+    assert state(w, 0) == (2, 1, [1, 2, 3], [], [])
     w.pass_ms(20_000)
-    assert state(w, 0) == (2, 1, [2, 3, 1], [], []), "the old session does not expire"
+    assert state(w, 0) == (2, 1, [1, 2, 3], [], []), "the old session does not expire"
 
 
 def test_a_paused_node_is_fenced_and_comes_back(w: World) -> None:
@@ -78,7 +78,7 @@ def test_a_paused_node_is_fenced_and_comes_back(w: World) -> None:
     w.pass_ms(9_100)
     assert state(w, 0) == (2, 1, [2, 3], [], [])
     happens(w, "resume", 1)
-    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+    assert state(w, 0) == (2, 1, [1, 2, 3], [], [])
 
 
 def test_a_short_pause_changes_nothing(w: World) -> None:
@@ -226,7 +226,7 @@ def test_the_preferred_leaders_are_elected_by_request(w: World) -> None:
         (1, "ELECTION_NOT_NEEDED", needless),
         (9, "UNKNOWN_TOPIC_OR_PARTITION", "No such partition as t-9"),
     ]
-    assert state(w, 0) == (1, 2, [2, 3, 1], [], [])
+    assert state(w, 0) == (1, 2, [1, 2, 3], [], [])
     assert elected(w, 0) == []
 
 
@@ -255,7 +255,7 @@ def test_a_fenced_node_answers_and_leads_nothing(w: World) -> None:
     assert state(w, 0) == (2, 1, [2, 3], [], [])
     assert produce(w, 1, 0).error_code == Errors.NOT_LEADER_OR_FOLLOWER
     happens(w, "unfence", 1)
-    assert state(w, 0) == (2, 1, [2, 3, 1], [], [])
+    assert state(w, 0) == (2, 1, [1, 2, 3], [], [])
 
 
 def test_new_partitions_have_fenced_replicas_out_of_sync(w: World) -> None:

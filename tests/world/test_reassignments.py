@@ -69,7 +69,7 @@ def test_new_replicas_join_and_old_ones_leave(w: World) -> None:
     assert produce(w, 3, topic="two").error_code == 0
     assert move(w, [1, 2]) == "NONE"
     w.pass_ms(1)
-    assert replicas(w) == ([1, 2], [2, 1], 1, 1)
+    assert replicas(w) == ([1, 2], [1, 2], 1, 1)
     assert (listed(w), records(w, 1, topic="two")) == ({}, [b"v"])
 
 
@@ -78,7 +78,7 @@ def test_one_replica_becomes_three_and_one_again(w: World) -> None:
         assert produce(w, 3, topic="one", value=value).error_code == 0
     assert move(w, [3, 1, 2], "one") == "NONE"
     w.pass_ms(1)
-    assert replicas(w, "one") == ([3, 1, 2], [3, 1, 2], 3, 0)
+    assert replicas(w, "one") == ([3, 1, 2], [1, 2, 3], 3, 0)
     assert move(w, [2], "one") == "NONE"
     w.pass_ms(1)
     assert replicas(w, "one") == ([2], [2], 2, 1)
@@ -103,7 +103,7 @@ def test_a_reassignment_waits_for_the_new_replica(w: World) -> None:
     assert ends(w) == {1: 0, 3: 1, 2: 1}
     set_policy(w, "two", "immediate")
     w.pass_ms(1)
-    assert (listed(w), replicas(w)) == ({}, ([1, 3], [3, 1], 3, 1))
+    assert (listed(w), replicas(w)) == ({}, ([1, 3], [1, 3], 3, 1))
 
 
 def test_a_new_replica_has_the_log_after_the_lag_of_the_policy(w: World) -> None:
@@ -113,7 +113,7 @@ def test_a_new_replica_has_the_log_after_the_lag_of_the_policy(w: World) -> None
     w.pass_ms(499)
     assert (ends(w)[1], replicas(w)[1]) == (0, [3, 2])
     w.pass_ms(2)
-    assert (ends(w)[1], replicas(w)[1]) == (1, [3, 2, 1])
+    assert (ends(w)[1], replicas(w)[1]) == (1, [1, 2, 3])
 
 
 def test_a_reassignment_can_be_cancelled(w: World) -> None:
@@ -229,7 +229,7 @@ def test_a_new_replica_goes_on_after_a_restart_with_what_it_has(w: World) -> Non
     assert (ends(again)[1], replicas(again)[1]) == (before, [3, 2])
     set_policy(again, "two", "immediate")
     again.pass_ms(60_000)
-    assert (ends(again)[1], replicas(again)[1]) == (20, [3, 2, 1])
+    assert (ends(again)[1], replicas(again)[1]) == (20, [1, 2, 3])
 
 
 def test_a_deleted_topic_is_not_reassigned(w: World) -> None:
@@ -257,7 +257,7 @@ def test_throttles_bound_how_fast_a_new_replica_catches_up(w: World, side: str) 
     assert replicas(w)[1] == [3, 2]
     assert produce(w, 3, topic="two").error_code == 0, "those in sync are not throttled"
     w.pass_ms(3000)
-    assert (ends(w)[1], replicas(w)[1]) == (51, [3, 2, 1])
+    assert (ends(w)[1], replicas(w)[1]) == (51, [1, 2, 3])
 
 
 def throttled(rate: int, **settings: str) -> World:
@@ -309,7 +309,7 @@ def test_a_throttle_that_is_taken_away_throttles_no_more(w: World) -> None:
     assert replicas(w, "slow")[1] == [3]
     configure(w, BROKER, "3", leader_replication_throttled_rate="100000000")
     w.pass_ms(1000)
-    assert (ends(w, "slow")[1], replicas(w, "slow")[1]) == (50, [3, 1])
+    assert (ends(w, "slow")[1], replicas(w, "slow")[1]) == (50, [1, 3])
 
 
 def test_partitions_move_to_a_node_that_was_added_and_from_one_that_was_removed(w: World) -> None:
@@ -324,7 +324,7 @@ def test_partitions_move_to_a_node_that_was_added_and_from_one_that_was_removed(
     assert replicas(w)[0] == [4, 3]
     assert move(w, [3, 1]) == "NONE"
     w.pass_ms(1)
-    assert (listed(w), replicas(w)[:3]) == ({}, ([3, 1], [3, 1], 3))
+    assert (listed(w), replicas(w)[:3]) == ({}, ([3, 1], [1, 3], 3))
     assert records(w, 3, topic="two") == [b"v"]
 
 

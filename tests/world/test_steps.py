@@ -240,11 +240,8 @@ def test_offsets_of_many_partitions_are_listed_in_steps() -> None:
     create(world, "t", 2)
     r = m.ListOffsetsRequest
     parts = [r.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(count)]
-    found = (
-        world.ask("ListOffsets", 7, r(replica_id=-1, topics=[r.ListOffsetsTopic(name="t", partitions=parts)]))
-        .topics[0]
-        .partitions
-    )
+    reply = world.ask("ListOffsets", 7, r(replica_id=-1, topics=[r.ListOffsetsTopic(name="t", partitions=parts)]))
+    found = sorted(reply.topics[0].partitions, key=lambda one: one.partition_index)
     assert [one.partition_index for one in found] == list(range(count))
     assert {one.error_code for one in found[:2]} == {0}
     assert {one.error_code for one in found[2:]} == {int(Errors.UNKNOWN_TOPIC_OR_PARTITION)}

@@ -75,7 +75,7 @@ def test_a_node_that_is_reached_again_follows_the_new_leader(w: World) -> None:
     w.pass_ms(SESSION_MS + 100)
     produce(w, 2)
     happens(w, "heal", 1)
-    assert state(w) == (2, 1, [2, 3, 1], [], [])
+    assert state(w) == (2, 1, [1, 2, 3], [], [])
     assert produce(w, 2).error_code == 0
 
 
@@ -129,7 +129,7 @@ def test_a_node_that_is_cut_off_and_killed_starts_when_it_is_healed(w: World) ->
         happens(w, "begin", 1)
     happens(w, "heal", 1)
     happens(w, "begin", 1)
-    assert state(w) == (2, 1, [2, 3, 1], [], [])
+    assert state(w) == (2, 1, [1, 2, 3], [], [])
 
 
 def test_a_node_that_is_elected_while_it_is_cut_off_has_no_followers(w: World) -> None:

@@ -15,7 +15,7 @@ public class Facts {
 
     /** The keys of a definition, by name. */
     static ObjectNode config(ConfigDef definition) {
-        return config(new TreeMap<>(definition.configKeys()));
+        return config(definition.configKeys());
     }
 
     static ObjectNode config(Map<String, ConfigDef.ConfigKey> keys) {
