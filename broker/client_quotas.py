@@ -101,10 +101,12 @@ class Throttled(ApiError):
 
 
 class Usage:
-    """What one request uses. The time that is spent on it counts between `resume` and `pause`."""
+    """What one request uses. The time that is spent on it counts between `resume` and `pause`, first from its arrival;
+    what calls one of them again has no effect.
+    """
 
-    __slots__ = ("_client_id", "_is_counted", "_mutation_until_ms", "_quotas", "_since_ns", "_spent_ns", "_user",
-                 "size_bytes", "throttle_ms")  # fmt: skip
+    __slots__ = ("_client_id", "_is_counted", "_is_running", "_mutation_until_ms", "_quotas", "_since_ns", "_spent_ns",
+                 "_user", "size_bytes", "throttle_ms")  # fmt: skip
 
     def __init__(self, quotas: ClientQuotas, principal: str, client_id: str | None, size_bytes: int) -> None:
         self._quotas = quotas
@@ -113,6 +115,7 @@ class Usage:
         self.size_bytes = size_bytes
         self._spent_ns = 0
         self._since_ns = quotas.schedule.work_ns()
+        self._is_running = True
         self.throttle_ms = 0
         self._mutation_until_ms = 0
         self._is_counted = False
@@ -122,15 +125,20 @@ class Usage:
         return self._quotas.schedule.monotonic_ms()
 
     def pause(self) -> None:
-        self._spent_ns += self._quotas.schedule.work_ns() - self._since_ns
+        if self._is_running:
+            self._is_running = False
+            self._spent_ns += self._quotas.schedule.work_ns() - self._since_ns
 
     def resume(self) -> None:
-        self._since_ns = self._quotas.schedule.work_ns()
+        if not self._is_running:
+            self._is_running = True
+            self._since_ns = self._quotas.schedule.work_ns()
 
     def _percentage(self) -> float:
         """Returns the time spent so far, in percent of a second."""
-        self.pause()
-        self.resume()
+        if self._is_running:
+            self.pause()
+            self.resume()
         return self._spent_ns / PERCENT_OF_A_SECOND
 
     def mutate(self, count: int, is_strict: bool) -> None:

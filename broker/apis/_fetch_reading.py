@@ -112,13 +112,13 @@ class Reading:
                 data.records.release()
 
 
-async def read_in_steps(reading: Reading) -> None:
+async def read_in_steps(context: Context, reading: Reading) -> None:
     pace = Pace(reading.fetch.turn)
     try:
         for step in slices(reading.entries):
             reading.read(step)
             if pace.is_over(len(step)):
-                await pace.rest()
+                await context.rest(pace)
     except BaseException:  # the connection is closed: nothing will send the records
         reading.release()
         raise

@@ -239,13 +239,14 @@ async def _serve_in_steps(
     reading = reading or Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
     fetch.advanced = {}
     try:
-        await read_in_steps(reading)
+        await read_in_steps(context, reading)
         if not reading.is_enough() and not reading.is_outdated(fetch.advanced):
             reading.release()
-            await fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
+            parked = fetch.park(reading.min_bytes - reading.size, request.max_wait_ms, request.isolation_level)
+            await context.paused(parked)
             fetch.advanced = None
             reading = Reading(context, request, fetch, incremental, await _refused(context, request, fetch))
-            await read_in_steps(reading)
+            await read_in_steps(context, reading)
     finally:
         fetch.advanced = None
         fetch.stop_listening()
@@ -334,7 +335,7 @@ async def _answer_in_steps(
                 told += [_told(entry) for entry, _ in some]
             _tell(fetch, topics, some, reading.incremental)
             if pace.is_over(len(some)):
-                await pace.rest()
+                await context.rest(pace)
         response = _response(context, fetch, topics, reading.found)
         size = 0 if usage is None else await _size_in_steps(context, response)
     except BaseException:  # the connection is closed: nothing will send the records
@@ -353,7 +354,7 @@ async def _size_in_steps(context: Context, response: messages.FetchResponse) -> 
             for one in some:
                 partitions.append(one)
             if pace.is_over(len(some)):
-                await pace.rest()
+                await context.rest(pace)
         shown = messages.FetchResponse.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
         shown.partitions = cast("list[Data]", partitions)
         topics.append(shown)

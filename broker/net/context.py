@@ -13,6 +13,7 @@ from ..later import Later
 from ..peer import Peer
 from ..replies import NO_REPLY
 from ..security.authorization import Audit
+from ..steps import Pace
 from ..turn import Turn
 from .api import Api
 
@@ -68,6 +69,14 @@ class Context:
         result = await later
         usage.resume()
         return result
+
+    async def rest(self, pace: Pace) -> None:
+        """Lets the loop run between two steps; the time does not count for the client's quotas."""
+        if self.usage is not None:
+            self.usage.pause()
+        await pace.rest()
+        if self.usage is not None:
+            self.usage.resume()
 
     def throttle(self, usage: Usage, outcome: object) -> None:
         """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time

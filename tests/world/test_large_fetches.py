@@ -160,11 +160,11 @@ def test_the_records_of_a_reply_whose_connection_is_lost_while_it_is_encoded_are
     assert not holds(world)
 
 
-def limit(world: Turns, byte_rate: float) -> None:
+def limit(world: Turns, limited: float, key: str = "consumer_byte_rate") -> None:
     """Limits the rate at which clients fetch."""
     q = m.AlterClientQuotasRequest
     entity = q.EntityData(entity_type="user", entity_name=None)
-    entry = q.EntryData(entity=[entity], ops=[q.OpData(key="consumer_byte_rate", value=byte_rate)])
+    entry = q.EntryData(entity=[entity], ops=[q.OpData(key=key, value=limited)])
     assert not world.ask("AlterClientQuotas", 1, q(entries=[entry])).entries[0].error_code
 
 
@@ -197,6 +197,16 @@ def test_the_size_of_a_large_reply_counts_for_a_quota(
     head = len(codec.build("FetchResponse", 12, answer.reply))
     assert sizes == [k01_fetch.LENGTH_BYTES + head]
     assert not holds(world)
+
+
+def test_the_time_in_which_a_large_fetch_waits_does_not_count_for_a_quota(world: Turns) -> None:
+    """The clock for work is the world's, in which only waiting takes time."""
+    limit(world, 0.01, "request_percentage")
+    answer = world.send("Fetch", 12, fetching(FINAL_EPOCH))
+    world.pass_ms(WAIT_MS - 1)
+    assert not answer.done
+    world.pass_ms(1)
+    assert answer.reply.throttle_time_ms == 0
 
 
 def test_a_large_reply_that_a_quota_holds_back_has_no_records(world: Turns) -> None:
