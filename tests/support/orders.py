@@ -13,6 +13,7 @@ BY_ID = "in the order of random ids"
 BY_PARTITION = "in the order in which shards answer, of which Kafka asks those that it holds"
 OF_MEMBERS = "in the order of a hash table whose size tells its past"
 BY_THREAD = "in the order of hash tables of Scala or of several threads"
+OF_PAST = "as replicas left and came back, in Kafka also before the story"
 REFUSED_APART = "Kafka has refused partitions before or after the others"
 REFUSED_LAST = "Kafka has what the principal may not see last"
 ANY_ORDER = {
@@ -36,12 +37,14 @@ ANY_ORDER = {
     "DescribeGroups.groups.members": BY_ID,
     "DescribeLogDirs.results.topics.partitions": BY_THREAD,
     "DescribeProducers.topics.partitions.active_producers": BY_ID,
+    "DescribeTopicPartitions.topics.partitions.isr_nodes": OF_PAST,
     "DescribeTransactions.transaction_states.topics.partitions": BY_THREAD,
     "Fetch.responses.partitions": REFUSED_APART,
     "InitializeShareGroupState.results.partitions": REFUSED_APART,
     "ListConfigResources.config_resources": "in the order of persistent maps",
     "ListTransactions.transaction_states": BY_PARTITION,
     "Metadata.topics": REFUSED_LAST,
+    "Metadata.topics.partitions.isr_nodes": OF_PAST,
     "Metadata.topics.partitions": "sorted since 0.11",
     "OffsetFetch.groups.topics": OF_MEMBERS,
     "OffsetFetch.groups.topics.partitions": OF_MEMBERS,
