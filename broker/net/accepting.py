@@ -12,8 +12,10 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-BURST = 64
-"""Connections that one turn of the loop accepts at most, so that it stays short."""
+BURST = 8
+"""Connections that one turn of the loop accepts at most, so that it stays short. Those that are too many hold their
+descriptors for some turns more, beside all that the limit of connections leaves to files (`descriptors.shared_out`).
+"""
 
 
 class Acceptor:
