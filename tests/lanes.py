@@ -78,7 +78,7 @@ QUICK_LANES = {  # every test of the folders that are left out is slow: they are
 }
 WITH_FOREIGN_PROGRAMS = ("tests/clients/", "tests/oracle/", "tests/pipeline/", "tests/process/")
 ASKS_KAFKA_WHEN_LIVE = "tests/differential/"
-SECOND_RUNS_MAX, SECOND_MODULES_MAX = 24, 6  # a fixture of a module that fails is a failure of each of its tests
+SECOND_RUNS_MAX, SECOND_MODULES_MAX = 24, 9  # a fixture of a module that fails is a failure of each of its tests
 LANE_SECONDS_MAX = 70 * 60  # a busy or slow machine takes twice the time
 END_SECONDS = 20  # how long a lane that is interrupted has to stop its brokers
 STACK_SECONDS = 5  # how long a lane that took too long has to write its stacks
