@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import TypeVar
 
 from ..protocol.java import java_abs, java_hash
 from .remembered import remembered
 
 NAMES_PER_STEP = 64
 TABLE_SIZE = 16  # of a hash table of Java and of Scala, if nothing is said
-_hash = remembered(1024)(java_hash)
+T = TypeVar("T")
+name_hash = remembered(1024)(java_hash)
 
 
 def partition_for(group_id: str, count: int) -> int:
     """Returns the partition of `__consumer_offsets` for a group."""
-    return java_abs(_hash(group_id)) % count
+    return java_abs(name_hash(group_id)) % count
+
+
+def table_order(items: Iterable[T], hash_of: Callable[[T], int], capacity: int = TABLE_SIZE) -> list[T]:
+    """Returns distinct items in the iteration order of a Java HashMap or HashSet that is made for `capacity` entries
+    and filled by `put`. `hash_of`: returns the hash code of an item.
+    """
+    listed = list(items)
+    size = table_size(len(listed), capacity)
+    return sorted(listed, key=lambda one: bucket(hash_of(one), size))
 
 
 def java_order(names: Iterable[str]) -> list[str]:
     """Returns `names` in the iteration order of a Java HashMap, which Kafka's assignors use."""
-    listed = list(names)
-    capacity = _capacity(len(listed))
-    return sorted(listed, key=lambda name: _bucket(name, capacity))
+    return table_order(names, name_hash)
 
 
 def put_order(names: Iterable[str], capacity: int) -> list[str]:
     """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
     filled by `put`.
     """
-    listed = list(dict.fromkeys(names))
-    size = table_size(len(listed), capacity)
-    return sorted(listed, key=lambda name: _bucket(name, size))
+    return table_order(dict.fromkeys(names), name_hash, capacity)
 
 
 def table_size(count: int, capacity: int) -> int:
@@ -45,9 +52,7 @@ def computed_order(names: Iterable[str], capacity: int) -> list[str]:
     """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
     filled by `computeIfAbsent`, which grows the map later than `put`, and puts a new key before those of its bucket.
     """
-    size = 1
-    while size < capacity:
-        size *= 2
+    size = table_size(0, capacity)
     found: dict[str, None] = {}
     for name in names:
         if len(found) > int(size * 0.75):
@@ -61,32 +66,23 @@ def number_order(numbers: Iterable[int]) -> list[int]:
     """Returns the distinct numbers in the iteration order of a Java HashSet of Integers: sorted, while they are less
     than its buckets.
     """
-    listed = list(dict.fromkeys(numbers))
-    capacity = _capacity(len(listed))
-    return sorted(listed, key=lambda number: bucket(number, capacity))
+    return table_order(dict.fromkeys(numbers), int)
 
 
 def java_order_steps(names: Iterable[str]) -> Generator[None, None, list[str]]:
     """Like `java_order`, with a pause after some names."""
     listed = list(names)
-    capacity = _capacity(len(listed))
+    size = table_size(len(listed), TABLE_SIZE)
     buckets: dict[str, int] = {}
     for name in listed:
-        buckets[name] = _bucket(name, capacity)
+        buckets[name] = _bucket(name, size)
         if len(buckets) % NAMES_PER_STEP == 0:
             yield
     return sorted(listed, key=buckets.__getitem__)
 
 
-def _capacity(count: int) -> int:
-    capacity = TABLE_SIZE
-    while count > capacity * 3 // 4:
-        capacity *= 2
-    return capacity
-
-
 def _bucket(name: str, capacity: int) -> int:
-    return bucket(_hash(name), capacity)
+    return bucket(name_hash(name), capacity)
 
 
 def bucket(hash_code: int, capacity: int) -> int:

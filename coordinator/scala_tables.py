@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
-from ..protocol.java import java_hash
-from .hashing import TABLE_SIZE
-from .remembered import remembered
+from .hashing import TABLE_SIZE, name_hash
 
 K = TypeVar("K", bound=Hashable)
 BITS = 5  # of a hash, by which a node of a trie has its children
 MASK = 0xFFFFFFFF
-_hash = remembered(1024)(java_hash)
 
 
 def partition_hash(topic: str, index: int) -> int:
     """`TopicPartition.hashCode`, before it is cut to 32 bits."""
-    return 31 * (31 + index) + _hash(topic)
+    return 31 * (31 + index) + name_hash(topic)
 
 
 def buckets_for(count: int) -> int:
@@ -35,7 +32,7 @@ def place_in_table(hash_code: int, size: int) -> int:
 
 
 def hash_in_trie(name: str) -> int:
-    return in_trie(_hash(name))
+    return in_trie(name_hash(name))
 
 
 def in_trie(hash_code: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...coordinator.hashing import bucket, put_order
+from ...coordinator.hashing import put_order, table_order
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..controller.metadata_log import ReplicaKey
@@ -25,11 +25,7 @@ async def voters_of(context: Context, asked_cluster: str | None) -> list[Replica
 
 def listed(voters: Sequence[ReplicaKey]) -> str:
     """Returns the text of a set of voters, in the order of a Java HashSet."""
-    size = 16
-    while len(voters) > size * 3 // 4:
-        size *= 2
-    ordered = sorted(voters, key=lambda one: bucket(one.java_hash(), size))
-    return f"[{', '.join(map(str, ordered))}]"
+    return f"[{', '.join(map(str, table_order(voters, ReplicaKey.java_hash)))}]"
 
 
 def check_listeners(context: Context, listeners: list[messages.AddRaftVoterRequest.Listener]) -> None:

@@ -45,11 +45,14 @@ async def _describe(context: Context, wanted: Filter) -> messages.DescribeClient
     r = messages.DescribeClientQuotasResponse
     pace = Pace(context.broker.turn)
     found: dict[Entity, dict[str, float]] = {}
+    order = Described(wanted)
     for (entity, key), record in list(context.broker.image.quotas.items()):
-        found.setdefault(entity, {})[key] = record.value
+        if entity not in found:
+            found[entity] = {}
+            order.add(entity)
+        found[entity][key] = record.value
         if pace.is_over():
             await pace.rest()
-    order = Described(found, wanted)
     places: dict[Entity, tuple[int, ...]] = {}
     for entity in found:
         if wanted.matches(entity):

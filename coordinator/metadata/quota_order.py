@@ -4,10 +4,10 @@ bucket are as they came. What was removed since, which may leave a table larger,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from ...protocol.java import java_hash
-from ..hashing import TABLE_SIZE, bucket, put_order, table_size
+from ..hashing import TABLE_SIZE, bucket, put_order, table_order, table_size
 from ..remembered import remembered
 from .quotas import Entity, Filter
 
@@ -18,10 +18,9 @@ def hash_of(entity: Entity) -> int:
     return 31 + sum(java_hash(kind) ^ (0 if name is None else java_hash(name)) for kind, name in entity)
 
 
-def changed(entities: Collection[Entity]) -> list[Entity]:
+def changed(entities: Iterable[Entity]) -> list[Entity]:
     """Returns entities in the order of a reply to AlterClientQuotas."""
-    size = table_size(len(entities), TABLE_SIZE)
-    return sorted(entities, key=lambda entity: bucket(hash_of(entity), size))
+    return table_order(entities, hash_of)
 
 
 def keys(names: Iterable[str]) -> list[str]:
@@ -30,17 +29,26 @@ def keys(names: Iterable[str]) -> list[str]:
 
 
 class Described:
-    """The places of entities in a description. `entities`: all that there are; `wanted`: which are asked for."""
+    """The places of entities in a description. `wanted`: which are asked for."""
 
-    def __init__(self, entities: Collection[Entity], wanted: Filter) -> None:
-        self._sizes = [table_size(len(entities), 1)]
-        kind = next(iter(put_order(wanted.names or wanted.any_name, TABLE_SIZE)), None)
-        if kind is not None:  # Kafka copies the table of the entities that have the first name, or the first type
-            of_kind = (entity for entity in entities if kind in dict(entity))
-            count = sum(kind not in wanted.names or (kind, wanted.names[kind]) in entity for entity in of_kind)
-            self._sizes = [table_size(count, int(count / 0.75 + 1)), table_size(count, TABLE_SIZE), *self._sizes]
+    def __init__(self, wanted: Filter) -> None:
+        self._names = wanted.names
+        self._kind = next(iter(put_order(wanted.names or wanted.any_name, TABLE_SIZE)), None)
+        self._count = self._count_of_kind = 0
+
+    def add(self, entity: Entity) -> None:
+        """Counts one of all entities, before the first place is asked for."""
+        self._count += 1
+        if self._kind is not None:
+            names = dict(entity)
+            is_of_kind = self._kind in names and names[self._kind] == self._names.get(self._kind, names[self._kind])
+            self._count_of_kind += is_of_kind
 
     def place(self, entity: Entity) -> tuple[int, ...]:
         """Returns what entities are sorted by."""
+        sizes = [table_size(self._count, 1)]
+        if self._kind is not None:  # Kafka copies the table of the entities that have the first name, or the first type
+            count = self._count_of_kind
+            sizes = [table_size(count, int(count / 0.75 + 1)), table_size(count, TABLE_SIZE), *sizes]
         code = hash_of(entity)
-        return tuple(bucket(code, size) for size in self._sizes)
+        return tuple(bucket(code, size) for size in sizes)
