@@ -118,7 +118,7 @@ async def read_in_steps(context: Context, reading: Reading) -> None:
         for step in slices(reading.entries):
             reading.read(step)
             if pace.is_over(len(step)):
-                await context.rest(pace)
+                await context.paused(pace.rest())
     except BaseException:  # the connection is closed: nothing will send the records
         reading.release()
         raise

@@ -335,7 +335,7 @@ async def _answer_in_steps(
                 told += [_told(entry) for entry, _ in some]
             _tell(fetch, topics, some, reading.incremental)
             if pace.is_over(len(some)):
-                await context.rest(pace)
+                await context.paused(pace.rest())
         response = _response(context, fetch, topics, reading.found)
         size = 0 if usage is None else await _size_in_steps(context, response)
     except BaseException:  # the connection is closed: nothing will send the records
@@ -354,7 +354,7 @@ async def _size_in_steps(context: Context, response: messages.FetchResponse) -> 
             for one in some:
                 partitions.append(one)
             if pace.is_over(len(some)):
-                await context.rest(pace)
+                await context.paused(pace.rest())
         shown = messages.FetchResponse.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
         shown.partitions = cast("list[Data]", partitions)
         topics.append(shown)

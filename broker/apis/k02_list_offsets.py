@@ -85,7 +85,7 @@ async def handle(context: Context, request: messages.ListOffsetsRequest) -> mess
     for topic in request.topics:
         topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
         hashes[topic.name] = hash_in_trie(topic.name)
-        if pace.is_over():
+        if pace.is_over(1 + len(topic.partitions)):
             await pace.rest()
     response = r()
     for name in trie_order(hashes):

@@ -106,7 +106,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
         own = _canonical(keys("topic", release), broker.image.config_of(TOPIC, name))
-        return in_order_of_kafka(describe_topic(broker, own))
+        return _in_order_of_kafka(describe_topic(broker, own))
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -116,7 +116,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
                 if of_all[2] == DYNAMIC_DEFAULT_SOURCE and of_all[0] == d.key.name
             ]
         _check_node(context, name, " or empty string,")
-        return in_order_of_kafka(describe_broker(broker))
+        return _in_order_of_kafka(describe_broker(broker))
     if resource.resource_type == BROKER_LOGGER:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
@@ -126,16 +126,16 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Group name must not be empty")
         found = describe_group(broker, _canonical(keys("group", release), broker.image.config_of(GROUP, name)))
-        internal = in_order_of_kafka([one for one in found if one.key.internal], 2 * TABLE_SIZE)
-        return internal + in_order_of_kafka([one for one in found if not one.key.internal])
+        internal = _in_order_of_kafka([one for one in found if one.key.internal], 2 * TABLE_SIZE)
+        return internal + _in_order_of_kafka([one for one in found if not one.key.internal])
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name)))
+        return _in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name)))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 
-def in_order_of_kafka(found: list[Described], size: int = TABLE_SIZE) -> list[Described]:
+def _in_order_of_kafka(found: list[Described], size: int = TABLE_SIZE) -> list[Described]:
     """Returns the keys in the order of Kafka's hash table, and those of ottla's own after them. `size`: of the table
     when it is made.
     """

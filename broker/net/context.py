@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import partial
 from typing import TypeVar
 
@@ -9,11 +10,9 @@ from ...coordinator.metadata import topics
 from ...coordinator.security.authorizer import Authorizer
 from ..broker import Broker
 from ..client_quotas import Usage
-from ..later import Later
 from ..peer import Peer
 from ..replies import NO_REPLY
 from ..security.authorization import Audit
-from ..steps import Pace
 from ..turn import Turn
 from .api import Api
 
@@ -60,23 +59,15 @@ class Context:
         """What counts for the client's quotas; None if there are no quotas."""
         return self.peer.usage
 
-    async def paused(self, later: Later[T]) -> T:
+    async def paused(self, waited: Awaitable[T]) -> T:
         """Waits; the time does not count for the client's quotas."""
         usage = self.usage
-        if usage is None or later.done:
-            return await later
+        if usage is None:
+            return await waited
         usage.pause()
-        result = await later
+        result = await waited
         usage.resume()
         return result
-
-    async def rest(self, pace: Pace) -> None:
-        """Lets the loop run between two steps; the time does not count for the client's quotas."""
-        if self.usage is not None:
-            self.usage.pause()
-        await pace.rest()
-        if self.usage is not None:
-            self.usage.resume()
 
     def throttle(self, usage: Usage, outcome: object) -> None:
         """Puts the throttle time into the reply. It is sent at once; then the connection is muted for that time

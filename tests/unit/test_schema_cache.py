@@ -85,6 +85,16 @@ def change(path: Path, old: str, new: str) -> None:
     assert path.stat().st_size == times.st_size
 
 
+def counts_until_changed(path: Path, old: str, new: str) -> None:
+    """Each load is that of another process."""
+    schema_cache.save("FetchRequest", "read4", 1)
+    forget_hashes()
+    assert schema_cache.load("FetchRequest", "read4") == 1
+    change(path, old, new)
+    forget_hashes()
+    assert schema_cache.load("FetchRequest", "read4") is None
+
+
 @pytest.mark.parametrize("folder", ["messages", "old"])
 def test_a_value_of_a_schema_that_has_changed_since_does_not_count(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -93,12 +103,7 @@ def test_a_value_of_a_schema_that_has_changed_since_does_not_count(
     schemas = tmp_path / "schemas"
     shutil.copytree(DIRECTORY, schemas)
     monkeypatch.setattr("ottla.protocol.schema_cache.DIRECTORY", str(schemas))
-    schema_cache.save("FetchRequest", "read4", 1)
-    forget_hashes()
-    assert schema_cache.load("FetchRequest", "read4") == 1
-    change(schemas / folder / "FetchRequest.json", "int32", "int64")
-    forget_hashes()
-    assert schema_cache.load("FetchRequest", "read4") is None
+    counts_until_changed(schemas / folder / "FetchRequest.json", "int32", "int64")
 
 
 def test_a_value_of_a_maker_that_has_changed_since_does_not_count(
@@ -107,12 +112,7 @@ def test_a_value_of_a_maker_that_has_changed_since_does_not_count(
     makers = tmp_path / "makers"
     shutil.copytree(schema_cache._FOLDER, makers)
     monkeypatch.setattr(schema_cache, "_FOLDER", str(makers))
-    schema_cache.save("FetchRequest", "read4", 1)
-    forget_hashes()
-    assert schema_cache.load("FetchRequest", "read4") == 1
-    change(makers / "wire.py", "return", "retval")
-    forget_hashes()
-    assert schema_cache.load("FetchRequest", "read4") is None
+    counts_until_changed(makers / "wire.py", "return", "retval")
 
 
 def test_a_schema_that_changes_while_a_process_runs_does_not_count_for_what_it_made_of_the_old_one(
