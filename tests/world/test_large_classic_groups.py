@@ -54,6 +54,19 @@ def described(w: World) -> tuple[str, int]:
     return group.group_state, len(group.members)
 
 
+def test_a_static_member_that_comes_back_leaves_no_assignment_of_its_old_id() -> None:
+    w = world()
+    stable(w, 2)
+    group = shard(w).groups["g"]
+    given = group.assignments[group.static_members["i1"]]
+    for _ in range(3):
+        join(w, version=7, group_instance_id="i1")
+        w.pass_ms(10)
+    assert described(w) == ("Stable", 2)
+    assert set(group.assignments) == set(group.members)
+    assert group.assignments[group.static_members["i1"]] == given
+
+
 def test_a_round_ends_with_little_work_for_each_member(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "STEP_NS", -1)
     w = world(group_max_size=str(MEMBERS))

@@ -158,7 +158,9 @@ class ClassicGroup(Journaled):
         )
         self.members[new_id] = new
         self.newcomers.pop(old_id, None)
-        self.assignments = {**self.assignments, new_id: self.assignments.get(old_id, b"")}
+        assignments = dict(self.assignments)
+        assignments[new_id] = assignments.pop(old_id, b"")
+        self.assignments = assignments
         if self.leader == old_id:
             self.leader = new_id
         self.static_members[instance_id] = new_id
