@@ -75,32 +75,25 @@ def shape(member_id: Any) -> Any:
 
 
 def ordered(items: list[Any]) -> list[Any]:
-    """Lists of named things are compared by name, and partitions by number: Kafka keeps them in hash tables."""
+    """Returns a list that may be in any order, with named things by name and partitions by number."""
     if items and all(isinstance(i, int) for i in items):
         return sorted(items)
     for keys in (
-        ("api_key",),
         ("token_requester_principal_name", "principal_name", "renewers"),
-        ("name", "partition_index"),
         ("name",),
         ("group_id",),
         ("transactional_id",),
         ("client_id", "member_id"),
-        ("group_instance_id", "member_id"),
-        ("member_id",),
         ("topic",),
         ("topic_name",),
         ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"),
-        ("resource_type", "resource_name", "pattern_type"),
         ("resource_type", "resource_name"),
-        ("principal", "host", "operation", "permission_type"),
         ("partition_index",),
         ("producer_id",),
         ("index",),
         ("partition",),
         ("entity_type",),
         ("entity",),
-        ("key",),
     ):
         if items and all(hasattr(i, "unknown_tags") and all(hasattr(i, k) for k in keys) for i in items):
             return sorted(items, key=lambda i: tuple((getattr(i, k) is not None, _key(getattr(i, k))) for k in keys))
