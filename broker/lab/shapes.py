@@ -141,8 +141,8 @@ def _parse(kind: object, value: object, place: str) -> object:
     found = _value(base, marks, value, place)
     for mark in marks:
         if isinstance(mark, Range):
-            _check_range(mark, cast(float, found), place)
-        elif isinstance(mark, Size) and not isinstance(value, int):  # a number in place of a text has no length
+            _check_range(mark, cast(float, found), place, " ms" if _has_duration(marks) else "")
+        elif isinstance(mark, Size) and not isinstance(found, int):  # a number in place of a text has no length
             _check_size(mark, cast(Sequence[object], found), place)
     return found
 
@@ -242,6 +242,8 @@ def _member(members: Sequence[object], value: object, place: str) -> object:
         except Invalid as error:
             problem = problem if problem is not None and len(problem.place) >= len(error.place) else error
     assert problem is not None
+    if problem.place == place and all(one in _SCALARS for one in members) and not isinstance(value, str):
+        raise Invalid(place, f"must be {' or '.join(_SCALARS[one] for one in members)}, found {shown(value)}")
     raise problem
 
 
@@ -268,11 +270,11 @@ def _mapping(value: object, place: str) -> Mapping[object, object]:
     return value
 
 
-def _check_range(mark: Range, value: float, place: str) -> None:
+def _check_range(mark: Range, value: float, place: str, unit: str) -> None:
     if mark.low is not None and value < mark.low:
-        raise Invalid(place, f"must be at least {mark.low}, found {value}")
+        raise Invalid(place, f"must be at least {mark.low}{unit}, found {value}{unit}")
     if mark.high is not None and value > mark.high:
-        raise Invalid(place, f"must be at most {mark.high}, found {value}")
+        raise Invalid(place, f"must be at most {mark.high}{unit}, found {value}{unit}")
 
 
 def _check_size(mark: Size, value: Sequence[object], place: str) -> None:

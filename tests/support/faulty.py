@@ -22,7 +22,10 @@ class Faulty:
     """A broker with a client and faults."""
 
     def __init__(self, *topics: str) -> None:
-        self.world = ConnectedWorld()
+        self.world = ConnectedWorld(
+            listeners="PLAINTEXT://127.0.0.1:9092,INSIDE://127.0.0.1:9093",
+            listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+        )
         self.client = self.world.connect()
         self.faults = LabWorld(self.world).lab.part(Faults)
         for topic in topics:
@@ -72,7 +75,7 @@ REQUESTS: list[tuple[dict[str, Any], tuple[str, int, Any], bool]] = [
     ({"principal": "User:ANONYMOUS"}, HEARTBEAT, True),
     ({"principal": "User:alice"}, HEARTBEAT, False),
     ({"listener": "PLAINTEXT"}, HEARTBEAT, True),
-    ({"listener": "SSL"}, HEARTBEAT, False),
+    ({"listener": "INSIDE"}, HEARTBEAT, False),
     ({"node": 1}, HEARTBEAT, True),
     ({"node": 2}, HEARTBEAT, False),
     ({"group": "g"}, HEARTBEAT, True),

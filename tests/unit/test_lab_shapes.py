@@ -41,6 +41,7 @@ class Rule:
     more: object = None
     other: Close | Delay | None = None
     mixed: str | int | None = None
+    short: Annotated[str | int | None, Size(1, 3)] = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Rules:
         ({"api": "Fetch", "other": None, "mixed": None}, Rule("Fetch")),
         ({"api": "Fetch", "other": {"kind": "close"}, "mixed": 5}, Rule("Fetch", other=Close(), mixed=5)),
         ({"api": "Fetch", "more": {"any": [1]}}, Rule("Fetch", more={"any": [1]})),
+        ({"api": "Fetch", "short": 1000}, Rule("Fetch", short=1000)),
+        ({"api": "Fetch", "short": 4.0}, Rule("Fetch", short=4)),
     ],
 )
 def test_a_value_becomes_an_object(value: object, expected: Rule) -> None:
@@ -102,11 +105,13 @@ def test_a_value_becomes_an_object(value: object, expected: Rule) -> None:
         ({"api": "F", "action": {"kind": "delay"}}, "action.by", "is missing"),
         ({"api": "F", "action": {"kind": "delay", "by": "1 day"}}, "action.by", "must be a duration such as 250ms"),
         ({"api": "F", "action": {"kind": "delay", "by": []}}, "action.by", "must be a duration such as 250ms"),
-        ({"api": "F", "action": {"kind": "delay", "by": -1}}, "action.by", "must be at least 0, found -1"),
+        ({"api": "F", "action": {"kind": "delay", "by": -1}}, "action.by", "must be at least 0 ms, found -1 ms"),
         ({"api": "F", "other": 5}, "other", "must be an object, found 5"),
         ({"api": "F", "other": {}}, "other", "needs the key 'kind', one of close, delay"),
-        ({"api": "F", "mixed": []}, "mixed", "must be a string, found []"),
-        ({"api": "F", "error": []}, "error", "must be a string, found []"),
+        ({"api": "F", "mixed": []}, "mixed", "must be a string or a number, found []"),
+        ({"api": "F", "error": []}, "error", "must be a string or a number, found []"),
+        ({"api": "F", "short": 2.5}, "short", "must be a string or a number, found 2.5"),
+        ({"api": "F", "short": ""}, "short", "must have at least 1 characters, has 0"),
     ],
 )
 def test_an_error_names_the_place(value: object, place: str, problem: str) -> None:

@@ -236,3 +236,10 @@ def test_stale_leaders() -> None:
     found = damaged.client.ask("Metadata", 12, m.MetadataRequest(topics=[TOPIC(name="a"), TOPIC(name="b")]))
     leaders = {t.name: (t.partitions[0].leader_id, t.partitions[0].leader_epoch) for t in found.topics}
     assert leaders == {"a": (9, -1), "b": (1, 0)}
+
+
+def test_a_leader_epoch_that_is_much_too_high_stays_a_number_of_32_bits() -> None:
+    damaged = Damaged(StaleLeader(epoch_by=1), None, topic="a")
+    damaged.faults.add(Fault(topic="a", action=StaleLeader(epoch_by=0x7FFFFFFF)))
+    found = damaged.client.ask("Metadata", 12, m.MetadataRequest(topics=[TOPIC(name="a")]))
+    assert found.topics[0].partitions[0].leader_epoch == 0x7FFFFFFF

@@ -28,7 +28,7 @@ OTHERS: list[dict[str, Any]] = [
     {"client_id": "other"},
     {"client_id": "oth?r"},
     {"principal": "User:other"},
-    {"listener": "OTHER"},
+    {"listener": "INSIDE"},
     {"member": "other", "group": "g"},
     {"transactional_id": "other"},
     {"topic": "orders", "partition": 98},

@@ -133,5 +133,5 @@ def test_the_coordinator_of_one_group_loads_and_removing_the_rule_ends_that() ->
 
 
 def test_faults_within_the_broker_are_not_for_requests() -> None:
-    with pytest.raises(Invalid, match="client_id: append-fails is not for requests"):
+    with pytest.raises(Invalid, match="client_id: append-fails happens within the broker"):
         Faulty().add(client_id="a", action={"kind": "append-fails"})

@@ -176,7 +176,7 @@ def test_what_comes_before_the_first_wait_is_done_at_once() -> None:
         ),
         (
             f"{STEP}      api: Fetch\n      action: {{kind: loading, coordinator: group, ms: 5}}\n",
-            "s.yaml:4: steps[1].add_fault.api: loading is not for requests",
+            "s.yaml:4: steps[1].add_fault.api: loading happens within the broker, whatever the requests are",
         ),
         (
             "steps:\n  - hold_requests:\n      api: Heartbeat\n      partition: 1\n",

@@ -58,6 +58,11 @@ def test_what_is_held_is_shown_and_goes_on_in_any_order(at: str) -> None:
     assert holding.world.seam.waiting == 0
 
 
+def test_a_hold_of_a_listener_that_does_not_exist_is_refused() -> None:
+    refused = Holding().lab.refused("POST /v1/requests/holds", {"listener": "plain*"})
+    assert refused == (400, "listener: no listener 'plain*' (there are PLAINTEXT)")
+
+
 def test_requests_are_handled_in_the_order_of_their_release() -> None:
     holding = Holding()
     create(holding.world, "t")

@@ -15,6 +15,7 @@ from ....protocol.structs import Struct
 from ...replies import Silence
 from ..damage import Patched
 from ..seam import Exchange, Outcome, decoded
+from ..shapes import Range
 from .action import Action, Hit
 from .matching import FETCH, Matcher, Where
 
@@ -24,6 +25,7 @@ SHARE_FETCH: Final = 78
 BASE_OFFSET_AT, LENGTH_AT, CRC_AT, ATTRIBUTES_AT, BATCH_MIN = 0, 8, 17, 21, 61  # bytes of a batch
 UNKNOWN_CODEC: Final = 7
 CHECKED_BYTES_MAX: Final = 16 << 20
+INT32_MAX: Final = 0x7FFFFFFF
 
 
 Topics = messages.MetadataResponse | messages.DescribeTopicPartitionsResponse
@@ -189,8 +191,10 @@ class StaleLeader(_OnTopics):
     """Metadata and DescribeTopicPartitions name another leader, or an older leader epoch."""
 
     kind: Literal["stale-leader"] = "stale-leader"
-    leader: Annotated[int | None, "The id of the leader; the right one if it is not given."] = None
-    epoch_by: Annotated[int, "What is added to the leader epoch."] = 0
+    leader: Annotated[
+        int | None, "The id of the leader, -1 for none; the right one if it is not given.", Range(-1, INT32_MAX)
+    ] = None
+    epoch_by: Annotated[int, "What is added to the leader epoch.", Range(-INT32_MAX, INT32_MAX)] = 0
 
     def chosen(self, where: Where, topic: Topic) -> bool:
         return any(where({**_named(topic), "partition": partition.partition_index}) for partition in topic.partitions)
@@ -202,7 +206,7 @@ class StaleLeader(_OnTopics):
                     continue
                 if self.leader is not None:
                     partition.leader_id = self.leader
-                partition.leader_epoch = max(-1, partition.leader_epoch + self.epoch_by)
+                partition.leader_epoch = min(max(-1, partition.leader_epoch + self.epoch_by), INT32_MAX)
         return None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ from .content_actions import METADATA
 from .matching import FETCH, Matcher
 
 PRODUCE = 0
+NUMBER = re.compile(r"-?\d{1,5}", re.ASCII)
+CODE_MAX = 0x7FFF  # error codes have 16 bits
 
 
 @dataclass(frozen=True)
@@ -32,24 +35,24 @@ class Fail(Action):
     that lacks the version: in version 0, with the versions of ApiVersions that are lower.
     """
 
-    error: Annotated[str | int, "The name of the error, or its number: `NOT_LEADER_OR_FOLLOWER`, `6`."]
+    error: Annotated[str | int, "The name of the error, or its number: `NOT_LEADER_OR_FOLLOWER`, `6`.", Size(1, 100)]
     kind: Literal["error"] = "error"
     message: Annotated[str | None, "The error message, where the reply has room for one.", Size(0, 1000)] = None
     at: Literal["request", "reply"] = "request"
 
     def __post_init__(self) -> None:
-        if self.code <= 0 and self.code != Errors.UNKNOWN_SERVER_ERROR:
+        if (self.code <= 0 and self.code != Errors.UNKNOWN_SERVER_ERROR) or self.code > CODE_MAX:
             raise Invalid("error", f"is no error: {self.error}")
 
     @cached_property
     def code(self) -> int:
         text = str(self.error).strip().upper()
-        if text.lstrip("-").isdecimal():
+        if NUMBER.fullmatch(text):
             return int(text)
         if text not in CODES:
             from difflib import get_close_matches
 
-            close = get_close_matches(text, CODES, 1)
+            close = [name for name in CODES if name.startswith(text)] or get_close_matches(text, CODES, 1)
             raise Invalid("error", f"unknown error {self.error}{f' (did you mean {close[0]}?)' if close else ''}")
         return CODES[text]
 

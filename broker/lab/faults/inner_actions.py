@@ -91,7 +91,7 @@ def check_inner(match: Match, action: InnerAction) -> None:
     """Refuses what an action within the broker does not look at. Raises Invalid."""
     for name in ("api", "versions", "client_id", "principal", "listener", "node", "member"):
         if getattr(match, name) is not None:
-            raise Invalid(name, f"{action.kind} is not for requests")
+            raise Invalid(name, f"{action.kind} happens within the broker, whatever the requests are")
     key = KEYS.get(action.coordinator) if isinstance(action, Loading) else None
     without = ("group", "transactional_id", "topic") if isinstance(action, Loading) else ("group", "transactional_id")
     for name in without:

@@ -66,11 +66,19 @@ class Match:
             found = schema.NONE
         if found is not None and found.low > found.high:
             raise Invalid("versions", f"must be like 7, 4-9 or 12+, found {self.versions}")
+        if self.principal is not None and not any(one in self.principal for one in ":*?["):
+            raise Invalid("principal", f"must be like User:{self.principal}, with the type of the principal")
 
     @property
     def version_range(self) -> schema.Versions | None:
         """The versions; None for all."""
         return None if self.versions is None else schema.Versions.parse(str(self.versions))
+
+
+def check_listener(match: Match, names: Collection[str]) -> None:
+    """Raises Invalid if none of these listeners is one of the match."""
+    if match.listener is not None and not any(map(_text(match.listener), names)):
+        raise Invalid("listener", f"no listener {match.listener!r} (there are {', '.join(names)})")
 
 
 class Selection:

@@ -94,7 +94,9 @@ class Close(Action):
 
     kind: Literal["close"] = "close"
     at: Literal["request", "before-reply", "middle", "after-reply"] = "before-reply"
-    after_bytes: Annotated[int | None, "Bytes of the reply that are sent with `middle`; half of it by default."] = None
+    after_bytes: Annotated[
+        int | None, "Bytes of the reply that are sent with `middle`; half of it by default.", Range(0)
+    ] = None
 
     @property
     def is_final(self) -> bool:

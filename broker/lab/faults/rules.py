@@ -26,7 +26,7 @@ from .error_action import Fail
 from .fields import PARTITION, TOPIC
 from .index import Index, Indexed
 from .inner_actions import AppendFails, Doors, InnerAction, Loading, SlowSync, check_inner
-from .matching import Apis, Match, Matcher, Selection, Takes, apis_of, topic_names
+from .matching import Apis, Match, Matcher, Selection, Takes, apis_of, check_listener, topic_names
 from .possible import check_possible
 from .request_actions import Close, Delay, NoReply, Throttle
 
@@ -155,6 +155,7 @@ class Faults(Interceptor):
         if len(self._rules) >= RULES_MAX:
             raise OverflowError(f"there are {RULES_MAX} rules already")
         keys = keys_of(fault, self._server)
+        check_listener(fault, [one.name for one in self._server.config.listeners])
         self._last += 1
         rule = Rule(self._last, fault, Matcher(fault, topic_names(self._broker)), keys)
         if fault.duration is not None:

@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 from ....protocol.structs import Struct
 from ...later import Later
 from ...replies import CLOSE, Silence
-from ..faults.matching import Match, Matcher, Selection, topic_names
+from ..faults.matching import Match, Matcher, Selection, check_listener, topic_names
 from ..faults.possible import keys_of_requests
 from ..lab import Lab
 from ..seam import Asked, Exchange, Follower, Interceptor, Outcome, Outgoing
@@ -116,6 +116,7 @@ class Holds(Interceptor):
         if len(self._holds) >= HOLDS_MAX:
             raise OverflowError(f"there are {HOLDS_MAX} holds already")
         keys = keys_of_requests(asked, self._server)
+        check_listener(asked, [one.name for one in self._server.config.listeners])
         self._last += 1
         hold = Hold(self._last, asked, Matcher(asked, topic_names(self._broker)), keys)
         if not self._holds:
