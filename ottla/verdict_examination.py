@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from . import verdict_login, verdict_truncation
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 
 LEAVING_S_MAX: Final = 5.0
 POLL_S: Final = 0.05
+ENDS: Final = signal.SIGINT, signal.SIGTERM
 BOOTSTRAP: Final = "OTTLA_BOOTSTRAP_SERVERS"
 Say = Callable[[str], None]
 
 
 def serve(examination: Examination | None, seed: int, listen: str, command: str | None, say: Say) -> VerdictView:
-    """Examines the clients of a broker until the program `command` ends, or SIGINT or SIGTERM comes; returns the
-    report. Raises BrokerFailed.
+    """Examines the clients of a broker until the program `command` ends; without one, until SIGINT or SIGTERM comes.
+    Returns the report. Raises BrokerFailed.
     """
     with _broker({"listeners": f"PLAINTEXT://{listen}"}) as broker:
         broker.lab.post("verdict", examination=examination, provokes=examination is not None, seed=seed)
@@ -88,10 +90,36 @@ def _receive(broker: Broker, what: str, command: str | None, say: Say) -> None:
         say("end with Ctrl-C")
         _wait_for_signal()
         return
-    environment = {**os.environ, BOOTSTRAP: broker.bootstrap_servers}
-    status = subprocess.run(command, shell=True, env=environment, check=False).returncode
+    status = _run(command, {**os.environ, BOOTSTRAP: broker.bootstrap_servers}, say)
     say(f"the program ended with exit code {status}")
     _wait_for_leaving(broker)
+
+
+def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
+    """Runs a program and returns its exit code, also where a signal ends it: what it did until then is in the report.
+    A terminal sends Ctrl-C to the program as well, so only SIGTERM and a second SIGINT end it from here.
+    """
+    signals: list[int] = []
+    program: subprocess.Popen[bytes] | None = None
+
+    def end_if_asked() -> None:
+        if program is not None and (signal.SIGTERM in signals or signals.count(signal.SIGINT) > 1):
+            program.terminate()
+
+    def received(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        if signals == [signal.SIGINT]:
+            say("waiting for the program to end; Ctrl-C again terminates it")
+        end_if_asked()
+
+    before = {one: signal.signal(one, received) for one in ENDS}
+    try:
+        program = subprocess.Popen(command, shell=True, env=environment)
+        end_if_asked()
+        return program.wait()
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextmanager
@@ -105,10 +133,9 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _wait_for_signal() -> None:
-    ends = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
     try:
-        signal.sigwait(ends)
+        signal.sigwait(ENDS)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

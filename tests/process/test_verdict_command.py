@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -48,6 +49,19 @@ with open(sys.argv[1], "w") as file:
             value = message.value()
             file.write(f"{message.offset()} ")
 consumer.close()
+"""
+ENDLESS = """
+import os, pathlib, sys, threading
+from confluent_kafka import Producer
+
+servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "client.id": "visitor", "log_level": 0}
+producer = Producer(servers)
+producer.list_topics("t", timeout=60)
+try:
+    pathlib.Path(sys.argv[1]).touch()
+    threading.Event().wait()
+except KeyboardInterrupt:
+    sys.exit(7)
 """
 LOGIN = """
 import os, sys, time
@@ -195,6 +209,40 @@ def test_a_client_logs_in_again_before_its_session_is_over(tmp_path: Path, monke
     assert f"ottla: not come to: {verdict_login.STEP}" in done.stderr
     assert done.stdout.splitlines()[1] == f"  not exercised  {verdict_login.RULES[0]}"
     assert run("--examination", "login", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+ENDS = {
+    "Ctrl-C in a terminal": (os.killpg, [signal.SIGINT], 7),
+    "SIGTERM": (os.kill, [signal.SIGTERM], -signal.SIGTERM),
+    "Ctrl-C twice, which the program does not hear": (os.kill, [signal.SIGINT, signal.SIGINT], -signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_the_report_is_there_though_the_program_is_ended(how: str, tmp_path: Path) -> None:
+    send, signals, status = ENDS[how]
+    program = tmp_path / "program.py"
+    program.write_text(ENDLESS)
+    command = f"exec {sys.executable} {program} {tmp_path / 'runs'}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", "--run", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        until((tmp_path / "runs").exists, "the program runs", 60)
+        assert "examining" in process.stderr.readline()
+        first, *more = signals
+        send(process.pid, first)
+        if more:
+            assert process.stderr.readline() == "ottla: waiting for the program to end; Ctrl-C again terminates it\n"
+        for one in more:
+            send(process.pid, one)
+        report, errors = process.communicate(timeout=60)
+    assert f"ottla: the program ended with exit code {status}\n" in errors
+    assert report.startswith("visitor ")
 
 
 def test_without_a_program_it_examines_until_it_is_interrupted() -> None:
