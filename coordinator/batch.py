@@ -105,9 +105,11 @@ class Parked:
 
 
 class Long(NamedTuple):
-    """A long write. What the journal has since `mark` belongs to it."""
+    """A long write. What the journal has since `mark` belongs to it. `decision`: None for a marker, which is in the log
+    and is being replayed.
+    """
 
-    decision: Decision[object]
+    decision: Decision[object] | None
     parked: Parked
     mark: Mark
 

@@ -41,7 +41,10 @@ class Replay:
                 yield
                 continue
             try:
-                self._replay(entry)
+                if entry.marker is not None:
+                    yield from self._ended(entry, entry.marker)
+                elif entry.record is not None:
+                    self._replay(entry, entry.record)
             except OSError:
                 raise
             except Exception as error:
@@ -49,13 +52,13 @@ class Replay:
             if number % STEP_ENTRIES == STEP_ENTRIES - 1:
                 yield
 
-    def _replay(self, entry: Entry) -> None:
-        if entry.marker is not None:
-            self._shard.replay_marker(entry.offset, entry.producer_id, entry.producer_epoch, entry.marker)
-        elif entry.record is not None:
-            decoded = self._format.decode(entry.record)
-            if decoded is not None:
-                self._shard.replay(entry.offset, entry.producer_id, entry.producer_epoch, *decoded)
+    def _ended(self, entry: Entry, marker: Marker) -> Iterable[None]:
+        return self._shard.replay_marker(entry.offset, entry.producer_id, entry.producer_epoch, marker)
+
+    def _replay(self, entry: Entry, record: Record) -> None:
+        decoded = self._format.decode(record)
+        if decoded is not None:
+            self._shard.replay(entry.offset, entry.producer_id, entry.producer_epoch, *decoded)
 
     def skip(self, offset: int, error: Exception) -> None:
         """Counts and reports a record, or a batch, that cannot be replayed."""

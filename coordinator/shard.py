@@ -76,8 +76,8 @@ class Shard(Protocol):
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
         """Applies one record, the same at load and live."""
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
-        """Applies the end of a transaction."""
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> Iterable[None]:
+        """Applies the end of a transaction in steps, between which no other record is replayed."""
 
     def on_loaded(self, now_ms: int) -> Iterable[Timer | None]:
         """Returns the first timers, after the log was replayed. None is a pause, in which other events are handled."""

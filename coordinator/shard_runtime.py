@@ -9,12 +9,13 @@ of earlier writes causes waits, too, because the journal is open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from ..protocol.control import Marker
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE
-from .batch import Parked, Reply, Written, parts_of, told
+from .batch import Long, Parked, Reply, Written, parts_of, told
 from .journal import START, Mark
 from .runtime import Runtime
 from .shard import Decision, Packed
@@ -32,7 +33,11 @@ class ShardRuntime(Runtime):
     def go_on(self) -> None:
         """Takes a step of the long write."""
         assert self.long is not None
-        steps = self._steps = self._steps or self._taken(*self.long)
+        decision, parked, mark = self.long
+        if self._steps is None:
+            assert decision is not None
+            self._steps = self._taken(decision, parked, mark)
+        steps = self._steps
         is_over = True
         try:
             is_over = next(steps, self) is self
@@ -99,8 +104,8 @@ class ShardRuntime(Runtime):
         on_done: Reply,
         now_ms: int,
     ) -> Parked | None:
-        """Appends the end of a transaction and replays it, in one step. Returns the write that waits for the high
-        watermark; None if it was answered with an error.
+        """Appends the end of a transaction and replays it; one that ends very much is a long write from then on.
+        Returns the write that waits for the high watermark; None if the append was answered with an error.
         """
         assert self.long is None
         try:
@@ -115,21 +120,35 @@ class ShardRuntime(Runtime):
             self._bug(MARKER, bug, on_done)
             return None
         parked = Parked(MARKER, on_done, now_ms, None)
+        steps = self._replayed(
+            partial(self.shard.replay_marker, first, producer_id, producer_epoch, marker), parked, first, end
+        )
+        if next(steps, self) is not self:
+            self.long, self._steps, self.journal.is_open = Long(None, parked, START), steps, True
+        return parked
+
+    def _replayed(self, replay: Callable[[], Iterable[None]], parked: Parked, first: int, end: int) -> Iterator[None]:
+        """Replays a marker that is in the log from `first` to `end`."""
         try:
             self._check_active()
             if first != self.last_written_offset:
                 raise ValueError(f"{self.name}: a marker at {first} where {self.last_written_offset} was due")
-            self.shard.replay_marker(first, producer_id, producer_epoch, marker)
+            yield from replay()
         except ApiError as error:
-            self.bugs.answer(on_done, None, error)
-            return None
+            return self._parked.finish(parked, error)
         except Exception as bug:  # it is in the log and not in the state
             self.bugs.note(MARKER, bug)
             self._parked.park([parked], end)
-            self.fail()
-            return None
-        self._appended(end, [parked])
-        return parked
+            return self.fail()
+        if self.journal.is_open:
+            self.aftermath.effects += self.journal.close()
+        self._appended(end, [] if parked.on_done is None else [parked])
+
+    def forget(self, parked: Parked) -> None:
+        if self.long is not None and self.long.parked is parked:
+            parked.on_done = None  # it is not among those that wait for the high watermark yet
+        else:
+            super().forget(parked)
 
 
 def _in_steps(written: list[Written]) -> Iterator[list[Written]]:

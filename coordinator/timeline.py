@@ -10,7 +10,7 @@ the open batch, not with the last snapshot.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from itertools import repeat
 from typing import Any, Generic, TypeVar, overload
 
@@ -19,6 +19,7 @@ from .journal import Journal
 K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
+FREED_AT_ONCE = 2048  # changes, in one step
 _ABSENT: Any = object()
 
 
@@ -27,7 +28,7 @@ class _Snapshot:
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
-        self.before: dict[TimelineDict[Any, Any], dict[Any, Any]] = {}
+        self.before: Before = {}
 
 
 class Timeline:
@@ -37,6 +38,7 @@ class Timeline:
         self._snapshots: deque[_Snapshot] = deque()
         self.journal = Journal()
         self.reverts = 0  # how often the state went back to a snapshot
+        self.free: Callable[[Before], None] | None = None  # frees very many changes (`freed`)
 
     @property
     def offsets(self) -> list[int]:
@@ -63,7 +65,26 @@ class Timeline:
     def commit(self, offset: int) -> None:
         """Drops snapshots before `offset`: no read or revert will need them."""
         while len(self._snapshots) > 1 and self._snapshots[1].offset <= offset:
-            self._snapshots.popleft()
+            before = self._snapshots.popleft().before
+            if self.free is not None and _is_large(before):
+                self.free(before)
+
+
+def _is_large(changes: Before) -> bool:
+    return len(changes) > FREED_AT_ONCE or sum(map(len, changes.values())) > FREED_AT_ONCE
+
+
+def freed(changes: Before) -> Iterator[None]:
+    """Frees changes that no read or revert needs, and what only they reference. Yields before each step."""
+    left = 0
+    while changes:
+        _, before = changes.popitem()
+        while before:
+            if left <= 0:
+                left = FREED_AT_ONCE
+                yield
+            before.popitem()
+            left -= 1
 
 
 class TimelineDict(Generic[K, V]):
@@ -209,3 +230,7 @@ class TimelineDict(Generic[K, V]):
             return self._now
         merged = {**self._now, **changed}
         return {key: value for key, value in merged.items() if value is not _ABSENT}
+
+
+Before = dict[TimelineDict[Any, Any], dict[Any, Any]]
+"""The values before changes, by structure."""

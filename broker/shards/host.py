@@ -13,7 +13,7 @@ from ...coordinator.lifecycle import State
 from ...coordinator.loading import Entry
 from ...coordinator.shard import Decided, RecordFormat, Result, Shard
 from ...coordinator.shard_runtime import ShardRuntime
-from ...coordinator.timeline import Timeline
+from ...coordinator.timeline import Timeline, freed
 from ...coordinator.timers import Timers
 from ...protocol import records
 from ...protocol.compression import NONE
@@ -29,6 +29,7 @@ from ..replica.appender import Appender, check_replicas
 from ..replica.partition import Partition
 from ..replica.partitions import Partitions
 from ..settings import Settings
+from ..steps import in_steps
 from ..turn import Turn
 from .loader import Skip
 
@@ -141,6 +142,7 @@ class ShardHost(Generic[S]):
         self.runtime.bugs.on_bug = lambda name, bug: bugs.report(f"{partition.name}: {name}", bug)
         self.runtime.replay.on_skipped = self._skipped
         self.runtime.on_failed = self._reload_later
+        timeline.free = lambda changes: turn.background(in_steps(turn, freed(changes), 1))
         self.load_ms = 0
         self.is_left = False  # goes on alone
         self._lingers_since_ms: int | None = None  # when the first write of the present batch was made
@@ -283,7 +285,7 @@ class ShardHost(Generic[S]):
             self._lingers_since_ms = now
         self.turn.wrote(self)
         if self.runtime.long is not None:
-            self._hold()
+            self.hold()
 
     # long writes
 
@@ -294,7 +296,7 @@ class ShardHost(Generic[S]):
         else:
             call()
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
         """Goes on with the long write, and then with those that wait for it, in later turns of the loop."""
         if not self.is_busy:
             self.is_busy = True
@@ -310,7 +312,7 @@ class ShardHost(Generic[S]):
             left -= 1
             bugs.guarded("a write that waited", self._waiting.popleft())
         if runtime.long is not None or self._waiting:
-            self._hold()
+            self.hold()
 
     def read(self, handler: Callable[[S, int], T]) -> T:
         return self.runtime.read(lambda as_of: handler(self.shard, as_of))

@@ -122,6 +122,8 @@ class MarkerWriter:
                 self.turn.schedule.monotonic_ms(),
             )
             self.turn.wrote(host)
+            if runtime.long is not None:
+                host.hold()
             if parked is not None:
                 later.on_cancel = partial(runtime.forget, parked)
 

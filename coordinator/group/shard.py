@@ -55,8 +55,8 @@ class GroupShard(ShardState):
         else:
             offset_replay.REPLAYS[name](self, offset, producer_id, key, value)
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
-        self.offsets.replay_marker(producer_id, marker.committed)
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> Iterator[None]:
+        return self.offsets.replay_marker(producer_id, marker.committed)
 
     def on_loaded(self, now_ms: int) -> Iterator[Timer | None]:
         for number, group in enumerate(list(self.groups.values()), 1):

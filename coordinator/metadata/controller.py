@@ -76,8 +76,9 @@ class Controller:
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: None, value: object) -> None:
         self.state.apply(value)
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> tuple[()]:
         """Never called: the metadata log has no transactions, as in Kafka."""
+        return ()
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
         return []

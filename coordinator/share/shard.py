@@ -246,8 +246,9 @@ class ShareShard:
         if epochs.get(key, -2) < epoch:
             epochs[key] = epoch
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> tuple[()]:
         """No transaction writes to this topic."""
+        return ()
 
 
 def _refuse(wrong: bool, message: str) -> None:

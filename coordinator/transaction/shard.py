@@ -419,8 +419,9 @@ class TransactionShard:
         else:
             self.prepared.pop(key)
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> tuple[()]:
         """No transaction writes to this topic."""
+        return ()
 
 
 def _may_be(found: Transaction, expected: Producer) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 from ottla.coordinator.shard import Result
@@ -22,6 +24,7 @@ class Counter:
         self.markers: list[tuple[int, int, bool]] = []
         self.offsets: list[int] = []
         self.loaded = self.unloaded = False
+        self.marker_steps = 1
 
     def replay(self, offset: int, producer_id: int, producer_epoch: int, key: Any, value: Any) -> None:
         if value == b"poison":
@@ -29,8 +32,9 @@ class Counter:
         self.offsets.append(offset)
         self.values[key.decode()] = int(value)
 
-    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> None:
+    def replay_marker(self, offset: int, producer_id: int, producer_epoch: int, marker: Marker) -> Iterator[None]:
         self.markers.append((offset, producer_id, marker.committed))
+        yield from repeat(None, self.marker_steps - 1)
 
     def on_loaded(self, now_ms: int) -> list[Timer]:
         self.loaded = True

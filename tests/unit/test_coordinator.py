@@ -15,9 +15,7 @@ from ottla.protocol.control import Marker
 from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Template
 
-from ..support.shards import (
-    World,
-)
+from ..support.shards import FakeLog, World
 
 
 def test_a_reply_waits_for_the_high_watermark() -> None:
@@ -145,6 +143,54 @@ def test_a_marker_is_appended_and_replayed_in_one_step() -> None:
     assert world.shard.markers == [(1, 9, True)], "after the write before it"
     world.runtime.advance(2)
     assert world.replies == ["ok", None]
+
+
+def test_a_marker_that_ends_very_much_is_replayed_in_steps() -> None:
+    """It is in the log, and nothing else is written or committed until all of it is in the state."""
+    world = World()
+    runtime = world.runtime
+    world.write(("a", 1))
+    world.shard.marker_steps = 3
+
+    def append() -> tuple[int, int]:
+        world.log.end += 1
+        return world.log.end - 1, world.log.end
+
+    runtime.append_marker(append, 9, 0, Marker(True, 1), world.answered, 0)
+    runtime.advance(2)
+    assert (runtime.committed_offset, world.replies) == (0, [])
+    runtime.go_on()
+    assert runtime.long is not None
+    assert runtime.last_written_offset == 1
+    runtime.go_on()
+    assert runtime.long is None
+    runtime.flush()
+    assert (runtime.committed_offset, world.replies) == (2, ["ok", None])
+
+
+def test_a_marker_whose_steps_are_under_way_may_be_forgotten_and_is_answered_when_the_shard_closes() -> None:
+    for closes in (True, False):
+        world = World()
+        runtime = world.runtime
+        world.shard.marker_steps = 2
+
+        def append(log: FakeLog = world.log) -> tuple[int, int]:
+            log.end += 1
+            return log.end - 1, log.end
+
+        parked = runtime.append_marker(append, 9, 0, Marker(True, 1), world.answered, 0)
+        assert parked is not None
+        if closes:
+            runtime.close()
+            assert world.replies == [Errors.NOT_COORDINATOR]
+            continue
+        runtime.forget(parked)
+        runtime.go_on()
+        world.write(("a", 1))
+        runtime.flush()
+        runtime.advance(2)
+        assert world.replies == ["ok"]
+        assert runtime.describe(0)["parked_replies"] == 0
 
 
 def test_a_reply_that_waits_too_long_leaves_with_an_error_and_its_records_stay() -> None:

@@ -44,17 +44,17 @@ def test_offsets_of_a_transaction_are_pending_until_its_end() -> None:
     pending(7, 50, 100)
     assert fetched(w).committed_offset == 5
     assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT
-    shard.replay_marker(101, 7, 0, Marker(False, 0))
+    list(shard.replay_marker(101, 7, 0, Marker(False, 0)))
     assert fetched(w, stable=True).committed_offset == 5
     pending(7, 60, 102)
     pending(8, 70, 103)
-    shard.replay_marker(104, 8, 0, Marker(True, 0))
+    list(shard.replay_marker(104, 8, 0, Marker(True, 0)))
     assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT, "the other one is not over"
-    shard.replay_marker(105, 7, 0, Marker(True, 0))
+    list(shard.replay_marker(105, 7, 0, Marker(True, 0)))
     assert fetched(w, stable=True).committed_offset == 70, "the later record wins, whichever ends first"
     pending(9, 80, 106)
     shard.replay(107, -1, -1, k(group="s", topic="t", partition=0), None)
-    shard.replay_marker(108, 9, 0, Marker(True, 0))
+    list(shard.replay_marker(108, 9, 0, Marker(True, 0)))
     assert fetched(w, stable=True).committed_offset == -1, "a tombstone takes pending ones too"
     pending(9, 90, 109, partition=1)
     assert shard.expire().records == [], "a group with pending offsets does not expire"

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from ottla.broker import share_groups
 from ottla.coordinator.group.metadata_hash import topic_hash
+from ottla.coordinator.group.offsets import store
+from ottla.coordinator.group.offsets.store import Offsets
 from ottla.protocol import messages as m
 
 from ..support.event_counts import EventCounts
@@ -14,7 +16,7 @@ from ..support.step_work import longest_step_of
 from ..support.transaction_world import Writer, create
 from ..support.transaction_world import world as transaction_world
 from ..support.work import work_of
-from ..support.world import World
+from ..support.world import Answer, World
 
 PARTITIONS = 1000
 
@@ -70,6 +72,55 @@ def test_transactions_that_commit_the_same_offsets_end_one_by_one(world: World) 
     assert writers[1].end(committed=False) == 0
     assert not offsets.has_pending("both")
     assert len(offsets.of("both")) == 1
+
+
+def test_a_transaction_with_offsets_of_many_groups_ends_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader meanwhile finds all groups as they were, and a commit comes after the end."""
+    world, groups = transaction_world(1), [f"g{number}" for number in range(300)]
+    writer = Writer(world)
+    writer.init()
+    for group in groups:
+        writer.commit_offset(7, group=group)
+        world.pass_ms(10)
+    seen: list[Answer] = []
+
+    def between() -> None:
+        (host,) = world.broker.groups.hosts.values()
+        assert [len(list(host.shard.offsets.pending_of(one))) for one in (groups[0], groups[-1])] == [0, 1]
+        seen.append(world.send("OffsetFetch", 8, fetch_of([groups[0], groups[-1]], stable=False)))
+        seen.append(world.send("OffsetFetch", 8, fetch_of([groups[0], groups[-1]], stable=True)))
+        seen.append(world.send("OffsetCommit", 8, commit_of(groups[0], 9)))
+
+    def ended(*_: Any) -> int:
+        if not seen:
+            world.schedule.soon(between)
+            seen.append(Answer())
+        return store.GROUP_WEIGHT + 1
+
+    weights = EventCounts(world, monkeypatch, Offsets, "_forget_producer", ended)
+    assert writer.end() == 0
+    world.pass_ms(20)
+    assert weights.count == len(groups) * ended()
+    assert weights.most < store.STEP_ENDED + ended()
+    assert [offsets_of(one.reply) for one in seen[1:3]] == [[-1, -1], [7, 7]]
+    assert offsets_of(world.ask("OffsetFetch", 8, fetch_of(groups, stable=True))) == [9] + [7] * (len(groups) - 1)
+
+
+def fetch_of(groups: list[str], stable: bool) -> m.OffsetFetchRequest:
+    r = m.OffsetFetchRequest
+    topics = [r.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    asked = [r.OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups]
+    return r(groups=asked, require_stable=stable)
+
+
+def commit_of(group: str, offset: int) -> m.OffsetCommitRequest:
+    r = m.OffsetCommitRequest
+    part = r.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return r(group_id=group, topics=[r.OffsetCommitRequestTopic(name="t", partitions=[part])])
+
+
+def offsets_of(reply: m.OffsetFetchResponse) -> list[int]:
+    return [group.topics[0].partitions[0].committed_offset for group in reply.groups]
 
 
 def test_groups_are_sorted_by_their_coordinators_some_at_a_time(world: World) -> None:

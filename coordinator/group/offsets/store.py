@@ -7,6 +7,7 @@ comes; then the commit with the highest offset in the log wins.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 from ....protocol import messages
@@ -17,6 +18,8 @@ from ..format import Commit, Commits, Key, Stored, commit_of
 K = TypeVar("K")
 PendingOf = TimelineDict[str, TimelineDict[Key, Stored]]  # of a producer, by group
 ProducersOf = TimelineDict[Key, tuple[int, ...]]  # of a group: the producers by topic and partition
+STEP_ENDED = 1024  # pending offsets of a transaction that end in one step
+GROUP_WEIGHT = 7  # offsets of a group that take as long as what is done for each group of a transaction
 _NOTHING: TimelineDict[Any, Any] = TimelineDict(Timeline())
 
 
@@ -125,16 +128,23 @@ class Offsets:
         producers.update({at: before.get(at, ()) + alone for at in stored if at not in known})
         pending.update(stored)
 
-    def replay_marker(self, producer_id: int, committed: bool) -> None:
-        for group_id, pending in self.pending.pop(producer_id, _NOTHING).items():
-            ended = pending.at()
-            if not ended:
-                continue
-            self._forget_producer(producer_id, group_id, ended)
-            if committed:
-                offsets = self.of(group_id)
-                before = offsets.at()
-                offsets.update({at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]})
+    def replay_marker(self, producer_id: int, committed: bool) -> Iterator[None]:
+        """Ends the transaction of a producer. Yields between steps; until the last one no other record is replayed."""
+        left, of_producer = STEP_ENDED, self.pending.get(producer_id, _NOTHING)
+        for group_id in list(of_producer):
+            items = iter(of_producer[group_id].items())
+            while ended := dict(islice(items, STEP_ENDED)):
+                self._forget_producer(producer_id, group_id, ended)
+                if committed:
+                    offsets = self.of(group_id)
+                    before = offsets.at()
+                    offsets.update({at: one for at, one in ended.items() if at not in before or one[0] > before[at][0]})
+                left -= GROUP_WEIGHT + len(ended)
+                if left <= 0:
+                    left = STEP_ENDED
+                    yield
+            of_producer.pop(group_id)  # now, because `pending_of` finds in it what has not ended yet
+        self.pending.pop(producer_id)
 
 
 def tombstone(group_id: str, key: Key) -> CoordinatorRecord:
