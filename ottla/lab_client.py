@@ -143,7 +143,9 @@ class Lab:
         return RequestHold(self, self.post("requests/holds", values)["number"])
 
     def trace(self, **values: object) -> RunningTrace:
-        """Traces requests and replies from now on: `lab.trace(client_id="shop").lines()`."""
+        """Traces requests and replies from now on: `lab.trace(client_id="shop").lines()`. In a `with` statement it ends
+        at the end.
+        """
         from .traces.running import RunningTrace
 
         return RunningTrace(self, self.post("traces", values)["number"])

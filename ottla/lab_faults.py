@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from .lab_client import LabRefused, LabUnreachable
 
 if TYPE_CHECKING:
     from .broker.lab.faults.routes import FaultView
@@ -17,6 +20,7 @@ OF_THE_RULE = frozenset(
         *("transactional_id", "nth", "every", "share", "seed", "times", "duration"),
     )
 )
+NOT_FOUND = 404
 
 
 def fault_body(kind: str, values: Mapping[str, object]) -> dict[str, object]:
@@ -29,8 +33,22 @@ def fault_body(kind: str, values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+@contextmanager
+def allow_ended() -> Iterator[None]:
+    """Ends something that may have ended before: by its duration, by a request, or with the broker. So the error of a
+    test is not hidden by one of its end.
+    """
+    try:
+        yield
+    except LabUnreachable:
+        pass
+    except LabRefused as error:
+        if error.status != NOT_FOUND:
+            raise
+
+
 class FaultRule:
-    """A rule in force. As a context manager it is removed at the end."""
+    """A rule in force. As a context manager it is removed at the end, if it has not ended before."""
 
     def __init__(self, lab: Lab, view: FaultView) -> None:
         self._lab = lab
@@ -68,7 +86,8 @@ class FaultRule:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.remove()
+        with allow_ended():
+            self.remove()
 
 
 class RequestHold:
@@ -109,4 +128,5 @@ class RequestHold:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        with allow_ended():
+            self.end()

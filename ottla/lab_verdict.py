@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .lab_client import LabRefused
+from .lab_client import LabRefused, LabUnreachable
 
 if TYPE_CHECKING:
     from .broker.lab.verdict.routes import ProvokedView, VerdictView
@@ -67,4 +67,5 @@ class RunningVerdict:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        with suppress(LabUnreachable):
+            self.stop()

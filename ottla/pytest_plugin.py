@@ -88,10 +88,14 @@ def ottla_verdict(ottla_broker: Broker, request: pytest.FixtureRequest) -> Itera
     """The verdict on the clients of the test: `ottla_verdict.check()`. With the mark `ottla_examination("idempotence")`
     it is that examination, and faults provoke what does not occur by itself; `seed=` is one of its arguments.
     """
-    mark = request.node.get_closest_marker("ottla_examination")
-    chosen = {"examination": mark.args[0], "provokes": True, **mark.kwargs} if mark is not None else {}
-    with ottla_broker.lab.verdict(**chosen) as verdict:
+    lab, mark = ottla_broker.lab, request.node.get_closest_marker("ottla_examination")
+    with lab.verdict() if mark is None else _examination(lab, *mark.args, **mark.kwargs) as verdict:
         yield verdict
+
+
+def _examination(lab: Lab, name: str = "", seed: int = 0) -> RunningVerdict:
+    """Begins what a mark `ottla_examination` asks for; the broker refuses a wrong name, and lists the right ones."""
+    return lab.verdict(name, provokes=True, seed=seed)
 
 
 @pytest.fixture
@@ -117,7 +121,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = outcome.get_result()  # type: ignore[attr-defined]
     broker = item.config.stash.get(_BROKER, None)
     if report.failed and broker is not None and "ottla_broker" in getattr(item, "fixturenames", ()):
-        report.sections.append(("ottla broker", broker.log))
+        if broker.log:
+            report.sections.append(("ottla broker", broker.log))
         trace = item.stash.get(_TRACE, None)
         if trace is not None and broker.running:
             with suppress(LabRefused, LabUnreachable):  # the test has ended it

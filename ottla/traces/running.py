@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from types import TracebackType
 
-from ..lab_client import Lab, LabRefused
+from ..lab_client import Lab, LabRefused, LabUnreachable
 from ..verdict.trace_lines import Event
 from .lines import line
 from .reading import ask
@@ -12,7 +13,9 @@ from .walking import Topics
 
 
 class RunningTrace:
-    """A trace that was started; its last events are in the broker's memory. `number`: by which the lab knows it."""
+    """A trace that was started; its last events are in the broker's memory. `number`: by which the lab knows it. As a
+    context manager it ends at the end, and then its events are gone.
+    """
 
     def __init__(self, lab: Lab, number: int) -> None:
         self.number = number
@@ -33,3 +36,12 @@ class RunningTrace:
         """Ends the trace, if it has not ended."""
         with suppress(LabRefused):
             self._lab.delete(f"traces/{self.number}")
+
+    def __enter__(self) -> RunningTrace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(LabUnreachable):
+            self.stop()

@@ -1,4 +1,4 @@
-"""The pytest plugin in runs of its own: fixtures, the broker's log with a test that failed, several workers."""
+"""The pytest plugin in runs of its own: fixtures, what is shown with a test that failed, several workers."""
 
 from __future__ import annotations
 
@@ -68,6 +68,46 @@ def test_a_cluster(ottla_cluster):
         assert any(len(cluster.partition("orders").view["isr"]) == 2 for _ in range(1000)), "it comes into sync"
 
 
+def test_what_has_ended_before_ends_without_an_error(ottla_lab, ottla_clock):
+    with (
+        ottla_lab.fault("close", api="Fetch", duration="1s"),
+        ottla_lab.hold_requests(api="Fetch"),
+        ottla_lab.trace() as trace,
+    ):
+        trace.stop()
+        ottla_clock.advance("2s")
+        assert ottla_lab.get("faults")["faults"] == []
+        ottla_lab.reset()
+
+
+@pytest.fixture
+def restarted(ottla_broker):
+    yield
+    ottla_broker.start()
+
+
+def test_a_broker_that_has_ended(restarted, ottla_broker, ottla_lab, ottla_clock, ottla_trace, ottla_verdict):
+    with ottla_lab.fault("close", api="Fetch"), ottla_lab.hold_requests(api="Fetch"), ottla_lab.trace():
+        ottla_broker.kill()
+
+
+@pytest.mark.ottla_examination(name="basic", seed=3)
+def test_an_examination(ottla_verdict):
+    assert ottla_verdict.view["examination"] == "basic"
+    assert ottla_verdict.provoked
+
+
+@pytest.mark.ottla_examination
+def test_an_examination_without_a_name(ottla_verdict):
+    pass
+
+
+def test_that_fails_before_its_fault_ends(ottla_broker, ottla_lab):
+    with ottla_lab.fault("close", api="Fetch"):
+        ottla_lab.reset()
+        raise AssertionError("this error is the one that is told")
+
+
 def test_a_scenario(ottla_lab, tmp_path):
     file = tmp_path / "s.yaml"
     file.write_text("steps:\\n  - wait: 1ms\\n  - expect: {get: state, path: node_id, equals: 7}\\n")
@@ -76,7 +116,7 @@ def test_a_scenario(ottla_lab, tmp_path):
 
 
 def run(directory: Path, *arguments: str) -> str:
-    """Runs the tests; one of them fails."""
+    """Runs the tests; some of them fail."""
     (directory / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     environment = {**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", os.getcwd())}
@@ -85,14 +125,16 @@ def run(directory: Path, *arguments: str) -> str:
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "6 passed" in done.stdout, done.stdout
+    assert "3 failed, 9 passed, 1 error in" in done.stdout.replace("\n", " "), done.stdout
     return done.stdout
 
 
 def test_a_failed_test_shows_the_scenario_and_the_log(tmp_path: Path) -> None:
-    printed = run(tmp_path, "-p", "no:xdist")
+    printed = run(tmp_path, "-p", "no:xdist", "-o", "ottla_settings=num.partitons=3")
     assert "s.yaml:3: node_id is 1, not 7" in printed
-    assert "ottla broker" in printed
+    assert re.search(r"ottla broker -*\n(.*\n)?.*unknown configuration key 'num.partitons'", printed)
+    assert "LabRefused: examination: must be one of basic, " in printed
+    assert "test_that_fails_before_its_fault_ends - AssertionError: " in printed
     assert re.search(r"ottla trace -*\n.* opened on PLAINTEXT\n.* > ApiVersions v0 id=7 client=ping 14B\n", printed)
     assert len({line.split()[1] for line in (tmp_path / "brokers").read_text().splitlines()}) == 1
 
@@ -100,6 +142,7 @@ def test_a_failed_test_shows_the_scenario_and_the_log(tmp_path: Path) -> None:
 def test_each_worker_has_its_own_broker(tmp_path: Path) -> None:
     printed = run(tmp_path, "-n", "2")
     assert "2 workers" in printed
+    assert "ottla broker" not in printed, "its log is empty"
     rows = {tuple(line.split()) for line in (tmp_path / "brokers").read_text().splitlines()}
     assert {row[0] for row in rows} == {"gw0", "gw1"}
     for column in range(4):
