@@ -156,27 +156,29 @@ def test_a_long_commit_whose_shard_is_closed_is_answered_and_leaves_nothing(worl
     assert offsets(world) == [1] * PARTITIONS
 
 
-def test_a_long_commit_that_cannot_be_appended_leaves_nothing(world: World) -> None:
+def test_a_long_commit_that_cannot_be_appended_leaves_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.ask("OffsetCommit", 9, commit(offset=1))
     long, host = under_way(world), host_of(world)
 
     def fail(batch: bytearray, now_ms: int) -> tuple[int, int]:
         raise ApiError(Errors.NOT_ENOUGH_REPLICAS)
 
-    append, host.runtime.writer.append = host.runtime.writer.append, fail
-    waits = world.send("OffsetCommit", 8, commit(offset=3, partitions=1))
-    while not long.done:
-        world.schedule.take_next()()
-    host.runtime.writer.append = append
+    with monkeypatch.context() as patch:
+        patch.setattr(host.runtime.writer, "append", fail)
+        waits = world.send("OffsetCommit", 8, commit(offset=3, partitions=1))
+        while not long.done:
+            world.schedule.take_next()()
     world.pass_ms(1)
     assert {one.error_code for one in long.reply.topics[0].partitions} == {int(Errors.COORDINATOR_NOT_AVAILABLE)}
     assert waits.done
     assert set(offsets(world)[1:]) == {1}
 
 
-def test_a_long_commit_that_is_too_large_for_a_batch_is_refused_as_a_whole(world: World) -> None:
+def test_a_long_commit_that_is_too_large_for_a_batch_is_refused_as_a_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.ask("OffsetCommit", 9, commit(offset=1))
-    host_of(world).runtime.writer.max_batch_bytes = lambda: 50_000
+    monkeypatch.setattr(host_of(world).runtime.writer, "max_batch_bytes", lambda: 50_000)
     (topic,) = world.ask("OffsetCommit", 9, commit(offset=2)).topics
     assert {one.error_code for one in topic.partitions} == {int(Errors.UNKNOWN_SERVER_ERROR)}
     assert offsets(world) == [1] * PARTITIONS
