@@ -11,8 +11,8 @@ part of the transaction, and no marker was written between this confirmation and
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import OrderedDict
-from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
@@ -108,7 +108,8 @@ class Producers:
         self.by_id: OrderedDict[int, Producer] = OrderedDict()
         self.open_transactions: dict[int, int] = {}  # producer id to first offset, the oldest first
         self.verifying: dict[int, Verification] = {}  # by producer id
-        # a heap of ended transactions: first offset, and offset of the marker
+        # ended transactions by the offset of the marker, with the first offset; without those that began after one that
+        # ended later, which do not matter any more: so both offsets ascend
         self._unreplicated: list[tuple[int, int]] = []
         self.snapshot_offset = 0  # the offset of the newest snapshot file
 
@@ -122,12 +123,17 @@ class Producers:
         ended = self._unreplicated
         if not ended and not self.open_transactions:  # as in most partitions
             return None
-        while ended and ended[0][1] < high_watermark:
-            heappop(ended)
+        self.replicated(high_watermark)
         first_open = self.first_open_offset
         if not ended:
             return first_open
-        return ended[0][0] if first_open is None else min(first_open, ended[0][0])
+        return ended[0][1] if first_open is None else min(first_open, ended[0][1])
+
+    def replicated(self, high_watermark: int) -> None:
+        """Forgets ended transactions whose markers are below the high watermark."""
+        ended = self._unreplicated
+        if ended and ended[0][0] < high_watermark:
+            del ended[: bisect_left(ended, (high_watermark,))]
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         producer = self.by_id.get(producer_id)
@@ -310,7 +316,10 @@ class Producers:
             del self.verifying[pid]
         if first < 0:
             return None
-        heappush(self._unreplicated, (first, offset))
+        ended = self._unreplicated
+        while ended and ended[-1][1] >= first:
+            ended.pop()
+        ended.append((offset, first))
         if marker.committed:
             return None
         open_now = self.first_open_offset

@@ -279,6 +279,7 @@ class Partition:
         stable_before = self.read_limit(READ_COMMITTED) if unstable else None
         self.high_watermark, self.hw_position = high_watermark, position
         if not self.waiters:
+            log.producers.replicated(high_watermark)  # also where nothing reads, so that they do not pile up
             return 0, 0
         gained = stable_gained = _distance(before, position)
         if stable_before is not None:

@@ -6,10 +6,10 @@ Ids, time and configuration are arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from ...protocol import messages
@@ -22,7 +22,7 @@ from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
 from .directories import MIGRATING, is_online, of_new_replica, takes_replicas
 from .elections import Assignment, Kind, Terms, changed, terms_of
-from .new_partitions import NewPartitions
+from .new_partitions import PARTITIONS_AS_ONE, NewPartitions
 from .placement import Chance, Placer
 from .registration import Broker
 from .state import NO_LEADER, NO_LEADER_CHANGE, MetadataState, Partition
@@ -235,18 +235,26 @@ class Controller:
 
     # placement
 
-    def place(self, count: int, replication_factor: int) -> list[list[int]]:
-        """Returns the replicas of new partitions."""
+    def place(self, count: int, replication_factor: int) -> Generator[None, None, list[list[int]]]:
+        """Returns the replicas of new partitions. Yields between two of them."""
         placer = Placer(filter(takes_replicas, self.state.brokers.values()), self.chance)
-        return [placer.place(replication_factor) for _ in range(count)]
+        placed = [placer.place(replication_factor)]
+        while len(placed) < count:
+            yield
+            placed.append(placer.place(replication_factor))
+        return placed
 
-    def new_partitions(self, topic_id: bytes, placed: list[list[int]], first: int = 0) -> list[NewPartitions]:
-        """Returns the partitions of a topic from number `first` on, which have these replicas.
+    def new_partitions(
+        self, topic_id: bytes, placed: list[list[int]], first: int = 0
+    ) -> Generator[None, None, list[NewPartitions]]:
+        """Returns the partitions of a topic from number `first` on, which have these replicas. Yields between two.
         Raises ApiError(INVALID_REPLICA_ASSIGNMENT) for one whose brokers are all fenced.
         """
         brokers, new = self.state.brokers, []
         choices: dict[tuple[int, ...], tuple[tuple[bytes, ...], tuple[int, ...]]] = {}
         for index, replicas in enumerate(map(tuple, placed), first):
+            if index > first:
+                yield
             if replicas not in choices:
                 isr = tuple(one for one in replicas if self.is_active(one))
                 choices[replicas] = tuple(of_new_replica(brokers[r]) for r in replicas), isr
@@ -258,7 +266,11 @@ class Controller:
                     "controlled shutdown.",
                 )
             new.append(Partition(topic_id, index, replicas, isr, isr[0], 0, 0, directories))
-        return [NewPartitions(list(some)) for _, some in groupby(new, lambda one: len(one.isr))]
+        return [
+            NewPartitions(some)
+            for _, alike in groupby(new, lambda one: len(one.isr))
+            for some in iter(lambda: list(islice(alike, PARTITIONS_AS_ONE)), [])  # noqa: B023
+        ]
 
     # producer ids
 

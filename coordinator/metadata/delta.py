@@ -75,9 +75,10 @@ class MetadataDelta:
         if name is None:
             return
         count = self._staged.partition_counts.get(r.topic_id, 0)
-        for index in range(count):
-            self.new_partitions.pop((r.topic_id, index), None)
-            self.changed_partitions.pop((r.topic_id, index), None)
+        for noted in (self.new_partitions, self.changed_partitions):
+            if noted:
+                for index in range(count):
+                    noted.pop((r.topic_id, index), None)
         if self.created.pop(r.topic_id, None) is None:
             self.removed.append(RemovedTopic(name, r.topic_id, count))
 

@@ -19,7 +19,7 @@ _FRAME_BYTES = 3  # frame version, record type and record version, before the pa
 _NUMBER = struct.Struct(">i")
 _AFTER_NUMBER = _FRAME_BYTES + _NUMBER.size
 _NO_KEY, _NO_HEADERS = varint(-1), varint(0)
-_READ_AS_ONE_MAX = 128
+PARTITIONS_AS_ONE = 128  # at most: so many are made, prepared or read in a step
 
 
 class NewPartitions(Packed):
@@ -93,7 +93,7 @@ def decoded(records: Iterable[Record]) -> Iterator[tuple[int, Struct | NewPartit
             if max(value[:_FRAME_BYTES]) < 0x80:  # each of them is a byte
                 known[shape] = made
         if new and not (
-            made.topic_id == new[-1].topic_id and made.index == new[-1].index + 1 and len(new) < _READ_AS_ONE_MAX
+            made.topic_id == new[-1].topic_id and made.index == new[-1].index + 1 and len(new) < PARTITIONS_AS_ONE
         ):
             yield first, NewPartitions(new)
             new = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from itertools import repeat
 from typing import Generic, TypeVar
 
 from ...protocol.records import put_record
@@ -73,6 +74,17 @@ class Overlay(Generic[K, V]):
             raise KeyError(key)
         self.pop(key)
 
+    def remove_all(self, keys: list[K]) -> None:
+        """Removes those of very many keys that are there."""
+        if self._put:
+            for key in keys:
+                self._put.pop(key, None)
+        known = self._base.keys()
+        self._removed.update(dict.fromkeys([key for key in keys if key in known]))
+
+    def __bool__(self) -> bool:
+        return bool(self._put or self._base)  # what is removed counts, too: then it is looked for in vain
+
     def own(self, key: K) -> V | None:
         """Returns the value if it was put here, where nothing else has it."""
         return self._put.get(key)
@@ -100,6 +112,12 @@ class Staged(MetadataState):
     def _to_change(self, table: Table[K, dict[str, V]] | Overlay[K, dict[str, V]], key: K) -> dict[str, V]:
         own = table.own(key) if isinstance(table, Overlay) else None
         return dict(table.get(key) or {}) if own is None else own
+
+    def _remove_all(self, table: Table[K, V] | Overlay[K, V], keys: list[K]) -> None:
+        if isinstance(table, Overlay):
+            table.remove_all(keys)
+        else:
+            super()._remove_all(table, keys)
 
     def show(self) -> None:
         """Applies all records to the other state. The last use of this one."""
@@ -140,9 +158,9 @@ class ManyRecords(Packed):
 
 
 def prepared(state: MetadataState, result: Result[R]) -> Generator[None, None, Result[R]]:
-    """Returns the same decision with its records as one, which `state` can replay; yields after each of them."""
+    """Returns the same decision with its records as one, which `state` can replay; yields once for each of them."""
     many = ManyRecords(state)
     for record in result.records:
         many.add(record)
-        yield
+        yield from repeat(None, len(record) if isinstance(record, Packed) else 1)
     return replace(result, records=[many])

@@ -133,6 +133,16 @@ class MetadataState:
         """Returns a value of a table, to be changed and put back: a copy, because values are never changed."""
         return dict(table.get(key, {}))
 
+    def _remove_all(self, table: Table[K, V], keys: list[K]) -> None:
+        """Removes those of very many keys that are there."""
+        known = table.keys()
+        there = [key for key in keys if key in known]
+        if isinstance(table, TimelineDict):
+            table.remove_all(there)
+        else:
+            for key in there:
+                del table[key]
+
     # one method per record type
 
     def replay_topic(self, r: messages.TopicRecord) -> None:
@@ -155,10 +165,11 @@ class MetadataState:
             names = self._to_change(self.folded_names, folded)
             names.pop(name, None)
             _put_or_remove(self.folded_names, folded, names)
-        for index in range(self.partition_counts.pop(r.topic_id, 0)):
-            gone = self.partitions.pop((r.topic_id, index), None)
-            if gone is not None and gone.is_reassigned:
-                self.reassigned.pop((r.topic_id, index), None)
+        gone = [(r.topic_id, index) for index in range(self.partition_counts.pop(r.topic_id, 0))]
+        self._remove_all(self.partitions, gone)
+        if self.reassigned:
+            for key in gone:
+                self.reassigned.pop(key, None)
         self.configs.pop((TOPIC, name), None)
 
     def replay_partition(self, r: messages.PartitionRecord) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ...protocol import messages
@@ -83,7 +83,7 @@ def create_topics(controller: Controller, topics: list[New], mutate: Mutate = un
             reply.append((topic, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name."), bytes(16), -1, -1))
             continue
         try:
-            made, topic_id, placed = _create(controller, topic, mutate)
+            made, topic_id, placed = yield from _create(controller, topic, mutate)
         except ApiError as error:
             reply.append((topic, error, bytes(16), -1, -1))
             continue
@@ -116,7 +116,7 @@ def _check_total(partitions: int, what: str) -> None:
 
 def _create(
     controller: Controller, topic: New, mutate: Mutate
-) -> tuple[list[messages.Struct | NewPartitions], bytes, list[list[int]]]:
+) -> Generator[None, None, tuple[list[messages.Struct | NewPartitions], bytes, list[list[int]]]]:
     state, name = controller.state, topic.name
     if name == CLUSTER_METADATA:
         raise ApiError(Errors.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA} is prohibited.")
@@ -129,7 +129,7 @@ def _create(
         configs = check_topic_config({c.name: c.value for c in topic.configs}, known)
     except ConfigInvalid as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from None
-    placed = _manual(controller, topic) if topic.assignments else _automatic(controller, topic)
+    placed = yield from (_manual if topic.assignments else _automatic)(controller, topic)
     mutate(len(placed))
     topic_id = controller.new_id()
     records: list[messages.Struct | NewPartitions] = [messages.TopicRecord(name=name, topic_id=topic_id)]
@@ -137,7 +137,7 @@ def _create(
         messages.ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
         for key, value in configs.items()
     ]
-    records += controller.new_partitions(topic_id, placed)
+    records += yield from controller.new_partitions(topic_id, placed)
     return records, topic_id, placed
 
 
@@ -150,7 +150,7 @@ def _check_collision(state: MetadataState, name: str) -> None:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _automatic(controller: Controller, topic: New) -> list[list[int]]:
+def _automatic(controller: Controller, topic: New) -> Generator[None, None, list[list[int]]]:
     count, factor = topic.num_partitions, topic.replication_factor
     if factor == 0 or factor < -1:
         raise ApiError(
@@ -162,7 +162,7 @@ def _automatic(controller: Controller, topic: New) -> list[list[int]]:
     count = controller.defaults.num_partitions if count == -1 else count
     factor = controller.defaults.replication_factor if factor == -1 else factor
     _check_factor(controller, factor)
-    return controller.place(count, factor)
+    return (yield from controller.place(count, factor))
 
 
 def _check_factor(controller: Controller, factor: int) -> None:
@@ -182,7 +182,7 @@ def _check_factor(controller: Controller, factor: int) -> None:
         )
 
 
-def _manual(controller: Controller, topic: New) -> list[list[int]]:
+def _manual(controller: Controller, topic: New) -> Generator[None, None, list[list[int]]]:
     if topic.replication_factor != -1:
         raise ApiError(
             Errors.INVALID_REQUEST,
@@ -195,6 +195,8 @@ def _manual(controller: Controller, topic: New) -> list[list[int]]:
     by_index: dict[int, list[int]] = {}
     factor: int | None = None
     for assignment in topic.assignments:
+        if by_index:
+            yield
         if assignment.partition_index in by_index:
             raise ApiError(
                 Errors.INVALID_REPLICA_ASSIGNMENT,
@@ -293,7 +295,7 @@ def create_partitions(
             reply.append((topic.name, ApiError(Errors.INVALID_REQUEST, "Duplicate topic name.")))
             continue
         try:
-            records += _more_partitions(controller, topic, mutate)
+            records += yield from _more_partitions(controller, topic, mutate)
             reply.append((topic.name, None))
         except ApiError as error:
             reply.append((topic.name, error))
@@ -305,7 +307,7 @@ def _additional(state: MetadataState, topic: More) -> int:
     return 0 if known is None else max(topic.count - state.partition_counts[known.id], 0)
 
 
-def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> list[NewPartitions]:
+def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> Generator[None, None, list[NewPartitions]]:
     state = controller.state
     known = state.topics.get(topic.name)
     if known is None:
@@ -330,8 +332,9 @@ def _more_partitions(controller: Controller, topic: More, mutate: Mutate) -> lis
     if topic.assignments is not None:
         placed = [list(a.broker_ids) for a in topic.assignments]
         for replicas in placed:
+            yield
             check_assignment(controller, replicas, factor)
     else:
         _check_factor(controller, factor)
-        placed = controller.place(more, factor)
-    return controller.new_partitions(known.id, placed, present)
+        placed = yield from controller.place(more, factor)
+    return (yield from controller.new_partitions(known.id, placed, present))

@@ -190,6 +190,25 @@ def test_an_end_is_stable_below_the_high_watermark(files: MemFiles) -> None:
     assert log.producers.first_unstable_offset(4) is None
 
 
+def test_the_first_unstable_offset_is_that_of_all_transactions_which_are_not_replicated(files: MemFiles) -> None:
+    chance, log = random.Random(7), open_log(files)
+    begun: dict[int, int] = {}
+    ended: list[tuple[int, int]] = []  # the first offset, and that of the marker
+    high_watermark = 0
+    for _ in range(400):
+        producer_id = chance.randrange(6)
+        if producer_id in begun:
+            ended.append((begun.pop(producer_id), log.end_offset))
+            end(log, producer_id)
+        else:
+            begun[producer_id] = log.end_offset
+            write(log, producer_id, b"a")
+        if chance.random() < 0.4:
+            high_watermark = chance.randint(high_watermark, log.end_offset)
+            unstable = [*begun.values(), *(first for first, marker in ended if marker >= high_watermark)]
+            assert log.producers.first_unstable_offset(high_watermark) == min(unstable, default=None)
+
+
 # verification and markers
 
 

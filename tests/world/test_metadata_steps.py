@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 from ottla.broker.controller.events import EVENT_STEP
 from ottla.broker.steps import STEP_ELEMENTS
+from ottla.coordinator.metadata.new_partitions import NewPartitions
+from ottla.coordinator.metadata.placement import Placer
+from ottla.coordinator.metadata.staged import Overlay
+from ottla.coordinator.timeline import TimelineDict
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ..support.event_counts import EventCounts
 from ..support.turns import Turns
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -55,6 +60,36 @@ def test_what_changes_much_of_the_metadata_is_read_decided_and_answered_in_steps
     world.pass_ms(1)
     assert [one.error_code for one in getattr(answer.reply, answers)] == MANY * [int(code)]
     assert world.turns >= DECIDED + passes * (MANY // STEP_ELEMENTS)
+
+
+def test_new_partitions_are_placed_and_written_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Turns()
+    placed = EventCounts(world, monkeypatch, Placer, "place", lambda *_: 1)
+    packed = EventCounts(world, monkeypatch, NewPartitions, "pack", lambda new, index: len(new))
+    c, p = m.CreateTopicsRequest, m.CreatePartitionsRequest
+    wide = c.CreatableTopic(name="wide", num_partitions=MANY, replication_factor=1)
+    manual = c.CreatableTopic(name="manual", num_partitions=-1, replication_factor=-1)
+    manual.assignments = [c.CreatableReplicaAssignment(number, [1]) for number in range(MANY)]
+    made = world.ask("CreateTopics", 7, c(topics=[wide, manual], timeout_ms=60_000))
+    assert [(one.error_code, one.num_partitions) for one in made.topics] == [(0, MANY), (0, MANY)]
+    more = p.CreatePartitionsTopic(name="wide", count=2 * MANY, assignments=None)
+    (grown,) = world.ask("CreatePartitions", 3, p(topics=[more], timeout_ms=60_000)).results
+    assert grown.error_code == 0
+    assert placed.count == 2 * MANY
+    assert packed.count == 3 * MANY
+    assert max(placed.most, packed.most) <= EVENT_STEP
+
+
+def test_partitions_of_a_deleted_topic_are_removed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Turns()
+    c, d = m.CreateTopicsRequest, m.DeleteTopicsRequest
+    wide = c.CreatableTopic(name="wide", num_partitions=MANY, replication_factor=1)
+    assert world.ask("CreateTopics", 7, c(topics=[wide], timeout_ms=60_000)).topics[0].error_code == 0
+    gone = d(topics=[d.DeleteTopicState(name="wide")], timeout_ms=60_000)
+    single = [EventCounts(world, monkeypatch, table, "pop", lambda *_: 1) for table in (Overlay, TimelineDict)]
+    assert world.ask("DeleteTopics", 6, gone).responses[0].error_code == 0
+    assert max(one.count for one in single) < EVENT_STEP
+    assert not [topic for topic, _ in world.broker.image.partitions if topic not in world.broker.image.topic_names]
 
 
 def test_a_change_is_shown_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,17 @@ OFFSETS = "__consumer_offsets"
 # readers
 
 
+def test_transactions_that_ended_do_not_pile_up_where_nothing_reads() -> None:
+    w = world()
+    writer = begun(w)
+    for _ in range(3):
+        assert writer.write(b"a") == 0
+        assert writer.end(committed=False) == 0
+    log = partition(w).open_log()
+    assert partition(w).high_watermark == log.end_offset == 6
+    assert not log.producers._unreplicated
+
+
 def test_readers_of_committed_records_stop_at_the_first_open_transaction() -> None:
     w = world()
     one, other = begun(w), begun(w, "y")
