@@ -26,7 +26,7 @@ from ..peer import Peer, SecurityProtocol
 from ..replies import Reply
 from .dispatch import Dispatcher, Refused
 from .listening import Listening, complain_of_tls
-from .sending import SegmentTooShort, Sending
+from .sending import PIECES_AT_ONCE, SegmentTooShort, Sending
 
 logger = logging.getLogger("ottla.kafka.network.Processor")
 AHEAD_BYTES = 64 << 10
@@ -342,6 +342,9 @@ class Connection(asyncio.BufferedProtocol):
                     bugs.report("reading a reply's records", error)
                 return self.close(f"a segment cannot be read: {error}")
             self.transport.writelines(pieces)
+            if out and len(pieces) >= PIECES_AT_ONCE and self._paced is None and not self._paused_writing:
+                self.hold_replies()
+                self._server.broker.turn.next().when_done(lambda _: self.write_on())
         if not out:
             self._out = None
 
@@ -427,13 +430,8 @@ class Connection(asyncio.BufferedProtocol):
         self._count_held()
         if self._out is not None:
             self._pump()
-        if (
-            self._out is None
-            and self._busy
-            and self._waiting is None
-            and self._muted is None
-            and not self._paused_writing
-        ):
+        is_over = self._out is None and self._busy and self._waiting is None
+        if is_over and self._muted is None and not self._paused_writing:
             self._next()
 
     def is_waiting(self) -> bool:
