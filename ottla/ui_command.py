@@ -26,7 +26,13 @@ EXIT_PORT = 3
     help="The URL of a broker's lab; may be given several times. Also in the variable OTTLA_LAB, with spaces between.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=PORT, show_default=True, help="The port to listen on; 0 for any free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="The port to listen on; 0 for any free one.",
+)
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
 def ui(brokers: tuple[str, ...], host: str, port: int, is_opened: bool) -> None:
     """Show running brokers in the browser, and steer them there.

@@ -10,7 +10,8 @@ import aiokafka
 from aiokafka import admin as aiokafka_admin
 from aiokafka import errors as aiokafka_errors
 
-from .error_clients import GROUP, TOPIC, WITHIN_S, Heard, KafkaPython, codes_within
+from . import error_transactions as transactions
+from .error_clients import GROUP, SESSION_MS, TOPIC, WITHIN_S, Heard, KafkaPython, codes_within
 
 _TOPIC_0 = aiokafka.TopicPartition(TOPIC, 0)
 _SETTING = aiokafka_admin.config_resource.ConfigResource(
@@ -50,14 +51,18 @@ class Aiokafka:
             helper.close()
 
     def do(self, api: str, name: str) -> Heard:
-        does = {"Produce": self._produce, "Fetch": self._fetch, "JoinGroup": self._join}
+        does = {"Produce": self._produce, "Fetch": self._fetch, "JoinGroup": self._join, "SyncGroup": self._join}
         try:
             if api in OF_AIOKAFKA_ADMIN:
                 return next(codes_within(asyncio.run(self._administer(OF_AIOKAFKA_ADMIN[api], name))), 0)
             if api in OF_AIOKAFKA_CONSUMER:
                 asyncio.run(self._of_group(OF_AIOKAFKA_CONSUMER[api]))
+            elif api in transactions.APIS:
+                asyncio.run(transactions.of_aiokafka(self.bootstrap, TOPIC, name, WITHIN_S))
             else:
                 asyncio.run(does[api](name))
+        except transactions.Raised as error:
+            return error.code
         except aiokafka_errors.KafkaError as error:
             return int(getattr(error, "errno", -1))
         return 0
@@ -116,6 +121,7 @@ class Aiokafka:
             TOPIC,
             bootstrap_servers=self.bootstrap,
             group_id=name,
+            session_timeout_ms=SESSION_MS,
             retry_backoff_ms=10,
             auto_offset_reset="earliest",
             enable_auto_commit=False,

@@ -22,11 +22,14 @@ from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
 from ..oracle.kafka import program
+from . import error_transactions as transactions
 
 ENDED = "the process has ended"
 TOPIC, GROUP = "errors", "errors-group"
 WITHIN_S = 60.0
+SESSION_MS = 6000  # after an UNKNOWN_MEMBER_ID the member that there was is waited for
 CLIENTS = ["Produce", "Fetch", "JoinGroup"]  # what producers and consumers do
+IN_GROUPS = ["SyncGroup"]
 Heard = int | str
 """The code of an error, 0 for none; or the words of an exception that is not Kafka's."""
 Does = Callable[[str], object]
@@ -114,11 +117,11 @@ def operations_of_node() -> list[str]:
 
 
 def names_of_librdkafka() -> list[str]:
-    return [name for name, _ in _of_librdkafka(None)] + CLIENTS
+    return [name for name, _ in _of_librdkafka(None)] + [*CLIENTS, *IN_GROUPS, *transactions.APIS]
 
 
 def names_of_kafka_python() -> list[str]:
-    return [name for name, _ in _of_kafka_python(None)] + CLIENTS
+    return [name for name, _ in _of_kafka_python(None)] + [*CLIENTS, *IN_GROUPS, *transactions.APIS]
 
 
 def waited(futures: dict[Any, Future[Any]]) -> list[Any]:
@@ -136,7 +139,10 @@ class Librdkafka:
             "prepare": self._does["CreateTopics"],
             "Produce": self._produce,
             "Fetch": self._fetch,
-            "JoinGroup": self._join,
+            **dict.fromkeys(["JoinGroup", "SyncGroup"], self._join),
+            **dict.fromkeys(
+                transactions.APIS, lambda name: transactions.of_librdkafka(self.settings, TOPIC, name, WITHIN_S)
+            ),
         }
 
     def do(self, api: str, name: str) -> Heard:
@@ -166,7 +172,7 @@ class Librdkafka:
 
     def _consumer(self, group: str) -> confluent_kafka.Consumer:
         settings = {"group.id": group, "auto.offset.reset": "error", "fetch.error.backoff.ms": 10}
-        return confluent_kafka.Consumer({**self.settings, **settings})
+        return confluent_kafka.Consumer({**self.settings, **settings, "session.timeout.ms": SESSION_MS})
 
     def _fetch(self, name: str) -> None:
         consumer = self._consumer(name)
@@ -250,7 +256,10 @@ class KafkaPython:
         self._does: dict[str, Does] = dict(_of_kafka_python(self.admin)) | {
             "Produce": self._produce,
             "Fetch": self._fetch,
-            "JoinGroup": self._join,
+            **dict.fromkeys(["JoinGroup", "SyncGroup"], self._join),
+            **dict.fromkeys(
+                transactions.APIS, lambda name: transactions.of_kafka_python(self.bootstrap, TOPIC, name, WITHIN_S)
+            ),
         }
 
     def prepare(self, topic: str) -> None:
@@ -259,6 +268,8 @@ class KafkaPython:
     def do(self, api: str, name: str) -> Heard:
         try:
             return next(codes_within(self._does[api](name)), 0)
+        except transactions.Raised as error:
+            return error.code
         except kafka_errors.KafkaError as error:
             code: int | None = error.errno
             return repr(error) if code is None else code
@@ -277,6 +288,7 @@ class KafkaPython:
             auto_offset_reset="earliest" if group else "none",
             enable_auto_commit=False,
             retry_backoff_ms=10,
+            session_timeout_ms=SESSION_MS,
             consumer_timeout_ms=int(WITHIN_S * 1000),
         )
 

@@ -15,10 +15,12 @@ from ottla.protocol.errors import CODES, Errors
 
 from ottla.testing import Broker
 
+from . import error_transactions
 from .error_aiokafka import OF_AIOKAFKA_ADMIN, OF_AIOKAFKA_CONSUMER, Aiokafka
 from .error_clients import (
     CLIENTS,
     ENDED,
+    IN_GROUPS,
     TOPIC,
     Client,
     Heard,
@@ -33,13 +35,14 @@ from .error_clients import (
     operations_of_java,
     operations_of_node,
 )
+from .error_differences import INSTEAD as IN_GROUPS_AND_TRANSACTIONS
+from .error_differences import NOTHING
 
 pytestmark = pytest.mark.slow
 FACTS = json.loads((Path(__file__).parents[2] / "schemas" / "errors.json").read_text())
 RETRIABLE = {int(code) for code, fact in FACTS.items() if fact["retriable"]}
 BY_NAME = {api.name: api for api in apis().values()}
 ON_NEW_TOPICS = ("CreatePartitions", "DeleteTopics")
-NOTHING = "what it hears without the error"
 KNOWN_TO_KAFKAJS, UNKNOWN_TO_KAFKAJS = 88, -99  # the latest code that it knows, and its own for others
 UNEXPECTED = "java.lang.IllegalStateException: Unexpected error code"
 # What a client hears instead of the error, where Kafka does not call the error retriable.
@@ -145,6 +148,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ("kafka-python", "JoinGroup"): dict.fromkeys(
         ("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING
     ),
+    **IN_GROUPS_AND_TRANSACTIONS,
 }
 LEFT_OUT = {
     # frees a message that is not its own (rdkafka_admin.c, rd_kafka_DescribeUserScramCredentialsResponse_parse), after
@@ -152,6 +156,7 @@ LEFT_OUT = {
     ("librdkafka", "DescribeUserScramCredentials", "CLUSTER_AUTHORIZATION_FAILED"),
     # a consumer without an instance id does not end after this error
     ("librdkafka", "JoinGroup", "FENCED_INSTANCE_ID"),
+    ("librdkafka", "SyncGroup", "FENCED_INSTANCE_ID"),
 }
 
 
@@ -191,6 +196,7 @@ def clients(
 
     first = named("kafka-python")
     first.prepare(TOPIC)
+    first.prepare(error_transactions.WRITTEN)
     assert first.do("Produce", TOPIC) == 0  # a record to read
     yield named
     for client in made.values():
@@ -245,7 +251,7 @@ PAIRS = [
     *pairs("java", operations_of_java(), pytest.mark.oracle),
     *pairs("librdkafka", names_of_librdkafka()),
     *pairs("kafka-python", names_of_kafka_python()),
-    *pairs("aiokafka", [*CLIENTS, *OF_AIOKAFKA_CONSUMER, *OF_AIOKAFKA_ADMIN]),
+    *pairs("aiokafka", [*CLIENTS, *OF_AIOKAFKA_CONSUMER, *OF_AIOKAFKA_ADMIN, *IN_GROUPS, *error_transactions.APIS]),
     *pairs("franz-go", operations_of_go("franzCodes"), pytest.mark.go),
     *pairs("sarama", operations_of_go("saramaCodes"), pytest.mark.go),
     *pairs("kafkajs", operations_of_node(), pytest.mark.node),
@@ -255,6 +261,8 @@ PAIRS = [
 @pytest.mark.parametrize(("name", "api"), PAIRS)
 def test_a_client_meets_each_error(broker: Broker, clients: Callable[[str], Client], name: str, api: str) -> None:
     client = clients(name)
+    if api == "OffsetFetch":  # a reply with all offsets of the group has one, whatever was deleted before
+        assert clients("kafka-python").do("OffsetCommit", TOPIC) == 0
     without = client.do(api, topic_for(client, api))
     wrong = {}
     for code in sorted({code for place in BY_NAME[api].errors for code in place.errors}):

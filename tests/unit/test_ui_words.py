@@ -8,8 +8,10 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
+from click.testing import CliRunner
 from ottla.broker.lab.openapi import document
 
+from ottla.cli import main
 from ottla.ui import words
 from ottla.ui.pages.faults import kinds_of, values_of
 from ottla.ui.pages.records import time_of
@@ -116,6 +118,12 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         2,
         "ottla: the page needs the package nicegui: pip install 'ottla[ui]'\n",
     )
+
+
+def test_a_port_that_there_cannot_be_is_refused() -> None:
+    refused = CliRunner().invoke(main, ["ui", "--port", "65536"])
+    assert refused.exit_code == 2
+    assert "65536 is not in the range 0<=x<=65535" in refused.output
 
 
 def test_nodes_are_shown_where_there_are_several() -> None:

@@ -173,7 +173,30 @@ func franzCodes(broker string) {
 		"JoinGroup": func(name string) error {
 			return franzPoll(ctx, append(options, kgo.ConsumerGroup(name), kgo.ConsumeTopics(errorsTopic)))
 		},
+		"SyncGroup": func(name string) error {
+			return franzPoll(ctx, append(options, kgo.ConsumerGroup(name), kgo.ConsumeTopics(errorsTopic), kgo.SessionTimeout(6*time.Second)))
+		},
+		"InitProducerId": func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
+		"EndTxn":         func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
 	})
+}
+
+// franzTransact writes a record in a transaction.
+func franzTransact(ctx context.Context, options []kgo.Opt) error {
+	producer, err := kgo.NewClient(options...)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	within, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := producer.BeginTransaction(); err != nil {
+		return err
+	}
+	if err := producer.ProduceSync(within, &kgo.Record{Topic: "transactions", Value: []byte("x")}).FirstErr(); err != nil {
+		return err
+	}
+	return producer.EndTransaction(within, kgo.TryCommit)
 }
 
 func franzPoll(ctx context.Context, options []kgo.Opt) error {

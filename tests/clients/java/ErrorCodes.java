@@ -7,8 +7,11 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -61,12 +64,59 @@ public class ErrorCodes {
         }
     }
 
-    static void readInGroup(String name, String protocol) {
-        Object[] more = {"group.id", name, "auto.offset.reset", "earliest", "group.protocol", protocol};
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer(more)) {
+    static void readInGroup(String name, Object... more) {
+        Object[] settings = {"group.id", name, "auto.offset.reset", "earliest"};
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(Stream.of(settings, more).flatMap(Stream::of).toArray())) {
             consumer.subscribe(List.of(TOPIC));
             read(consumer);
             consumer.commitSync();
+        }
+    }
+
+    /** Reads in a classic group, and goes on until heartbeats were answered after an error. */
+    static void beat(String name) {
+        Object[] more = {"group.id", name, "auto.offset.reset", "earliest", "heartbeat.interval.ms", 50, "session.timeout.ms", 6000};
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(more)) {
+            consumer.subscribe(List.of(TOPIC));
+            read(consumer);
+            while (heartbeats(consumer) < 3) consumer.poll(Duration.ofMillis(50));
+            consumer.commitSync();
+        }
+    }
+
+    static double heartbeats(KafkaConsumer<byte[], byte[]> consumer) {
+        return consumer.metrics().entrySet().stream().filter(one -> one.getKey().name().equals("heartbeat-total"))
+            .mapToDouble(one -> (double) one.getValue().metricValue()).sum();
+    }
+
+    /** A transaction with a record and an offset. An error that ends it is raised as it came. */
+    static void transact(String name) throws Exception {
+        Properties settings = settings("transactional.id", name, "max.block.ms", 60000);
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            producer.send(new ProducerRecord<>("transactions", 0, null, new byte[10]));
+            producer.sendOffsetsToTransaction(Map.of(PARTITION, new OffsetAndMetadata(1)), new ConsumerGroupMetadata(name));
+            producer.commitTransaction();
+        } catch (Exception problem) {
+            for (Throwable one = problem; one != null; one = one.getCause())
+                if (Errors.forException(one) != Errors.UNKNOWN_SERVER_ERROR) throw new ExecutionException(one);
+            throw problem;
+        }
+    }
+
+    /** Reads a record in a share group, and acknowledges it. */
+    static void share(Admin admin, String name) throws Exception {
+        admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.GROUP, name),
+            List.of(new AlterConfigOp(new ConfigEntry("share.auto.offset.reset", "earliest"), AlterConfigOp.OpType.SET)))).all().get();
+        Properties settings = settings("group.id", name, "max.poll.records", 1);
+        try (KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(TOPIC));
+            long until = System.currentTimeMillis() + 60000;
+            while (consumer.poll(Duration.ofMillis(200)).isEmpty())
+                if (System.currentTimeMillis() > until) throw new IllegalStateException("no records within a minute");
+            for (Optional<?> error : consumer.commitSync().values())
+                if (error.isPresent()) throw new ExecutionException((Throwable) error.get());
         }
     }
 
@@ -131,8 +181,16 @@ public class ErrorCodes {
                 read(consumer);
             }
         }),
-        Map.entry("JoinGroup", (admin, name) -> readInGroup(name, "classic")),
-        Map.entry("ConsumerGroupHeartbeat", (admin, name) -> readInGroup(name, "consumer"))
+        Map.entry("JoinGroup", (admin, name) -> readInGroup(name)),
+        Map.entry("SyncGroup", (admin, name) -> readInGroup(name, "session.timeout.ms", 6000)),
+        Map.entry("Heartbeat", (admin, name) -> beat(name)),
+        Map.entry("LeaveGroup", (admin, name) -> readInGroup(name)),
+        Map.entry("TxnOffsetCommit", (admin, name) -> transact(name)),
+        Map.entry("EndTxn", (admin, name) -> transact(name)),
+        Map.entry("ShareGroupHeartbeat", (admin, name) -> share(admin, name)),
+        Map.entry("ShareFetch", (admin, name) -> share(admin, name)),
+        Map.entry("ShareAcknowledge", (admin, name) -> share(admin, name)),
+        Map.entry("ConsumerGroupHeartbeat", (admin, name) -> readInGroup(name, "group.protocol", "consumer"))
     );
 
     static ConfigResource resource() { return new ConfigResource(ConfigResource.Type.TOPIC, TOPIC); }

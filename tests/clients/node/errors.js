@@ -27,12 +27,25 @@ async function produce() {
   }
 }
 
+async function transact(name) { // a record and an offset
+  const producer = kafka.producer({ retry, transactionalId: name, maxInFlightRequests: 1, idempotent: true })
+  await producer.connect()
+  try {
+    const transaction = await producer.transaction()
+    await transaction.send({ topic: 'transactions', messages: [{ value: 'x', partition: 0 }] })
+    await transaction.sendOffsets({ consumerGroupId: name, topics: [{ topic: TOPIC, partitions: [{ partition: 0, offset: '1' }] }] })
+    await transaction.commit()
+  } finally {
+    await producer.disconnect()
+  }
+}
+
 async function consume(name) {
-  const consumer = kafka.consumer({ groupId: name, retry: { ...retry, restartOnFailure: async () => false }, maxWaitTimeInMs: 100 })
+  const consumer = kafka.consumer({ groupId: name, retry: { ...retry, restartOnFailure: async () => false }, maxWaitTimeInMs: 100, sessionTimeout: 6000 })
   await consumer.connect()
   try {
     await consumer.subscribe({ topics: [TOPIC], fromBeginning: true })
-    await within(10000, new Promise((resolve, reject) => {
+    await within(30000, new Promise((resolve, reject) => {
       consumer.on(consumer.events.CRASH, event => reject(event.payload.error))
       consumer.run({ eachMessage: async () => resolve() }).catch(reject)
     }))
@@ -59,6 +72,11 @@ const does = {
   Produce: produce,
   Fetch: consume,
   JoinGroup: consume,
+  SyncGroup: consume,
+  AddPartitionsToTxn: transact,
+  AddOffsetsToTxn: transact,
+  TxnOffsetCommit: transact,
+  EndTxn: transact,
 }
 
 function codeOf(error) {

@@ -1,0 +1,150 @@
+"""What clients hear in groups, transactions and shares instead of the error, where Kafka does not call it retriable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from .error_clients import Heard
+from .error_transactions import APIS
+
+NOTHING: Final = "what it hears without the error"
+FENCED, FENCED_OF_LIBRDKAFKA, NETWORK = 90, -144, 13  # PRODUCER_FENCED, librdkafka's own code, NETWORK_EXCEPTION
+INVALID_STATE = 48  # INVALID_TXN_STATE
+NO_CODE = -1  # an exception that names no error, or an error that the client does not know
+KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
+
+
+def each(errors: Iterable[str], heard: Heard) -> dict[str, Heard]:
+    return dict.fromkeys(errors, heard)
+
+
+def fenced() -> dict[str, Heard]:
+    return {"INVALID_PRODUCER_EPOCH": FENCED}
+
+
+INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
+    # it joins again
+    ("java", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING)
+    | each(
+        ("COORDINATOR_LOAD_IN_PROGRESS", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"),
+        f"{KAFKA_EXCEPTION}: Unexpected error from SyncGroup",
+    ),
+    ("librdkafka", "SyncGroup"): each(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "INCONSISTENT_GROUP_PROTOCOL"),
+            *("INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED"),
+        ),
+        NOTHING,
+    ),
+    ("kafka-python", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    ("franz-go", "SyncGroup"): {"REBALANCE_IN_PROGRESS": NOTHING},
+    ("kafkajs", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    ("aiokafka", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING)
+    | each(
+        (
+            *("COORDINATOR_LOAD_IN_PROGRESS", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"),
+            "FENCED_INSTANCE_ID",
+        ),
+        NO_CODE,
+    ),
+    # it joins again, or sends the next heartbeat
+    ("java", "Heartbeat"): each(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "INVALID_GROUP_ID"),
+            "GROUP_AUTHORIZATION_FAILED",
+        ),
+        NOTHING,
+    ),
+    # it leaves as it closes, and nothing can be done any more
+    ("java", "LeaveGroup"): each(
+        ("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID"), NOTHING
+    ),
+    # it joins again; without the right to a topic it waits for it
+    ("java", "ShareGroupHeartbeat"): each(
+        ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "TOPIC_AUTHORIZATION_FAILED"), NOTHING
+    ),
+    ("java", "ShareFetch"): each(
+        (
+            *("OFFSET_OUT_OF_RANGE", "LEADER_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_ID_NOT_FOUND"),
+            *("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "FENCED_STATE_EPOCH"),
+        ),
+        f"{KAFKA_EXCEPTION}: Unexpected error code",
+    )
+    | each(("CORRUPT_MESSAGE",), f"{KAFKA_EXCEPTION}: Encountered corrupt message")
+    # a session that fails begins again, and the first fetch of one acknowledges nothing
+    | each(("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING),
+    # it tries again, in a session that is new, and does not know what to acknowledge
+    ("java", "ShareAcknowledge"): each(
+        (
+            *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "KAFKA_STORAGE_ERROR"),
+            *("SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"),
+        ),
+        NETWORK,
+    ),
+    ("java", "EndTxn"): {
+        "INVALID_REQUEST": f"{KAFKA_EXCEPTION}: Unhandled error in EndTxnResponse",
+        "INVALID_PRODUCER_EPOCH": FENCED,
+    },
+    ("java", "TxnOffsetCommit"): each(
+        (
+            *("OFFSET_METADATA_TOO_LARGE", "INVALID_GROUP_ID", "REBALANCE_IN_PROGRESS", "INVALID_COMMIT_OFFSET_SIZE"),
+            *("TOPIC_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_TXN_STATE"),
+            *("INVALID_PRODUCER_ID_MAPPING", "GROUP_MAX_SIZE_REACHED", "FENCED_MEMBER_EPOCH"),
+        ),
+        f"{KAFKA_EXCEPTION}: Unexpected error in TxnOffsetCommitResponse",
+    )
+    | each(
+        ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", "STALE_MEMBER_EPOCH"),
+        "org.apache.kafka.clients.consumer.CommitFailedException",
+    )
+    | fenced(),
+    **{
+        ("librdkafka", api): each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"), FENCED_OF_LIBRDKAFKA)
+        for api in APIS[1:]
+    },
+    # it tries again (rdkafka_idempotence.c, rd_kafka_idemp_check_error)
+    ("librdkafka", "InitProducerId"): each(
+        (
+            *("UNSUPPORTED_VERSION", "INVALID_REQUEST", "POLICY_VIOLATION", "INVALID_PRODUCER_ID_MAPPING"),
+            "TRANSACTION_ABORTABLE",
+        ),
+        NOTHING,
+    )
+    | each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"), FENCED_OF_LIBRDKAFKA),
+    **{("kafka-python", api): fenced() for api in ("InitProducerId", "AddOffsetsToTxn")},
+    ("kafka-python", "EndTxn"): fenced(),
+    # its exception has the errors of partitions in words of its own
+    ("kafka-python", "AddPartitionsToTxn"): each(
+        (
+            *("CLUSTER_AUTHORIZATION_FAILED", "INVALID_REQUEST", "OPERATION_NOT_ATTEMPTED"),
+            "TRANSACTION_ABORTABLE",
+        ),
+        NO_CODE,
+    )
+    | fenced(),
+    ("kafka-python", "TxnOffsetCommit"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"), NO_CODE) | fenced(),
+    # its exception for a producer that is fenced has no code, and the later errors it does not know
+    ("aiokafka", "InitProducerId"): each(("PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE),
+    **{
+        ("aiokafka", api): each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE)
+        for api in ("AddOffsetsToTxn", "EndTxn")
+    },
+    # what is not the error of an authorization ends its sender; the transaction has failed, it says at the next step
+    ("aiokafka", "AddPartitionsToTxn"): each(
+        (
+            *("CLUSTER_AUTHORIZATION_FAILED", "INVALID_REQUEST", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE"),
+            *("INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE"),
+        ),
+        NO_CODE,
+    )
+    | each(("OPERATION_NOT_ATTEMPTED",), NOTHING)
+    | each(("TOPIC_AUTHORIZATION_FAILED",), INVALID_STATE),
+    ("aiokafka", "TxnOffsetCommit"): each(
+        (
+            *("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE", "GROUP_MAX_SIZE_REACHED"),
+            *("FENCED_INSTANCE_ID", "UNKNOWN_TOPIC_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH"),
+        ),
+        NO_CODE,
+    ),
+}
