@@ -81,6 +81,8 @@ async def initialize(broker: Broker, unset: Unset) -> None:
     def call(key: PartitionKey) -> Later[None]:
         return broker.share_partitions.persister.once.initialize(key, unset.state_epoch, starts[key.topic_id])
 
+    if sum(map(len, partitions.values())) > STEP_KEYS:
+        await broker.turn.next()  # the heartbeat has gone through all of them
     _, errors = await each(broker, keys_of(unset.group_id, partitions), call)
     try:
         await note_initialized(broker, unset.group_id, partitions, errors)

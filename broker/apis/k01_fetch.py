@@ -41,8 +41,7 @@ from ..later import Later, after, large_reply
 from ..limits import FETCH_SESSIONS
 from ..net.context import Context
 from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
-from ..replica.opening import many_unopened, open_in_steps
-from ..replica.partition import Partition
+from ..replica.opening import many_unopened, open_many_in_steps
 from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
@@ -198,9 +197,9 @@ def _note_change(context: Context, request: messages.FetchRequest, fetch: Fetch)
 def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
     incremental = request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
     if context.broker.replicas.opening:
-        unopened = many_unopened(map(fetch.find, fetch.dirty if incremental else fetch.entries.values()))
-        if unopened:
-            return large_reply(_serve_when_open(context, request, fetch, incremental, unopened))
+        wanted = list(fetch.dirty if incremental else fetch.entries.values())
+        if len(wanted) > LARGE or many_unopened(map(fetch.find, wanted)):
+            return large_reply(_serve_when_open(context, request, fetch, incremental, wanted))
     if len(fetch.entries) > LARGE and context.authorizer is not None:
         return large_reply(_serve_in_steps(context, request, fetch, incremental))
     reading = Reading(context, request, fetch, incremental, _refused_at_once(context, request, fetch))
@@ -222,9 +221,9 @@ def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Ou
 
 
 async def _serve_when_open(
-    context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, unopened: list[Partition]
+    context: Context, request: messages.FetchRequest, fetch: Fetch, incremental: bool, wanted: list[Entry]
 ) -> messages.FetchResponse:
-    await open_in_steps(fetch.turn, unopened)
+    await open_many_in_steps(fetch.turn, wanted, fetch.find)
     return await _serve_in_steps(context, request, fetch, incremental)
 
 

@@ -10,7 +10,7 @@ from ...protocol import schema
 from ...protocol.buffers import LateRecords
 from ...protocol.schema import StructSchema
 from ...protocol.structs import Struct
-from ..steps import STEP_ELEMENTS
+from ..steps import STEP_ELEMENTS, in_steps
 from .answers import Answers
 from .context import Context
 
@@ -48,7 +48,19 @@ def encoded_in_steps(context: Context, reply: Struct) -> Iterator[None]:
     """Replaces each large array of a reply by its bytes. Yields between steps. Raises ReplyTooLarge, and
     MalformedMessage if the version cannot hold an element.
     """
-    return _Encoding(context).arrays(reply, arrays_of(context.api.response, context.version), "")
+    return _steps(_Encoding(context), context, reply)
+
+
+def _steps(encoding: _Encoding, context: Context, reply: Struct) -> Iterator[None]:
+    return encoding.arrays(reply, arrays_of(context.api.response, context.version), "")
+
+
+def _freed(kept: list[list[Struct]]) -> Iterator[None]:
+    """Frees elements that a reply had, and would free in one step. Yields before each step."""
+    for elements in kept:
+        while elements:
+            yield
+            del elements[-STEP_ENCODED:]
 
 
 class _Encoding:
@@ -56,6 +68,7 @@ class _Encoding:
         self._answers = Answers(context)
         self._keeps = has_records(context.api.response)  # which are released if the connection is lost
         self._left = STEP_ENCODED
+        self.kept: list[list[Struct]] = []  # what stays with the reply
 
     def arrays(self, owner: Struct, arrays: tuple[ArrayOf, ...], place: str) -> Iterator[None]:
         for name, inner in arrays:
@@ -65,6 +78,7 @@ class _Encoding:
             encoded = self._answers.array(place + name)
             if self._keeps:
                 encoded.kept = elements
+                self.kept.append(elements[:])
             left = elements[::-1]
             setattr(owner, name, encoded)
             del elements
@@ -86,13 +100,14 @@ async def encode_in_steps(context: Context, reply: Struct) -> None:
     """As `encoded_in_steps`; the loop runs between the steps, and before the whole is put together. Raises
     ReplyTooLarge and MalformedMessage.
     """
-    has_steps = False
+    has_steps, turn, encoding = False, context.broker.turn, _Encoding(context)
     try:
-        for _ in encoded_in_steps(context, reply):
+        for _ in _steps(encoding, context, reply):
             has_steps = True
-            await context.paused(context.broker.turn.next())
+            await context.paused(turn.next())
         if has_steps:
-            await context.paused(context.broker.turn.next())
+            await context.paused(turn.next())
+            turn.background(in_steps(turn, _freed(encoding.kept), 1))  # after the reply, which leaves in this step
     except BaseException:  # the reply is too large, or the connection is closed: nothing will send the records
         if has_records(context.api.response):
             _release_records(reply, arrays_of(context.api.response, context.version))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...protocol.buffers import Data, LateRecords
 from ..replies import Reply
 
-PIECES_AT_ONCE = 256  # which are written in one step: records of each partition are read from its file
+PIECES_AT_ONCE = 128  # which are written in one step: records of each partition are read from its file
 
 
 class SegmentTooShort(Exception):

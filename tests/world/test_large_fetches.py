@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from ottla.broker.apis import k01_fetch
 from ottla.broker.client_quotas import Usage
 from ottla.broker.net import large_replies
+from ottla.broker.replica import opening
+from ottla.broker.replica.fetch_sessions import Fetch
+from ottla.broker.steps import STEP_ELEMENTS
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.encoded import Encoded
@@ -16,7 +19,9 @@ from ottla.protocol.errors import Errors
 from ottla.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 
 from ..support.ask import batch, produce_message
+from ..support.event_counts import EventCounts
 from ..support.step_work import longest_step_of
+from ..support.topic_world import create
 from ..support.turns import Turns
 
 COUNT, STEP, WITH_RECORDS = 600, 100, 6
@@ -122,6 +127,35 @@ def replies(world: Turns) -> list[Any]:
 
     world.dispatcher._reply = noted  # type: ignore[method-assign]
     return seen
+
+
+def test_logs_that_are_not_open_are_found_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k01_fetch, "LARGE", STEP)
+    monkeypatch.setattr(opening, "LOOKED_AT", STEP)
+    made, count = Turns(), 2 * COUNT
+    create(made, "t", count)
+    assert made.broker.replicas.opening
+    found = EventCounts(made, monkeypatch, Fetch, "find", lambda *_: 1)
+    reply = made.ask("Fetch", 12, fetching(FINAL_EPOCH, count=count, max_wait_ms=0))
+    assert [one.error_code for one in reply.responses[0].partitions] == [0] * count
+    assert found.count == 2 * count, "to open, and to read"
+    assert found.most <= STEP + STEP_ELEMENTS
+
+
+def test_what_a_reply_with_records_had_is_freed_in_steps_after_it(
+    world: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed, seen = large_replies._freed, []
+
+    def noted(kept: list[list[Any]]) -> Iterator[None]:
+        for _ in freed(kept):
+            yield
+            seen.append((answer.done, sum(map(len, kept))))
+
+    monkeypatch.setattr(large_replies, "_freed", noted)
+    answer = world.send("Fetch", 12, fetching(FINAL_EPOCH, max_wait_ms=0))
+    world.pass_ms(1)
+    assert seen == [(True, left) for left in (COUNT + 1, *range(COUNT, 0, -STEP))]  # the topic, and its partitions
 
 
 def test_a_reply_with_records_of_files_is_encoded_in_steps(world: Turns, replies: list[Any]) -> None:
