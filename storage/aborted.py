@@ -13,7 +13,7 @@ from .layout import TXN_INDEX, TXN_INDEX_ENTRY
 from .log import Log
 
 UNLIMITED = 2**63 - 1
-LOADED_MAX = 10_000  # entries of a file whose order is checked
+LOADED_MAX = 5000  # entries of a file whose order is checked
 CHECKED_MAX = 256  # entries that are compared with the log at a time
 MANY = "too many entries to compare them with the log"
 

@@ -15,7 +15,7 @@ from ..steps import Pace, slices
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
 
-ABORTED_BYTES = 4096  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
+ABORTED_BYTES = 16384  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 
 
 class Reading:
