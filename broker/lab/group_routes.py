@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
 
 from ...coordinator.group import views
 from ...coordinator.group.events import GroupEventView
@@ -21,6 +21,7 @@ from .share_resets import DeletedOffsetsView, DeleteOffsets
 if TYPE_CHECKING:
     from ..group.chronicle import Chronicle
 
+T = TypeVar("T")
 WAIT_MAX_MS = 50_000  # less than clients wait for a reply
 NOT_THERE = {404: "the group does not exist", 409: "the coordinator of the group is loading"}
 
@@ -133,7 +134,7 @@ def reset_offsets(lab: Lab, asked: ResetOffsets) -> Later[ResetView]:
     """Sets the committed offsets of a group without members, or the start offsets of a share group, in one partition of
     a topic or in all. A group that does not exist begins with committed offsets. With `plan` nothing is set.
     """
-    return drive(group_resets.reset(lab.broker, asked))
+    return _settled(lab, drive(group_resets.reset(lab.broker, asked)))
 
 
 @route(
@@ -148,7 +149,15 @@ def delete_offsets(lab: Lab, asked: DeleteOffsets) -> Later[DeletedOffsetsView]:
     """Forgets a topic of a share group without members: the group begins again where its configuration says, and what
     it knew of records in flight is gone. With `plan` nothing is deleted.
     """
-    return drive(share_resets.delete(lab.broker, asked))
+    return _settled(lab, drive(share_resets.delete(lab.broker, asked)))
+
+
+def _settled(lab: Lab, answer: Later[T]) -> Later[T]:
+    """Appends what was written for an answer at the end of this turn, and not at the next event of the broker, for
+    which an idle broker's clock may have to go on.
+    """
+    lab.broker.turn.settle_soon()
+    return answer
 
 
 def _timeline(chronicle: Chronicle, asked: GroupTimeline) -> TimelineView:

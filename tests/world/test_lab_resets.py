@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ottla.broker.later import Later
 from ottla.protocol import messages as m
 
 from ..support.group_world import beat, commit, world
@@ -55,6 +56,16 @@ def test_a_new_group_begins_with_offsets_in_all_partitions(site: LabWorld) -> No
         *[(None, 0)] * 3,
     ]
     assert committed(site, "new") == {0: 10, 1: 0, 2: 0, 3: 0}
+
+
+@pytest.mark.parametrize("group", ["s", "new"])
+def test_offsets_are_set_while_time_stands_still(site: LabWorld, group: str) -> None:
+    commit(site.world, 5)
+    answer = site.send(f"PUT /v1/groups/{group}/offsets", {"topic": "t", "to": "latest"})
+    site.world.pass_ms(0)
+    assert isinstance(answer, Later)
+    assert answer.done
+    assert committed(site, group)[0] == 10
 
 
 def test_a_group_with_members_is_refused(site: LabWorld) -> None:
