@@ -6,7 +6,7 @@ claims, and DecompressedTooLarge if there are more bytes than a batch of its siz
 is reserved for the claimed record count.
 
 An item is the work of one step: the records of one chunk (`CHUNK_BYTES`),
-including the record that began before the chunk.
+including the record that began before the chunk, or some of them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from .records import (
     varint_at,
     whole_records,
 )
+
+RECORDS_AT_ONCE = 1024  # at most, in an item: small ones are thousands in a chunk
 
 
 class Shapes(NamedTuple):
@@ -104,17 +106,20 @@ class Source:
 
 
 def contents(buf: Data, at: BatchAt, limit: int | None = None) -> Iterator[list[Record]]:
-    """Yields the records of a batch. `limit`: how many bytes the batch may hold;
-    by default in proportion to its size.
+    """Yields the records of a batch, at most `RECORDS_AT_ONCE` in each list. `limit`: how many bytes the batch may
+    hold; by default in proportion to its size.
     """
     source = Source(buf, at, openable_bytes(at.header.size) if limit is None else limit)
     count, done = at.header.record_count, 0
     source.more()
     while True:
-        found, begin, end = whole_records(source.data, source.pos, at.header, count - done)
+        most = min(count - done, RECORDS_AT_ONCE)
+        found, begin, end = whole_records(source.data, source.pos, at.header, most)
         done += len(found)
         yield found
         source.pos = begin
+        if len(found) == most and done < count:
+            continue
         if end - begin > CHUNK_BYTES:
             for _ in source.fill(end - begin):
                 yield []

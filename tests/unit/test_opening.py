@@ -55,8 +55,10 @@ def some_records(chance: random.Random) -> list[Record]:
     return [one() for _ in range(chance.randrange(1, 30))]
 
 
+@pytest.mark.parametrize("most", [1, 7, opening.RECORDS_AT_ONCE])
 @pytest.mark.parametrize("codec", CODECS)
-def test_steps_give_what_decoding_at_once_gives(codec: int) -> None:
+def test_steps_give_what_decoding_at_once_gives(codec: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "RECORDS_AT_ONCE", most)
     chance = random.Random(codec)
     for _ in range(30):
         data = bytes(records.encode(some_records(chance), Template(codec=codec)))
@@ -71,7 +73,9 @@ def test_steps_give_what_decoding_at_once_gives(codec: int) -> None:
         assert [span[3] for span in read] == [-1 if r.value is None else len(r.value) for r in whole]
 
 
-def test_damaged_records_are_refused_by_all_or_none() -> None:
+@pytest.mark.parametrize("most", [1, 7, opening.RECORDS_AT_ONCE])
+def test_damaged_records_are_refused_by_all_or_none(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "RECORDS_AT_ONCE", most)
     chance = random.Random(7)
     ways: list[Callable[[Any, BatchAt], object]] = [
         records.decode,
@@ -104,7 +108,7 @@ def test_no_step_has_more_records_than_a_chunk_holds(codec: int) -> None:
     steps = [len(some.timestamps) for some in opening.shapes(data, at(data))]
     assert sum(steps) == count
     assert max(steps) <= CHUNK_BYTES // records.RECORD_BYTES_MIN + 1
-    assert max(len(some) for some in opening.contents(data, at(data))) <= CHUNK_BYTES // records.RECORD_BYTES_MIN + 1
+    assert max(len(some) for some in opening.contents(data, at(data))) <= opening.RECORDS_AT_ONCE
 
 
 @pytest.mark.parametrize("codec", CODECS)
