@@ -110,6 +110,8 @@ async def versions_of(address: Address, tls: ssl.SSLContext | None) -> m.ApiVers
         return await _asked_versions(address, tls)
     except GONE as error:
         words = str(error) or f"no answer within {CONNECT_S:g} seconds"
+        if isinstance(error, EOFError | MalformedMessage):
+            words = f"it does not answer in Kafka's protocol ({words}); it may expect TLS"
         raise ConnectionError(f"cannot reach {address}: {words}") from None
 
 

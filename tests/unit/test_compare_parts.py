@@ -121,6 +121,21 @@ def test_a_broker_that_tells_its_versions_and_leaves_is_not_taken_for_an_old_one
     assert requests == [0, 3]
 
 
+def test_what_is_no_kafka_is_said_to_be_none() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader, 1000)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1")
+        async with server:
+            await versions_of(Address(*server.sockets[0].getsockname()), None)
+
+    with pytest.raises(ConnectionError, match=r"it does not answer in Kafka's protocol .* it may expect TLS"):
+        asyncio.run(run())
+
+
 def test_a_request_is_read_as_far_as_it_is_known() -> None:
     known = asked("Metadata", 9, m.MetadataRequest(topics=[]))
     assert (known.api, known.version, known.has_reply) == ("Metadata", 9, True)
