@@ -393,6 +393,7 @@ def test_a_thousand_topics_and_five_hundred_members_come_in_pages(page: Driver, 
     for start in range(0, TOPICS, 250):
         other.lab.seed(*({"name": f"many-{number:04}"} for number in range(start, start + 250)))
     with Wire(other.bootstrap_servers) as wire:
+        wire.ask("FindCoordinator", 4, m.FindCoordinatorRequest(coordinator_keys=["crowd"]))
         for number in range(MEMBERS):
             join(wire, "crowd", f"member-{number:03}", "kept")
         commit(wire, "lonely", "kept", {0: 1})
