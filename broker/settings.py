@@ -23,7 +23,7 @@ from ..protocol.config_def import (
     topic_synonyms,
 )
 from ..storage.settings import LogSettings
-from .config.config import Config
+from .config.config import Config, converted
 from .config.listener_values import ListenerValues
 from .internal_topics import is_internal
 
@@ -132,7 +132,10 @@ class Settings:
         if self._dynamic_defaults is None:
             dynamic = self._dynamic_configs()
             self._dynamic_defaults = {
-                key: dynamic[name] for key, names in topic_synonyms().items() for name in names if name in dynamic
+                key: converted(name, dynamic[name])
+                for key, names in topic_synonyms().items()
+                for name in names
+                if name in dynamic
             }
         return self._dynamic_defaults
 

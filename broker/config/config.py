@@ -294,11 +294,15 @@ class Config:
 
 
 def converted(broker_key: str, value: str) -> str:
-    """Converts broker keys in hours and minutes to topic keys in milliseconds."""
+    """Converts broker keys in hours and minutes to topic keys in milliseconds. Any negative time for which records are
+    kept means no limit (KafkaConfig.logRetentionTimeMillis), where a topic key takes only -1.
+    """
     if broker_key.endswith(".hours"):
         return str(int(value) * 3_600_000 if int(value) >= 0 else -1)
     if broker_key.endswith(".minutes"):
         return str(int(value) * 60_000 if int(value) >= 0 else -1)
+    if broker_key == "log.retention.ms" and value.strip().startswith("-"):
+        return "-1"
     return value
 
 

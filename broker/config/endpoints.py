@@ -13,10 +13,27 @@ from .listener_values import Listener
 
 _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)", re.ASCII)
 INT_MAX = 2**31 - 1
+SECURED = frozenset(("SSL", "SASL_PLAINTEXT", "SASL_SSL"))
 
 
 class Unreadable(ValueError):
     """A list of listeners that Kafka refuses."""
+
+
+def plain_controllers(texts: Sequence[str], controllers: Sequence[str]) -> Sequence[str]:
+    """Returns the controllers' listeners that have a security protocol without a map of their own: all of them, or none
+    if a listener is named after SSL or SASL (KafkaConfig.effectiveListenerSecurityProtocolMap). The listeners up to
+    that one must have names. Raises Unreadable with Kafka's words.
+    """
+    if not SECURED.isdisjoint(controllers):
+        return ()
+    for text in texts:
+        name, colon, _ = text.partition(":")
+        if not colon:
+            raise Unreadable(f"Unable to parse a listener name from {text}")
+        if name.upper() in SECURED:
+            return ()
+    return controllers
 
 
 def endpoints(texts: Sequence[str], known: Container[str]) -> list[Listener]:

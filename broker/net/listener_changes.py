@@ -13,7 +13,7 @@ from ...coordinator.metadata.state import BROKER
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..config.config import Config, ConfigError
-from ..config.endpoints import endpoints
+from ..config.endpoints import endpoints, plain_controllers
 from ..config.listener_checks import listener_faults
 from ..config.listener_values import (
     ADVERTISED,
@@ -107,7 +107,8 @@ def _listeners_named(before: Config, wanted: list[str], given: Mapping[str, str]
     """
     named = [name.upper() for name in before["controller.listener.names"] or []]
     try:
-        known = {*security_protocols(given.get(MAP, before[MAP])), *(() if MAP in before.given else named)}
+        plain = () if MAP in before.given else plain_controllers(wanted, named)
+        known = {*security_protocols(given.get(MAP, before[MAP])), *plain}
         found = [one.name for one in endpoints(wanted, known)]
     except ValueError as error:
         raise ApiError(Errors.INVALID_REQUEST, str(error)) from None

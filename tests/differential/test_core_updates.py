@@ -10,6 +10,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.differential import Pair
+from ..support.secured import alter_broker
 from ..support.stories.core import (
     describe,
 )
@@ -68,6 +69,30 @@ def test_min_insync_replicas_of_brokers(pair: Pair) -> None:
     alter("1", (key, DELETE, None))
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_CONFIG"}
     assert pair.errors("AlterConfigs") == {"NONE", "INVALID_CONFIG"}
+
+
+def test_negative_retention_of_a_broker(pair: Pair) -> None:
+    """Topics show -1, which is the only negative time that they take themselves."""
+    topic(pair, "kept")
+    for value in ("-5", " -1 ", "-9223372036854775808", "7", "0", None):
+        alter_broker(pair, {"log.retention.ms": value})
+        pair.agree("DescribeConfigs", 4, describe("kept", keys=["retention.ms"], include_synonyms=True))
+        pair.ask("DescribeConfigs", 4, describe("kept", keys=["retention.ms"], include_synonyms=True))
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
+
+
+UNNAMED = ("x", "PLAINTEXT://h:1,x", "x,SASL_SSL://h:1", " x ", "SSL", "x:y", "x:y,PLAINTEXT://h:1", ":")
+SECURED = ("SASL_SSL://h:1,x", "ssl://h:1,x", " SSL://h:1,x", "ssl:,x")
+CONTROLLERS = tuple(
+    f"{one},CONTROLLER://h:2" for one in ("SASL_SSL://h:1", "PLAINTEXT://h:1,SASL_SSL://h:3", "A://h:3")
+)
+
+
+def test_listeners_without_a_map(pair: Pair) -> None:
+    """Controllers' listeners have a security protocol where no listener is named after SSL or SASL."""
+    for value in (*UNNAMED, *SECURED, *CONTROLLERS):
+        pair.ask("IncrementalAlterConfigs", 1, incremental("1", ("listeners", SET, value), kind=4))
+    assert pair.errors("IncrementalAlterConfigs") == {"INVALID_REQUEST"}
 
 
 def test_incremental_alter_configs(pair: Pair) -> None:

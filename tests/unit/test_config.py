@@ -241,3 +241,8 @@ def test_an_advertised_port_of_zero_is_the_port_that_is_bound() -> None:
         str(one)
         for one in build("listeners=PLAINTEXT://:9192", "advertised.listeners=plaintext://h:0").advertised.values()
     ] == ["PLAINTEXT://h:9192"]
+
+
+@pytest.mark.parametrize("given", ["log.retention.ms=-5", "log.retention.ms= -1", "log.retention.minutes=-7"])
+def test_a_negative_time_to_keep_records_is_no_limit(given: str) -> None:
+    assert build(given).topic_defaults()["retention.ms"] == "-1"
