@@ -6,6 +6,7 @@ Errors have Kafka's words, because the replies of the controller contain them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from functools import cache
@@ -34,7 +35,7 @@ _RELEASE = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:[.-].*)?")
 _INTEGER = re.compile(r"[+-]?\d+")
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
 _SPACE = "".join(map(chr, range(33)))  # the characters that Java trims
-_THROTTLED = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
+_THROTTLED = re.compile(r",*\*,*|(\d+:\d+)?(,(\d+:\d+)?)*")
 
 
 class ConfigInvalid(ValueError):
@@ -58,6 +59,11 @@ class ConfigKey(NamedTuple):
     internal: bool
     empty: bool = True
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether it is a list of replicas that are throttled."""
+        return self.name.endswith("throttled.replicas")
+
     def parse(self, text: str | None) -> Any:
         """Returns the typed value. Raises ConfigInvalid if the text is invalid for the key."""
         if text is None:
@@ -72,13 +78,13 @@ class ConfigKey(NamedTuple):
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, list):
-            return ",".join(dict.fromkeys(value))
+            return ",".join(value if self.is_throttled else dict.fromkeys(value))
         return java_double(value) if isinstance(value, float) else str(value)
 
     def _check(self, value: Any) -> None:
         if self.valid is None:
             return
-        if self.name.endswith("throttled.replicas"):
+        if self.is_throttled:
             if not _THROTTLED.fullmatch(",".join(value)):
                 raise ConfigInvalid(
                     self.name,
@@ -133,10 +139,11 @@ class ConfigKey(NamedTuple):
                     self.name, value, f"Value must be between {low} and {high or 'any'} or equal to {also}"
                 )
             return
+        shown = java_double(value) if isinstance(value, float) else value
         if low is not None and value < number(low):
-            raise ConfigInvalid(self.name, value, f"Value must be at least {low}")
+            raise ConfigInvalid(self.name, shown, f"Value must be at least {low}")
         if high is not None and value > number(high):
-            raise ConfigInvalid(self.name, value, f"Value must be no more than {high}")
+            raise ConfigInvalid(self.name, shown, f"Value must be no more than {high}")
 
 
 def _integer(key: ConfigKey, text: str) -> int:
@@ -169,6 +176,8 @@ def _list(key: ConfigKey, text: str) -> list[str]:
 
 def java_double(value: float) -> str:
     """`Double.toString`: 0.0001 is 1.0E-4."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if not value or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     from decimal import Decimal

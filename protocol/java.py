@@ -23,3 +23,11 @@ def java_hash(text: str) -> int:
 def java_abs(value: int) -> int:
     """`Utils.abs` of Kafka for an int: 0 for the least one, which has no opposite."""
     return 0 if value == INT_MIN else abs(value)
+
+
+def java_split(text: str) -> list[str]:
+    """`text.split(",")`: nothing is left of the commas at the end, and of a text of commas alone."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if parts[0] or len(parts) > 1 or not text else []

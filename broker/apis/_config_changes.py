@@ -14,7 +14,7 @@ from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, ConfigKey, dynamic_broker_keys, numbers_of
 from ...protocol.errors import ApiError, Errors
 from ..config import relations as config_relations
-from ..config.listener_values import CONNECTIONS, LISTENERS, is_of_one_broker, key_of_listener, without_listener
+from ..config.listener_values import CONNECTIONS, is_of_one_broker, key_of_listener, without_listener
 from ..config.rates import RATES
 from ..error_places import CONTROLLER, Place, Text, array, codes
 from ..net.context import Context
@@ -52,6 +52,7 @@ OF_EACH_RESOURCE = (
     ),
 )
 CLEANER_THREADS = "log.cleaner.threads"
+PROVIDERS = "config.providers"  # Kafka takes it from what it checks
 REPORTERS = "metric.reporters"
 REPORTER_CLASSES = ("org.apache.kafka.common.metrics.JmxReporter",)
 C = TypeVar("C")
@@ -63,6 +64,10 @@ THREADS = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
     "background.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
 )
 
 
@@ -153,14 +158,12 @@ def check_broker(
     if only_by_listener:
         text = "These security configs can be dynamically updated only per-listener using the listener prefix"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
-    for repeated in (CORDONED, LISTENERS):
-        parts = [part.strip() for part in (dict(values).get(repeated) or "").split(",")]
-        if len(set(parts)) < len(parts):
-            raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{repeated}' values must not be duplicated.")
     for key_name, value in values:
         base = without_listener(key_name)
         key = RATES.get(key_name) or (known.get(base) if base in dynamic else None)
-        if key is not None:
+        if key is not None and base != PROVIDERS:
+            if key.type == "LIST" and release is None:
+                _check_repeated(key, value or "")
             _check_value(key, value)
     of_one = sorted(n for n in names if n == CORDONED or is_of_one_broker(n, release))
     if of_one and not name:
@@ -170,6 +173,13 @@ def check_broker(
     _check_together(context, name, changes | dict(values))
     check_listeners(context.broker, changes | dict(values))
     _check_encoder(context, name, values)
+
+
+def _check_repeated(key: ConfigKey, value: str) -> None:
+    """Raises ApiError(INVALID_REQUEST): a list has an entry more than once (KIP-1161)."""
+    parts = [part.strip() for part in value.split(",")]
+    if len(set(parts)) < len(parts):
+        raise ApiError(Errors.INVALID_REQUEST, f"Configuration '{key.name}' values must not be duplicated.")
 
 
 def _check_value(key: ConfigKey, value: str | None) -> None:
@@ -213,9 +223,7 @@ def _check_together(context: Context, name: str, changes: dict[str, str | None])
     wrong = config_relations.refused(found)
     if wrong is not None:
         relation, words = wrong
-        # Kafka checks these keys in Java, the others in Scala
-        is_groups = relation.keys[0].startswith(("group.", "share."))
-        raise ApiError(Errors.INVALID_REQUEST, words if is_groups else f"requirement failed: {words}")
+        raise ApiError(Errors.INVALID_REQUEST, f"requirement failed: {words}" if relation.is_required else words)
     for key in THREADS:
         if found[key] != (present := broker.settings.value(key)):
             check_threads(key, found[key], present)
@@ -227,6 +235,9 @@ def _check_together(context: Context, name: str, changes: dict[str, str | None])
         raise not_taken(f"Log cleaner threads cannot be increased to more than double the current value {present}")
     if cleaners < present // 2:
         raise not_taken(f"Log cleaner threads cannot be reduced to less than half the current value {present}")
+    wrong_size = config_relations.refused_beside_remote_storage(found)
+    if wrong_size is not None:
+        raise not_taken(wrong_size)
     if found[REPORTERS] != broker.settings.value(REPORTERS) and set(found[REPORTERS]) - set(REPORTER_CLASSES):
         raise not_taken(
             f"Validation of dynamic config update of Set({REPORTERS}) failed with class class "

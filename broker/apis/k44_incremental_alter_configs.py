@@ -15,6 +15,7 @@ from ...coordinator.metadata import configs
 from ...coordinator.metadata.state import BROKER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
+from ...protocol.java import java_split
 from ..net.context import Context
 from ._config_changes import (
     BROKERS,
@@ -50,8 +51,7 @@ async def handle(
         _check_operations(resource)
         check_resource(context, resource)
         if resource.resource_type == BROKER:
-            _check_lists(resource)
-            set_values = [(c.name, c.value) for c in resource.configs if c.config_operation == configs.SET]
+            set_values = _values(context, resource)
             lost = [c.name for c in resource.configs if c.config_operation == configs.DELETE]
             names = [c.name for c in resource.configs if c.config_operation != configs.DELETE]
             check_broker(context, resource.resource_name, names, set_values, lost)
@@ -68,11 +68,32 @@ async def handle(
     return answer(messages.IncrementalAlterConfigsResponse, request.resources, outcomes(wanted, errors, refused))
 
 
-def _check_lists(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
-    """Raises ApiError(INVALID_CONFIG): values are appended to what is no list, or taken from it."""
+def _values(
+    context: Context, resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+) -> list[tuple[str, str | None]]:
+    """Returns the values that keys of a broker would have. Raises ApiError(INVALID_CONFIG): values are appended to what
+    is no list, or taken from it; UNKNOWN_SERVER_ERROR, as Kafka, for a list that has no default.
+    """
+    before = context.broker.image.config_of(BROKER, resource.resource_name)
+    found: list[tuple[str, str | None]] = []
     for c in resource.configs:
+        value = c.value
         if c.config_operation in (configs.APPEND, configs.SUBTRACT):
-            configs.check_list_operation(resource.resource_type, c.name, c.config_operation)
+            key = configs.check_list_operation(BROKER, c.name, c.config_operation)
+            if not key.has_default:
+                raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+            value = _changed(before.get(c.name, key.default) or "", c.config_operation, value or "")
+        if c.config_operation != configs.DELETE:
+            found.append((c.name, value))
+    return found
+
+
+def _changed(present: str, operation: int, value: str) -> str:
+    """Returns a list as Kafka checks it: values that are appended more than once are there more than once."""
+    has, wanted = [part for part in present.split(",") if part], [part.strip() for part in java_split(value)]
+    if operation == configs.APPEND:
+        return ",".join([*has, *(part for part in wanted if part not in has)])
+    return ",".join(part for part in has if part not in wanted)
 
 
 def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:

@@ -13,10 +13,14 @@ from typing import Any, NamedTuple
 
 from ...protocol import compression
 from ...protocol.config_def import message_format, release_number
+from ...protocol.java import java_split
 
 MIB = 1 << 20
 FORMATS_SINCE = ("0.8.0", "0.10.0-IV0", "0.11.0-IV0")
-_HOST = re.compile(r"[\[\]0-9A-Za-z\-%._:]+")
+OVERRIDES = "max.connections.per.ip.overrides"
+OF_WHOLE = -2  # a local retention that is that of the whole log
+_HOST = re.compile(r"[0-9A-Za-z\-%._:]*")
+_COUNT = re.compile(r"[+-]?\d+")
 
 Values = Mapping[str, Any]
 
@@ -27,6 +31,11 @@ class Relation(NamedTuple):
     keys: tuple[str, ...]
     holds: Callable[[Values], bool]
     words: str | Callable[[Values], str]
+
+    @property
+    def is_required(self) -> bool:
+        """Whether Scala's `require` checks it, which says so before the message."""
+        return not self.keys[0].startswith(("group.", "share.")) and self.keys != (OVERRIDES,)
 
 
 def _at_least(name: str, other: str) -> Relation:
@@ -53,8 +62,8 @@ def in_ms(values: Values, in_milliseconds: str, *others: tuple[str, int]) -> int
     return -1
 
 
-def _retention(values: Values) -> bool:
-    return in_ms(values, "log.retention.ms", ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)) != 0
+def _retention_ms(values: Values) -> int:
+    return in_ms(values, "log.retention.ms", ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
 
 
 def _formats(values: Values) -> bool:
@@ -73,21 +82,33 @@ def _dedupe(values: Values) -> bool:
 
 
 def overrides(values: Values) -> dict[str, int]:
-    """Parses `max.connections.per.ip.overrides`: the connection limit by host. Raises ValueError if it is malformed."""
+    """Parses `max.connections.per.ip.overrides`: the connection limit by host. Raises ValueError if it is malformed,
+    with what Java says.
+    """
+    text = values[OVERRIDES].strip()
+    entries = [one.strip() for one in java_split(text)] if text else []
+    for entry in entries:
+        if ":" not in entry:
+            length = len(entry)
+            raise ValueError(f"Error parsing configuration property '{OVERRIDES}': begin 0, end -1, length {length}")
     found = {}
-    for entry in filter(None, (one.strip() for one in values["max.connections.per.ip.overrides"].split(","))):
+    for entry in entries:
         host, _, count = entry.rpartition(":")
-        if not _HOST.fullmatch(host):
-            raise ValueError(f"max.connections.per.ip.overrides contains invalid addresses : {host}")
-        found[host] = int(count)
+        if not _COUNT.fullmatch(count.strip()) or not -(1 << 31) <= int(count) < 1 << 31:
+            raise ValueError(f'For input string: "{count.strip()}"')
+        found[host.strip()] = int(count)
+    wrong = [host for host in found if not _HOST.fullmatch(host)]
+    if wrong:
+        raise ValueError(f"{OVERRIDES} contains invalid addresses : {','.join(wrong)}")
     return found
 
 
-def _overrides_parse(values: Values) -> bool:
+def _wrong_overrides(values: Values) -> str:
     try:
-        return all(count >= 0 for count in overrides(values).values())
-    except ValueError:
-        return False
+        overrides(values)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _cordoned(values: Values) -> bool:
@@ -144,7 +165,7 @@ RELATIONS: tuple[Relation, ...] = (
     ),
     Relation(
         ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-        _retention,
+        lambda v: _retention_ms(v) != 0,
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
     ),
     Relation(
@@ -170,12 +191,12 @@ RELATIONS: tuple[Relation, ...] = (
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     ),
     Relation(
-        ("max.connections.per.ip.overrides",),
-        _overrides_parse,
-        "max.connections.per.ip.overrides must be a list of host:number, each host an address or a name",
+        (OVERRIDES,),
+        lambda v: not _wrong_overrides(v),
+        _wrong_overrides,
     ),
     Relation(
-        ("max.connections.per.ip", "max.connections.per.ip.overrides"),
+        ("max.connections.per.ip", OVERRIDES),
         lambda v: v["max.connections.per.ip"] != 0 or bool(overrides(v)),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
     ),
@@ -236,4 +257,29 @@ def refused(values: Values) -> tuple[Relation, str] | None:
     for relation in RELATIONS:
         if not relation.holds(values):
             return relation, relation.words if isinstance(relation.words, str) else relation.words(values)
+    return None
+
+
+def refused_beside_remote_storage(values: Values) -> str | None:
+    """Returns Kafka's message for more that is kept beside remote storage, or stays out of it for longer, than what is
+    kept in all. Kafka checks this for changes only, also while there is no remote storage.
+    """
+    for name, kept in (
+        ("log.{}retention.ms", _retention_ms(values)),
+        ("log.{}retention.bytes", values["log.retention.bytes"]),
+    ):
+        whole, local = name.format(""), name.format("local.")
+        value = values.get(local, OF_WHOLE)
+        wrong = f"Invalid value {value} for configuration {local}: Value must not be"
+        if kept >= 0 and value == -1:
+            return f"{wrong} -1 as {whole} value is set as {kept}."
+        if kept >= 0 and value > kept:
+            return f"{wrong} more than {whole} property value: {kept}"
+        lag = name.format("remote.copy.").replace("retention", "lag")
+        effective = kept if value == OF_WHOLE else value
+        if effective >= 0 and values.get(lag, 0) > effective:
+            return (
+                f"Invalid value {values[lag]} for configuration {lag}: Value must not exceed {local} (effective value: "
+                f"{effective})"
+            )
     return None

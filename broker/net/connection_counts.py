@@ -15,11 +15,9 @@ from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.state import BROKER
 from ..addresses import addresses_of
 from ..broker import Broker
-from ..config.relations import overrides
+from ..config.relations import OVERRIDES, overrides
 from ..limits import CONNECTIONS, CONNECTIONS_PER_IP, Limit
 from .descriptors import connections_per_address
-
-OVERRIDES = "max.connections.per.ip.overrides"
 
 
 class ConnectionCounts:

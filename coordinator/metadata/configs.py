@@ -12,6 +12,7 @@ from ...protocol import messages
 from ...protocol.config_def import ConfigInvalid, ConfigKey, keys, keys_in_force
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import CORDONED_SINCE, ELR_VERSION
+from ...protocol.java import java_split
 from ...protocol.structs import Struct
 from ..hashing import java_order
 from ..shard import Decision, Result
@@ -20,7 +21,7 @@ from .controller import Controller, bounded
 from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-_RESET = re.compile(r"earliest|latest|by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.IGNORECASE)
+_RESET = re.compile(r"earliest|latest|by_duration:(?i:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)")
 SET, DELETE, APPEND, SUBTRACT = range(4)
 CORDONED = "cordoned.log.dirs"
 MIN_ISR = "min.insync.replicas"
@@ -269,9 +270,12 @@ def check_list_operation(kind: int, key: str, operation: int) -> ConfigKey:
 
 
 def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
+    """Returns the list to which values were appended, or from which they were taken. Raises
+    ApiError(INVALID_CONFIG): the key is no list.
+    """
     known = check_list_operation(kind, key, operation)
     present = [p for p in (before.get(key, known.default) or "").split(",") if p]
-    for part in (p.strip() for p in value.split(",")):
+    for part in (p.strip() for p in java_split(value)):
         if operation == APPEND and part not in present:
             present.append(part)
         elif operation == SUBTRACT and part in present:
