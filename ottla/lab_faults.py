@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .lab_client import LabRefused, LabUnreachable
+from .lab_ending import Ending
 
 if TYPE_CHECKING:
     from .broker.lab.faults.routes import FaultView
@@ -20,7 +18,6 @@ OF_THE_RULE = frozenset(
         *("transactional_id", "nth", "every", "share", "seed", "times", "duration"),
     )
 )
-NOT_FOUND = 404
 
 
 def fault_body(kind: str, values: Mapping[str, object]) -> dict[str, object]:
@@ -33,21 +30,7 @@ def fault_body(kind: str, values: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-@contextmanager
-def allow_ended() -> Iterator[None]:
-    """Ends something that may have ended before: by its duration, by a request, or with the broker. So the error of a
-    test is not hidden by one of its end.
-    """
-    try:
-        yield
-    except LabUnreachable:
-        pass
-    except LabRefused as error:
-        if error.status != NOT_FOUND:
-            raise
-
-
-class FaultRule:
+class FaultRule(Ending):
     """A rule in force. As a context manager it is removed at the end, if it has not ended before."""
 
     def __init__(self, lab: Lab, view: FaultView) -> None:
@@ -80,17 +63,11 @@ class FaultRule:
             self._is_removed = True
         return self._view
 
-    def __enter__(self) -> FaultRule:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with allow_ended():
-            self.remove()
+    def _end(self) -> None:
+        self.remove()
 
 
-class RequestHold:
+class RequestHold(Ending):
     """A hold of requests or replies. As a context manager it ends at the end, and what it holds goes on."""
 
     def __init__(self, lab: Lab, number: int) -> None:
@@ -122,11 +99,5 @@ class RequestHold:
         """Ends the hold; what it holds goes on."""
         self._lab.delete(f"requests/holds/{self.number}")
 
-    def __enter__(self) -> RequestHold:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with allow_ended():
-            self.end()
+    def _end(self) -> None:
+        self.end()

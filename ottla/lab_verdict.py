@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .lab_client import LabRefused, LabUnreachable
+from .lab_client import LabRefused
+from .lab_ending import Ending
 
 if TYPE_CHECKING:
     from .broker.lab.verdict.routes import ProvokedView, VerdictView
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .verdict.report import ClientReport
 
 
-class RunningVerdict:
+class RunningVerdict(Ending):
     """A verdict that was begun. As a context manager it ends at the end, and its report stays."""
 
     def __init__(self, lab: Lab) -> None:
@@ -61,11 +61,5 @@ class RunningVerdict:
             with suppress(LabRefused):
                 self._last = self._lab.delete("verdict")
 
-    def __enter__(self) -> RunningVerdict:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(LabUnreachable):
-            self.stop()
+    def _end(self) -> None:
+        self.stop()

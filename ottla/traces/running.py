@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
 
-from ..lab_client import Lab, LabRefused, LabUnreachable
+from ..lab_client import Lab, LabRefused
+from ..lab_ending import Ending
 from ..verdict.trace_lines import Event
 from .lines import line
 from .reading import ask
 from .walking import Topics
 
 
-class RunningTrace:
+class RunningTrace(Ending):
     """A trace that was started; its last events are in the broker's memory. `number`: by which the lab knows it. As a
     context manager it ends at the end, and then its events are gone.
     """
@@ -37,11 +37,5 @@ class RunningTrace:
         with suppress(LabRefused):
             self._lab.delete(f"traces/{self.number}")
 
-    def __enter__(self) -> RunningTrace:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with suppress(LabUnreachable):
-            self.stop()
+    def _end(self) -> None:
+        self.stop()
