@@ -44,17 +44,6 @@ def _arrays(struct: StructSchema, version: int) -> tuple[ArrayOf, ...]:
     )
 
 
-def encoded_in_steps(context: Context, reply: Struct) -> Iterator[None]:
-    """Replaces each large array of a reply by its bytes. Yields between steps. Raises ReplyTooLarge, and
-    MalformedMessage if the version cannot hold an element.
-    """
-    return _steps(_Encoding(context), context, reply)
-
-
-def _steps(encoding: _Encoding, context: Context, reply: Struct) -> Iterator[None]:
-    return encoding.arrays(reply, arrays_of(context.api.response, context.version), "")
-
-
 def _freed(kept: list[list[Struct]]) -> Iterator[None]:
     """Frees elements that a reply had, and would free in one step. Yields before each step."""
     for elements in kept:
@@ -63,14 +52,24 @@ def _freed(kept: list[list[Struct]]) -> Iterator[None]:
             del elements[-STEP_ENCODED:]
 
 
-class _Encoding:
+class Encoding:
+    """Replaces each large array of a reply by its bytes. `kept`: of each of them the elements, if they stay with the
+    reply because they have records.
+    """
+
     def __init__(self, context: Context) -> None:
+        self._context = context
         self._answers = Answers(context)
         self._keeps = has_records(context.api.response)  # which are released if the connection is lost
         self._left = STEP_ENCODED
-        self.kept: list[list[Struct]] = []  # what stays with the reply
+        self.kept: list[list[Struct]] = []
 
-    def arrays(self, owner: Struct, arrays: tuple[ArrayOf, ...], place: str) -> Iterator[None]:
+    def steps(self, reply: Struct) -> Iterator[None]:
+        """Yields between steps. Raises ReplyTooLarge, and MalformedMessage if the version cannot hold an element."""
+        context = self._context
+        return self._arrays(reply, arrays_of(context.api.response, context.version), "")
+
+    def _arrays(self, owner: Struct, arrays: tuple[ArrayOf, ...], place: str) -> Iterator[None]:
         for name, inner in arrays:
             elements = getattr(owner, name)
             if type(elements) is not list or not _is_large(elements, inner):
@@ -86,7 +85,7 @@ class _Encoding:
                 element = left.pop()
                 weight = _weight(element, inner)
                 if weight > STEP_ENCODED:
-                    yield from self.arrays(element, inner, f"{place}{name}.")
+                    yield from self._arrays(element, inner, f"{place}{name}.")
                     weight = _weight(element, inner)  # of what is not encoded yet
                 encoded.append(element)
                 self._left -= weight
@@ -97,12 +96,12 @@ class _Encoding:
 
 
 async def encode_in_steps(context: Context, reply: Struct) -> None:
-    """As `encoded_in_steps`; the loop runs between the steps, and before the whole is put together. Raises
+    """As `Encoding`; the loop runs between the steps, and before the whole is put together. Raises
     ReplyTooLarge and MalformedMessage.
     """
-    has_steps, turn, encoding = False, context.broker.turn, _Encoding(context)
+    has_steps, turn, encoding = False, context.broker.turn, Encoding(context)
     try:
-        for _ in _steps(encoding, context, reply):
+        for _ in encoding.steps(reply):
             has_steps = True
             await context.paused(turn.next())
         if has_steps:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ottla.broker.net.context import Context
-from ottla.broker.net.large_replies import STEP_ENCODED, encoded_in_steps
+from ottla.broker.net.large_replies import STEP_ENCODED, Encoding
 from ottla.coordinator.batch import STEP_RECORDS
 from ottla.coordinator.group.format import Commits
 from ottla.coordinator.group.offsets.fetch import STEP_PARTITIONS
@@ -77,7 +77,7 @@ def test_a_request_that_turns_out_to_have_too_many_elements_closes_the_connectio
 def steps_of(world: World, reply: Any) -> int:
     """Encodes a reply to OffsetFetch; returns in how many steps."""
     context = Context(world.broker, world.dispatcher.apis[9], 9, 0, None, world.peer)
-    return sum(1 for _ in encoded_in_steps(context, reply))
+    return sum(1 for _ in Encoding(context).steps(reply))
 
 
 def fetched(groups: int, topics: int, partitions: int) -> Any:
