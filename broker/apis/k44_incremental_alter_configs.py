@@ -15,7 +15,6 @@ from ...coordinator.metadata import configs
 from ...coordinator.metadata.state import BROKER
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ...protocol.java import java_split
 from ..net.context import Context
 from ._config_changes import (
     BROKERS,
@@ -82,18 +81,10 @@ def _values(
             key = configs.check_list_operation(BROKER, c.name, c.config_operation)
             if not key.has_default:
                 raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
-            value = _changed(before.get(c.name, key.default) or "", c.config_operation, value or "")
+            value = configs.changed_list(key, c.config_operation, value or "", before, repeats=True)
         if c.config_operation != configs.DELETE:
             found.append((c.name, value))
     return found
-
-
-def _changed(present: str, operation: int, value: str) -> str:
-    """Returns a list as Kafka checks it: values that are appended more than once are there more than once."""
-    has, wanted = [part for part in present.split(",") if part], [part.strip() for part in java_split(value)]
-    if operation == configs.APPEND:
-        return ",".join([*has, *(part for part in wanted if part not in has)])
-    return ",".join(part for part in has if part not in wanted)
 
 
 def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:

@@ -264,18 +264,14 @@ def refused_beside_remote_storage(values: Values) -> str | None:
     """Returns Kafka's message for more that is kept beside remote storage, or stays out of it for longer, than what is
     kept in all. Kafka checks this for changes only, also while there is no remote storage.
     """
-    for name, kept in (
-        ("log.{}retention.ms", _retention_ms(values)),
-        ("log.{}retention.bytes", values["log.retention.bytes"]),
-    ):
-        whole, local = name.format(""), name.format("local.")
+    for unit, kept in (("ms", _retention_ms(values)), ("bytes", values["log.retention.bytes"])):
+        whole, local, lag = f"log.retention.{unit}", f"log.local.retention.{unit}", f"log.remote.copy.lag.{unit}"
         value = values.get(local, OF_WHOLE)
         wrong = f"Invalid value {value} for configuration {local}: Value must not be"
         if kept >= 0 and value == -1:
             return f"{wrong} -1 as {whole} value is set as {kept}."
         if kept >= 0 and value > kept:
             return f"{wrong} more than {whole} property value: {kept}"
-        lag = name.format("remote.copy.").replace("retention", "lag")
         effective = kept if value == OF_WHOLE else value
         if effective >= 0 and values.get(lag, 0) > effective:
             return (

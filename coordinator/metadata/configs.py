@@ -247,7 +247,7 @@ def _changes(
         elif operation == SET:
             changes[key] = value
         else:
-            changes[key] = _list_operation(kind, key, operation, value or "", before)
+            changes[key] = changed_list(check_list_operation(kind, key, operation), operation, value or "", before)
     return changes
 
 
@@ -269,14 +269,14 @@ def check_list_operation(kind: int, key: str, operation: int) -> ConfigKey:
     return known
 
 
-def _list_operation(kind: int, key: str, operation: int, value: str, before: dict[str, str]) -> str:
-    """Returns the list to which values were appended, or from which they were taken. Raises
-    ApiError(INVALID_CONFIG): the key is no list.
+def changed_list(key: ConfigKey, operation: int, value: str, before: dict[str, str], *, repeats: bool = False) -> str:
+    """Returns the list to which values were appended, or from which they were taken. `repeats`: a value that is
+    appended more than once is there more than once, as Kafka's brokers check it.
     """
-    known = check_list_operation(kind, key, operation)
-    present = [p for p in (before.get(key, known.default) or "").split(",") if p]
+    present = [p for p in (before.get(key.name, key.default) or "").split(",") if p]
+    known = tuple(present) if repeats else present
     for part in (p.strip() for p in java_split(value)):
-        if operation == APPEND and part not in present:
+        if operation == APPEND and part not in known:
             present.append(part)
         elif operation == SUBTRACT and part in present:
             present.remove(part)
