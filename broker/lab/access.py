@@ -40,10 +40,15 @@ def refusal(
         return 403, "requests from web pages of other sites are not allowed"
     if token and request.path not in WITHOUT_TOKEN and not _carries(request, token):
         return 401, "the lab wants the header 'Authorization: Bearer TOKEN' with the value of ottla.lab.token"
+    return None
+
+
+def refused_content_type(request: Request) -> str | None:
+    """Returns the message for a request whose Content-Type its route does not take (415); None for any other."""
     wanted = "application/x-www-form-urlencoded" if request.path == TOKEN_PATH else "application/json"
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if request.method not in ("GET", "HEAD") and given != wanted:
-        return 415, f"the Content-Type of the request must be {wanted}"
+        return f"the Content-Type of the request must be {wanted}"
     return None
 
 

@@ -90,7 +90,10 @@ async def reset(broker: Broker, asked: ResetOffsets) -> ResetView:
 
 
 async def _before(broker: Broker, asked: ResetOffsets, partitions: list[Partition]) -> tuple[dict[int, int], bool]:
-    """The offsets by partition, and whether the group is a share group. Raises ApiError."""
+    """The offsets by partition, and whether the group is a share group. Creates the topic of the coordinator if it does
+    not exist, as FindCoordinator does. Raises ApiError.
+    """
+    await broker.groups.create_topic()
     found = await broker.groups.write(asked.group, "read-offsets", lambda shard: _committed(shard, asked, partitions))
     if found is not None:
         return found, False

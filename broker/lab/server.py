@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from ..later import Later
 from . import routes
-from .access import refusal
+from .access import refusal, refused_content_type
 from .encode import as_json
 from .http import CONNECTIONS_MAX, HttpConnection, HttpServer, Request, Response
 from .lab import Lab
@@ -90,12 +90,17 @@ class LabServer:
         refused = refusal(request, config["ottla.lab.open"], hosts, config["ottla.lab.token"], self.scheme)
         if refused is not None:
             return as_json({"error": refused[1]}, refused[0])
-        return self.serve_request(request)
+        return self.serve_request(request, checks_content_type=True)
 
-    def serve_request(self, request: Request) -> Response | Later[Response]:
-        """Finds the route of a request, and converts its exceptions into error replies."""
+    def serve_request(self, request: Request, checks_content_type: bool = False) -> Response | Later[Response]:
+        """Finds the route of a request, and converts its exceptions into error replies. A path or method that does not
+        exist is refused before a Content-Type.
+        """
         try:
             route, in_path = routes.find(request.method, request.path)
+            wrong = refused_content_type(request) if checks_content_type else None
+            if wrong is not None:
+                raise routes.Refused(415, wrong)
             return self._in_words(request, route.answer(self.lab, in_path, request))
         except Exception as error:
             return _failed(request, error)

@@ -95,6 +95,7 @@ async def delete(broker: Broker, asked: DeleteOffsets) -> DeletedOffsetsView:
         known = shard.initializations.get(asked.group, NOTHING).initialized.get(topic_id)
         return Result([], sorted(known.partitions) if known is not None else [])
 
+    await broker.groups.create_topic()
     partitions = await broker.groups.write(asked.group, "read-offsets", read)
     if partitions is None:
         raise LookupError(f"group {asked.group} does not exist")

@@ -10,6 +10,8 @@ from ottla.protocol import messages as m
 
 from ..support.group_world import beat, commit, world
 from ..support.lab import LabWorld
+from ..support.topic_world import create
+from ..support.world import World
 
 
 @pytest.fixture
@@ -66,6 +68,15 @@ def test_offsets_are_set_while_time_stands_still(site: LabWorld, group: str) -> 
     assert isinstance(answer, Later)
     assert answer.done
     assert committed(site, group)[0] == 10
+
+
+def test_the_first_group_of_a_broker_begins_with_offsets() -> None:
+    site = LabWorld(World())
+    create(site.world, "t", 1)
+    site.ask("POST /v1/records/t", value="one")
+    done = site.ask("PUT /v1/groups/first/offsets", topic="t", to="latest")
+    assert done["offsets"] == [{"topic": "t", "partition": 0, "before": None, "committed_offset": 1}]
+    assert committed(site, "first") == {0: 1}
 
 
 def test_a_group_with_members_is_refused(site: LabWorld) -> None:

@@ -10,7 +10,7 @@ from typing import TypedDict
 import pytest
 from ottla.broker.lab import routes
 from ottla.broker.lab.encode import Turns
-from ottla.broker.lab.http import Response
+from ottla.broker.lab.http import Request, Response
 from ottla.broker.lab.lab import Lab
 from ottla.broker.lab.routes import PARTS, Nothing, Refused, Route, every_route, route, routes_of
 from ottla.broker.lab.shapes import hints
@@ -69,6 +69,18 @@ def test_a_route_that_takes_another_method_says_which(site: LabWorld) -> None:
     found = site.send("PUT /v1/hold", {})
     assert isinstance(found, Response)
     assert found.headers == (("Allow", "POST"),)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("PATCH", "/v1/hold", 405), ("POST", "/v1/nothing", 404), ("POST", "/v1/hold", 415), ("GET", "/v1/topics", 200)],
+)
+def test_a_content_type_is_asked_for_where_there_is_a_route(
+    site: LabWorld, method: str, path: str, status: int
+) -> None:
+    found = site.server.answer(Request(method, path, b"", "127.0.0.1", {"host": "localhost"}))
+    assert isinstance(found, Response)
+    assert found.status == status
 
 
 def test_topics_come_in_pages(site: LabWorld) -> None:

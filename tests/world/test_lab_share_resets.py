@@ -10,6 +10,7 @@ from ottla.protocol import messages as m
 from ..support.group_world import beat as consumer_beat
 from ..support.lab import LabWorld
 from ..support.share_world import Consumer, beat, create, produce, ready
+from ..support.world import World
 
 OFFSETS = "PUT /v1/groups/q/offsets"
 DELETE = "DELETE /v1/groups/q/offsets"
@@ -91,6 +92,12 @@ def test_a_group_with_members_is_refused(site: LabWorld) -> None:
     for at, body, query in ((OFFSETS, {"topic": "t", "to": "earliest"}, ""), (DELETE, None, "topic=t")):
         assert site.refused(at, body, query) == (409, "the group q has members: stop them first")
     assert start(site) == 2
+
+
+def test_a_broker_without_a_coordinator_has_no_group_to_delete_from() -> None:
+    site = LabWorld(World())
+    create(site.world, "t")
+    assert site.refused("DELETE /v1/groups/absent/offsets", query="topic=t") == (404, "group absent does not exist")
 
 
 def test_what_cannot_be_deleted_says_why(site: LabWorld) -> None:
