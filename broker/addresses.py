@@ -6,6 +6,7 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 Address = IPv4Address | IPv6Address
+LOOPBACK = "127.0.0.1"
 
 
 def address(text: str) -> Address | None:
@@ -18,8 +19,10 @@ def address(text: str) -> Address | None:
 
 
 def addresses_of(host: str) -> list[Address]:
-    """Returns the addresses of a host; none if there are none. It may wait for another machine: call it in a thread."""
-    own = address(host)
+    """Returns the addresses of a host; none if there are none. An empty name is the loopback address, as in Java's
+    `InetAddress.getByName`. It may wait for another machine: call it in a thread.
+    """
+    own = address(host or LOOPBACK)
     if own is not None:
         return [own]
     try:

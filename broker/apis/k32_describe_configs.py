@@ -106,7 +106,8 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
         own = _canonical(keys("topic", release), broker.image.config_of(TOPIC, name))
-        return _in_order_of_kafka(describe_topic(broker, own))
+        described = describe_topic(broker, own)
+        return _in_order_of_kafka([one._replace(value=_in_force(broker, one.key, one.value)) for one in described])
     if resource.resource_type == BROKER:
         if name == "":
             return [
@@ -301,12 +302,19 @@ def describe_broker(broker: Broker) -> list[Described]:
         found.append(
             Described(
                 key,
-                synonyms[0][1] if synonyms else key.default,
+                _in_force(broker, key, synonyms[0][1]) if synonyms else key.default,
                 synonyms[0][2] if synonyms else DEFAULT_SOURCE,
                 synonyms,
             )
         )
     return found
+
+
+def _in_force(broker: Broker, key: ConfigKey, value: str | None) -> str | None:
+    """Returns what a value of the broker has become: a list loses what is repeated, which its synonyms show."""
+    if key.type != "LIST" or value is None or not broker.config.drops_repeated(key.name):
+        return value
+    return key.canonical(value)
 
 
 def _entry(

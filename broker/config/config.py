@@ -39,6 +39,7 @@ RELEASES = (
     *("4.3", "4.4"),
 )
 """The releases of Kafka that can be emulated; the last one is what this broker is without emulation."""
+LISTS_ARE_SETS_SINCE = (4, 2)
 OWN_KEYS = {
     key.name: key
     for key in (
@@ -177,6 +178,10 @@ class Config:
     def broker_keys(self) -> dict[str, ConfigKey]:
         """The keys that are in force, with the bounds of the emulated release."""
         return keys_in_force("broker", self.emulates)
+
+    def drops_repeated(self, name: str) -> bool:
+        """Whether a list loses the values that are there already: those of Kafka's keys do since 4.2 (KIP-1161)."""
+        return name not in OWN_KEYS and (self.emulates is None or numbers_of(self.emulates) >= LISTS_ARE_SETS_SINCE)
 
     @property
     def uses_zookeeper(self) -> bool:

@@ -109,6 +109,7 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     _settle_defaults(config)
     _settle_earlier(config)
     _check(config)
+    _drop_repeated(config, of_kafka)
     _read_users(config)
     if config["zookeeper.connect"] and not config.uses_zookeeper:
         reason = "Kafka 4.0 and later have no ZooKeeper; ottla.emulate names an earlier release"
@@ -126,6 +127,20 @@ def parse(config: Config, known: Mapping[str, ConfigKey]) -> None:
             config.values[name] = key.parse(text)
         except ConfigInvalid as error:
             raise ConfigError(config.where.get(name, name), str(error)) from None
+
+
+def _drop_repeated(config: Config, known: Mapping[str, ConfigKey]) -> None:
+    """Drops the values of lists that are there already, with Kafka's warning."""
+    for name, key in known.items():
+        if key.type == "LIST" and name in config.given and config.drops_repeated(name):
+            given = config.values[name]
+            left = list(dict.fromkeys(given))
+            if left != given:
+                config.values[name] = left
+                config.warnings.append(
+                    f'{config.where[name]}: Configuration key "{name}" contains duplicate values. Duplicates will be '
+                    f"removed. The original value is: [{', '.join(given)}], the updated value is: [{', '.join(left)}]"
+                )
 
 
 def _settle_defaults(config: Config) -> None:

@@ -172,6 +172,20 @@ def test_a_key_that_is_unknown_or_has_no_effect_warns(argument: str, warning: st
     assert build(argument).warnings == [f"command line: {warning}"]
 
 
+@pytest.mark.parametrize(("release", "left"), [("4.4", ["delete"]), ("4.2", ["delete"]), ("4.1", ["delete", "delete"])])
+def test_a_list_loses_what_is_repeated_with_kafkas_warning(release: str, left: list[str]) -> None:
+    found = build(
+        "log.cleanup.policy=delete,delete", "ottla.nodes=2", "ottla.nodes.racks=a,a", f"ottla.emulate={release}"
+    )
+    warning = (
+        'command line: Configuration key "log.cleanup.policy" contains duplicate values. Duplicates will be removed. '
+        "The original value is: [delete, delete], the updated value is: [delete]"
+    )
+    assert found["log.cleanup.policy"] == left
+    assert (warning in found.warnings) == (len(left) == 1)
+    assert found["ottla.nodes.racks"] == ["a", "a"]
+
+
 @pytest.mark.parametrize(
     "argument",
     [

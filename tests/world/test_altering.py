@@ -175,6 +175,11 @@ def test_limits_of_connections_follow_dynamic_values() -> None:
     assert alter(w, "1", {"max.connections.per.ip.overrides": "127.0.0.1:3, no.such.host.invalid:1"})[0] == 0
     w.pass_ms(10)
     assert opened("B", *["127.0.0.1"] * 4) == ["connections-per-ip"]
+    assert alter(w, "1", {"max.connections.per.ip.overrides": ":1"})[0] == 0  # as in Kafka, which is here
+    w.pass_ms(10)
+    assert opened("B", *["127.0.0.1"] * 4, *["127.0.0.2"] * 2) == ["connections-per-ip"] * 3
+    assert alter(w, "1", {"max.connections.per.ip.overrides": "127.0.0.1:3"})[0] == 0
+    w.pass_ms(10)
     assert alter(w, "1", {"max.connections": "4", "listener.name.a.max.connections": None})[0] == 0
     assert (opened("A", *some), opened("B", *some)) == (["connections"], ["connections"])
     assert not counts.per_address
