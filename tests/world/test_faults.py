@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ottla.broker.lab.faults.error_action import Fail
 from ottla.broker.lab.faults.request_actions import Close, Delay, NoReply, Throttle
-from ottla.broker.lab.faults.rules import RULES_MAX, Fault
+from ottla.broker.lab.faults.rules import OVER_MAX, RULES_MAX, Fault
 from ottla.broker.lab.shapes import Invalid
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -16,6 +16,7 @@ from ..support.ask import batch, fetch_message, produce_message
 from ..support.emulated import world_of
 from ..support.faulty import DELAY, GROUPS, HEARTBEAT, METADATA, REQUESTS, TOPICS, Faulty, applied_to, error
 from ..support.lab import LabWorld
+from ..support.world import World
 
 
 @pytest.mark.parametrize(("match", "request_", "is_matched"), REQUESTS)
@@ -65,9 +66,23 @@ def test_a_rule_lasts_for_a_time_of_the_broker() -> None:
     faulty.add(api="Heartbeat", duration="2s", action=error("GROUP_AUTHORIZATION_FAILED"))
     assert faulty.ask(*HEARTBEAT).error_code == Errors.GROUP_AUTHORIZATION_FAILED
     faulty.world.pass_ms(2000)
-    assert list(faulty.faults) == []
     assert faulty.world.dispatcher.seam is None
     assert faulty.ask(*HEARTBEAT).error_code != Errors.GROUP_AUTHORIZATION_FAILED
+
+
+def test_a_rule_whose_time_is_over_stays_with_its_counts() -> None:
+    site = LabWorld(World())
+    rule = {"api": "ListGroups", "duration": "1s", "action": {"kind": "delay", "ms": 1}}
+    for _ in range(OVER_MAX + 1):
+        assert site.ask("POST /v1/faults", **rule)["is_over"] is False
+    site.world.ask(*GROUPS)
+    site.world.pass_ms(1000)
+    shown = site.ask("GET /v1/faults")["faults"]
+    assert [one["number"] for one in shown] == list(range(2, OVER_MAX + 2))
+    assert {(one["matched"], one["applied"], one["ends_in_ms"], one["is_over"]) for one in shown} == {(1, 1, 0, True)}
+    assert site.ask("DELETE /v1/faults/2")["applied"] == 1
+    assert len(site.ask("DELETE /v1/faults")["faults"]) == OVER_MAX - 1
+    assert site.ask("GET /v1/faults")["faults"] == []
 
 
 def test_the_server_has_no_interceptor_while_no_rule_is_in_force() -> None:
@@ -89,7 +104,10 @@ def test_rules_are_bounded() -> None:
     with pytest.raises(OverflowError):
         faulty.add(api="Heartbeat", action=DELAY)
     assert len(faulty.faults.clear()) == RULES_MAX
-    faulty.add(action=DELAY)
+    faulty.add(action=DELAY, duration="1s")
+    faulty.world.pass_ms(1000)
+    for _ in range(RULES_MAX):
+        faulty.add(api="Heartbeat", action=DELAY)
 
 
 @pytest.mark.parametrize(

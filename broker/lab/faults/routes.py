@@ -23,8 +23,8 @@ class AppliedView(TypedDict):
 
 class FaultView(TypedDict):
     """A rule. `fault`: as it was given. `matched`: the requests that it was for; `applied`: to how many of them it was
-    applied; `left`: how often it still can be; `ends_in_ms`: after which time it is removed; `latest`: its latest
-    applications, only of a single rule.
+    applied; `left`: how often it still can be; `ends_in_ms`: after which time its duration is over; `is_over`: it is
+    applied no more, because `times` or `duration` is used up; `latest`: its latest applications, only of a single rule.
     """
 
     number: int
@@ -34,6 +34,7 @@ class FaultView(TypedDict):
     applied: int
     left: int | None
     ends_in_ms: int | None
+    is_over: bool
     latest: NotRequired[list[AppliedView]]
 
 
@@ -62,6 +63,7 @@ def view(lab: Lab, rule: Rule, is_single: bool = True) -> FaultView:
         applied=rule.applied,
         left=left,
         ends_in_ms=None if until_ms is None else max(0, until_ms - lab.broker.schedule.monotonic_ms()),
+        is_over=rule.is_over,
     )
     if is_single:
         found["latest"] = [AppliedView(at_ms=one.at_ms, match=one.match, what=one.what) for one in rule.events]

@@ -33,6 +33,7 @@ from .request_actions import Close, Delay, NoReply, Throttle
 logger = logging.getLogger("ottla.lab.faults")
 A = TypeVar("A", bound=Action)
 RULES_MAX: Final = 1000
+OVER_MAX: Final = 100  # rules whose duration is over, and which are still shown
 EVENTS_MAX: Final = 100  # of the latest that a rule remembers
 DURATION_MS_MAX: Final = 365 * 86_400_000
 AnyAction = (
@@ -74,7 +75,9 @@ class Applied:
 
 
 class Rule:
-    """A rule in force. `applied`: to how many of the requests that it was for it was applied."""
+    """A rule. `applied`: to how many of the requests that it was for it was applied. `has_ended`: its duration is
+    over.
+    """
 
     def __init__(self, number: int, fault: Fault, matcher: Matcher, keys: tuple[int, ...] | None) -> None:
         self.number = number
@@ -86,6 +89,7 @@ class Rule:
         self.events: deque[Applied] = deque(maxlen=EVENTS_MAX)
         self.timer: Cancellable | None = None
         self.until_ms: int | None = None  # monotonic time
+        self.has_ended = False
 
     @property
     def action(self) -> Action:
@@ -99,6 +103,11 @@ class Rule:
     @property
     def is_spent(self) -> bool:
         return self.fault.times is not None and self.applied >= self.fault.times
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is applied to nothing more."""
+        return self.is_spent or self.has_ended
 
     def chance(self) -> Random | None:
         """Counts a match; returns the generator for it, None if the rule is not applied to it."""
@@ -152,7 +161,7 @@ class Faults(Interceptor):
 
     def add(self, fault: Fault) -> Rule:
         """Adds a rule. Raises Invalid, or OverflowError if there are too many."""
-        if len(self._rules) >= RULES_MAX:
+        if len(self._rules) - len(self._ended()) >= RULES_MAX:
             raise OverflowError(f"there are {RULES_MAX} rules already")
         keys = keys_of(fault, self._server)
         check_listener(fault, [one.name for one in self._server.config.listeners])
@@ -160,7 +169,7 @@ class Faults(Interceptor):
         rule = Rule(self._last, fault, Matcher(fault, topic_names(self._broker)), keys)
         if fault.duration is not None:
             rule.until_ms = self._broker.schedule.monotonic_ms() + fault.duration
-            rule.timer = self._broker.turn.later(fault.duration, lambda: self.remove(rule.number))
+            rule.timer = self._broker.turn.later(fault.duration, lambda: self._end(rule))
         self._rules[rule.number] = rule
         if isinstance(fault.action, Loading):
             self._load(rule, fault.action)
@@ -176,11 +185,22 @@ class Faults(Interceptor):
     def remove(self, number: int) -> Rule:
         """Removes a rule. Raises LookupError."""
         rule = self.get(number)
-        self._end(rule)
+        self._drop(rule)
         self._arrange()
         return rule
 
     def _end(self, rule: Rule) -> None:
+        """Ends a rule whose duration is over. It stays with its counts, and so do OVER_MAX such rules, the newest."""
+        rule.has_ended = True
+        self._doors.end_load(rule.number)
+        for old in self._ended()[:-OVER_MAX]:
+            self._drop(old)
+        self._arrange()
+
+    def _ended(self) -> list[Rule]:
+        return [rule for rule in self._rules.values() if rule.has_ended]
+
+    def _drop(self, rule: Rule) -> None:
         del self._rules[rule.number]
         if rule.timer is not None:
             rule.timer.cancel()
@@ -190,7 +210,7 @@ class Faults(Interceptor):
         """Removes all rules; returns them."""
         rules = list(self._rules.values())
         for rule in rules:
-            self._end(rule)
+            self._drop(rule)
         self._arrange()
         return rules
 
@@ -209,7 +229,7 @@ class Faults(Interceptor):
 
     def _arrange(self) -> None:
         """Notes which rules are for which API; the server has the interceptor only while there is a rule in force."""
-        in_force = [rule for rule in self._rules.values() if not rule.is_spent]
+        in_force = [rule for rule in self._rules.values() if not rule.is_over]
         self._inner = [rule for rule in in_force if isinstance(rule.action, InnerAction)]
         self._doors.open_for({type(rule.action) for rule in self._inner})
         was_active = bool(self._active)
