@@ -10,8 +10,10 @@ import aiokafka
 from aiokafka import admin as aiokafka_admin
 from aiokafka import errors as aiokafka_errors
 
+from . import error_logins as logins
 from . import error_transactions as transactions
-from .error_clients import GROUP, SESSION_MS, TOPIC, WITHIN_S, Heard, KafkaPython, codes_within
+from .error_clients import GROUP, SESSION_MS, TOPIC, WITHIN_S, Addresses, Heard
+from .error_kafka_python import KafkaPython, codes_within
 
 _TOPIC_0 = aiokafka.TopicPartition(TOPIC, 0)
 _SETTING = aiokafka_admin.config_resource.ConfigResource(
@@ -40,11 +42,11 @@ class Aiokafka:
     returns replies as they came, with their errors.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, at: Addresses) -> None:
+        self.at, self.bootstrap = at, at.bootstrap
 
     def prepare(self, topic: str) -> None:
-        helper = KafkaPython(self.bootstrap)
+        helper = KafkaPython(self.at)
         try:
             helper.prepare(topic)
         finally:
@@ -57,6 +59,8 @@ class Aiokafka:
                 return next(codes_within(asyncio.run(self._administer(OF_AIOKAFKA_ADMIN[api], name))), 0)
             if api in OF_AIOKAFKA_CONSUMER:
                 asyncio.run(self._of_group(OF_AIOKAFKA_CONSUMER[api]))
+            elif api in logins.APIS:
+                asyncio.run(logins.of_aiokafka(self.at, api))
             elif api in transactions.APIS:
                 asyncio.run(transactions.of_aiokafka(self.bootstrap, TOPIC, name, WITHIN_S))
             else:

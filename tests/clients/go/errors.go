@@ -56,7 +56,7 @@ func obey(all does) {
 	}
 }
 
-func franzCodes(broker string) {
+func franzCodes(broker string, at login) {
 	options := []kgo.Opt{kgo.SeedBrokers(broker), kgo.MetadataMinAge(10 * time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }),
 		kgo.DefaultProduceTopic(errorsTopic), kgo.RecordPartitioner(kgo.ManualPartitioner())}
 	client, err := kgo.NewClient(options...)
@@ -71,7 +71,7 @@ func franzCodes(broker string) {
 	value := "1000000"
 	settings := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &value}}
 	create := func(name string) error { _, err := admin.CreateTopic(ctx, 1, 1, nil, name); return err }
-	obey(does{
+	obey(merged(franzClusterCodes(client, options), franzLoginCodes(at, options), does{
 		"prepare":      create,
 		"CreateTopics": create,
 		"DeleteTopics": func(name string) error { _, err := admin.DeleteTopic(ctx, name); return err },
@@ -178,7 +178,7 @@ func franzCodes(broker string) {
 		},
 		"InitProducerId": func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
 		"EndTxn":         func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
-	})
+	}))
 }
 
 // franzTransact writes a record in a transaction.
@@ -227,7 +227,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-func saramaCodes(broker string) {
+func saramaCodes(broker string, at login) {
 	config := sarama.NewConfig()
 	config.Version = sarama.V3_9_0_0
 	config.Admin.Retry.Backoff = 10 * time.Millisecond
@@ -246,7 +246,7 @@ func saramaCodes(broker string) {
 	value := "1000000"
 	detail := &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1}
 	create := func(name string) error { return admin.CreateTopic(name, detail, false) }
-	obey(does{
+	obey(merged(saramaLoginCodes(broker, at, config), does{
 		"prepare":          create,
 		"CreateTopics":     create,
 		"DeleteTopics":     admin.DeleteTopic,
@@ -327,5 +327,5 @@ func saramaCodes(broker string) {
 				return errors.New("no record")
 			}
 		},
-	})
+	}))
 }

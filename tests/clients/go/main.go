@@ -266,9 +266,9 @@ func main() {
 		saramaTooLarge(broker)
 		saramaAstray(broker)
 	case "franz-errors":
-		franzCodes(broker)
+		franzCodes(broker, login{os.Args[3], os.Args[4], os.Args[5]})
 	case "sarama-errors":
-		saramaCodes(broker)
+		saramaCodes(broker, login{os.Args[3], os.Args[4], os.Args[5]})
 	case "throughput":
 		throughput(broker, os.Args[3], number(os.Args[4]), number(os.Args[5]), number(os.Args[6]))
 	case "token":

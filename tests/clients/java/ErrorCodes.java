@@ -17,16 +17,18 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.acl.*;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.quota.*;
 import org.apache.kafka.common.resource.*;
+import org.apache.kafka.common.security.token.delegation.DelegationToken;
 import org.apache.kafka.common.serialization.*;
 
 /**
  * Kafka's own clients, which are told what to do: a line is an operation and a name that is new; the answer is `heard` and the error code that the
- * client raises, 0 for none. `prepare NAME` makes a topic. Every client tries again after 10 ms, and gives up after a minute.
+ * client raises, 0 for none. The arguments are the address of the broker, that of its listener where clients log in, and a user and its password. `prepare NAME` makes a topic. Every client tries again after 10 ms, and gives up after a minute.
  */
 public class ErrorCodes {
     interface Operation { void run(Admin admin, String name) throws Exception; }
@@ -34,6 +36,8 @@ public class ErrorCodes {
     static final String TOPIC = "errors";
     static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
     static String bootstrap;
+    static Admin loggedIn;
+    static DelegationToken token;
 
     static Properties settings(Object... more) {
         Properties found = new Properties();
@@ -120,6 +124,28 @@ public class ErrorCodes {
         }
     }
 
+    /** Of a client that logs in. */
+    static Object[] login;
+
+    /** Connects anew. */
+    static void connect(Object... more) throws Exception {
+        try (Admin anew = Admin.create(settings(more))) { anew.describeCluster().nodes().get(); }
+    }
+
+    static Admin loggedIn() {
+        if (loggedIn == null) loggedIn = Admin.create(settings(login));
+        return loggedIn;
+    }
+
+    static byte[] hmac() throws Exception {
+        if (token == null) token = loggedIn().createDelegationToken().delegationToken().get();
+        return token.hmac();
+    }
+
+    static String directory(Admin admin) throws Exception {
+        return admin.describeLogDirs(List.of(1)).allDescriptions().get().get(1).keySet().iterator().next();
+    }
+
     static final Map<String, Operation> OPERATIONS = Map.ofEntries(
         Map.entry("prepare", (admin, name) -> admin.createTopics(List.of(topic(name))).all().get()),
         Map.entry("CreateTopics", (admin, name) -> admin.createTopics(List.of(topic(name))).all().get()),
@@ -133,6 +159,24 @@ public class ErrorCodes {
             List.of(new AlterConfigOp(new ConfigEntry("retention.ms", "1000000"), AlterConfigOp.OpType.SET)))).all().get()),
         Map.entry("ListConfigResources", (admin, name) -> admin.listConfigResources().all().get()),
         Map.entry("DescribeLogDirs", (admin, name) -> admin.describeLogDirs(List.of(1)).allDescriptions().get()),
+        Map.entry("AlterReplicaLogDirs", (admin, name) ->
+            admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(TOPIC, 0, 1), directory(admin))).all().get()),
+        Map.entry("UnregisterBroker", (admin, name) -> admin.unregisterBroker(99).all().get()),
+        Map.entry("CreateDelegationToken", (admin, name) -> loggedIn().createDelegationToken().delegationToken().get()),
+        Map.entry("RenewDelegationToken", (admin, name) -> loggedIn().renewDelegationToken(hmac()).expiryTimestamp().get()),
+        Map.entry("ExpireDelegationToken", (admin, name) ->
+            loggedIn().expireDelegationToken(hmac(), new ExpireDelegationTokenOptions().expiryTimePeriodMs(3600000)).expiryTimestamp().get()),
+        Map.entry("DescribeDelegationToken", (admin, name) -> loggedIn().describeDelegationToken().delegationTokens().get()),
+        Map.entry("ApiVersions", (admin, name) -> connect()),
+        Map.entry("SaslHandshake", (admin, name) -> connect(login)),
+        Map.entry("SaslAuthenticate", (admin, name) -> connect(login)),
+        Map.entry("OffsetForLeaderEpoch", (admin, name) -> {
+            try (KafkaConsumer<byte[], byte[]> consumer = consumer("auto.offset.reset", "none")) {
+                consumer.assign(List.of(PARTITION));
+                consumer.seek(PARTITION, new OffsetAndMetadata(0, Optional.of(0), "")); // which is compared with the leader's log
+                read(consumer);
+            }
+        }),
         Map.entry("DeleteRecords", (admin, name) -> admin.deleteRecords(Map.of(PARTITION, RecordsToDelete.beforeOffset(0))).all().get()),
         Map.entry("ListOffsets", (admin, name) -> admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get()),
         Map.entry("ElectLeaders", (admin, name) -> {
@@ -202,6 +246,8 @@ public class ErrorCodes {
 
     public static void main(String[] arguments) throws Exception {
         bootstrap = arguments[0];
+        login = new Object[] {"bootstrap.servers", arguments[1], "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", "SCRAM-SHA-256",
+            "sasl.jaas.config", "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"" + arguments[2] + "\" password=\"" + arguments[3] + "\";"};
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         try (Admin admin = Admin.create(settings())) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {

@@ -1,5 +1,6 @@
 // kafkajs, which is told what to do: a line is an API and a name that is new; the answer is `heard` and the error code that the client
-// raises, 0 for none, or the words of an error that is not Kafka's.
+// raises, 0 for none, or the words of an error that is not Kafka's. The arguments are the address of the broker, that of its listener where clients log in,
+// and a user and its password.
 
 const readline = require('readline')
 const { Kafka, logLevel } = require('kafkajs')
@@ -54,6 +55,17 @@ async function consume(name) {
   }
 }
 
+async function connect(more) { // anew
+  const anew = new Kafka({ clientId: 'errors', brokers: [process.argv[2]], logLevel: logLevel.NOTHING, retry, ...more }).admin()
+  await anew.connect()
+  try {
+    await anew.describeCluster()
+  } finally {
+    await anew.disconnect()
+  }
+}
+
+const login = { brokers: [process.argv[3]], sasl: { mechanism: 'scram-sha-256', username: process.argv[4], password: process.argv[5] } }
 const create = name => admin.createTopics({ topics: [{ topic: name, numPartitions: 1, replicationFactor: 1 }] })
 const does = {
   prepare: create,
@@ -69,6 +81,9 @@ const does = {
   DescribeGroups: () => admin.describeGroups([GROUP]),
   DeleteGroups: () => admin.deleteGroups(['no-group']),
   OffsetFetch: () => admin.fetchOffsets({ groupId: GROUP, topics: [TOPIC] }),
+  ApiVersions: () => connect({}),
+  SaslHandshake: () => connect(login),
+  SaslAuthenticate: () => connect(login),
   Produce: produce,
   Fetch: consume,
   JoinGroup: consume,
