@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from . import bugs
 from .client_activity import ClientActivity
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from .replies import Send
 
 ANONYMOUS: Final = "User:ANONYMOUS"
+Ending = Literal["idle", "fault", "refused", "request", "limit", "error", "stop"]
+"""Why a broker closes a connection. `idle`: for longer than `connections.max.idle.ms`. `fault`: of the lab. `refused`:
+a frame is no request that is served, or TLS has failed. `request`: what a request asked for ends it. `limit`: of
+connections, of their rate or of their memory. `error`: of the broker. `stop`: of the broker, or of its node.
+"""
 
 
 class SecurityProtocol(IntEnum):

@@ -75,7 +75,7 @@ class _Asked(_Exchange, tag="request", gc=False):
 
 
 class _Answered(_Exchange, tag="reply", gc=False):
-    pass
+    waiting: list[int] | None = None
 
 
 class _Throttled(msgspec.Struct, gc=False):
@@ -132,7 +132,7 @@ class Decoding:
         else:
             throttle_ms = getattr(_THROTTLED.decode(found.message), "throttle_time_ms", 0)
         at = found.connection, found.at_ms, found.mono_us
-        return Reply(*at, found.exchange, found.size, throttle_ms, message)
+        return Reply(*at, found.exchange, found.size, throttle_ms, message, waiting=found.waiting)
 
     @staticmethod
     def _decoder(

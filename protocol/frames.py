@@ -12,6 +12,7 @@ from .errors import MalformedMessage
 
 _LENGTH = struct.Struct(">i")
 _KEY = struct.Struct(">h")
+_START = struct.Struct(">ih")  # of a frame with a request
 PREFIX = 4
 
 
@@ -31,6 +32,18 @@ def frame_size(buf: Data, start: int, end: int, limit: int) -> int:
 def api_key(buf: Data, start: int, end: int) -> int | None:
     """Returns the API key of the request whose frame begins at `start`, or None if the key has not arrived yet."""
     return int(_KEY.unpack_from(buf, start + PREFIX)[0]) if end - start >= PREFIX + _KEY.size else None
+
+
+def keys_of_frames(buf: Data, start: int, end: int, keys_max: int) -> list[int]:
+    """Returns the API keys of the requests whose frames are whole, from `start` on: the first `keys_max` of them."""
+    found: list[int] = []
+    while end - start >= _START.size and len(found) < keys_max:
+        size, key = _START.unpack_from(buf, start)
+        start += PREFIX + size
+        if size < _KEY.size or start > end:
+            break
+        found.append(key)
+    return found
 
 
 def framed(body: bytes | bytearray) -> bytes:

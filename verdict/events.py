@@ -61,12 +61,19 @@ class Event:
 
 @dataclass(slots=True)
 class Opened(Event):
+    """`address`: the client's. `to`: the broker's, empty if it is not known."""
+
     address: str = ""
+    to: str = ""
+    listener: str = ""
 
 
 @dataclass(slots=True)
 class Closed(Event):
-    pass
+    """`by`: client or broker, empty if it is not known. `reason`: of the broker (docs/reference/trace.md)."""
+
+    by: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -110,7 +117,8 @@ class Request(Event):
 @dataclass(slots=True)
 class Reply(Event):
     """`message`: None if no rule asks for it, if nothing was sent, or if faults have damaged it. `errors`: see
-    `replies.errors_of`.
+    `replies.errors_of`. `waiting`: the API keys of requests that had come behind its own and waited for it, None if
+    there were none, or if it was not put off.
     """
 
     exchange: int = 0
@@ -119,6 +127,7 @@ class Reply(Event):
     message: Struct | None = None
     text: str = ""
     errors: list[int] | None = None
+    waiting: list[int] | None = None
 
     def of(self, kind: type[S]) -> S | None:
         """The message, if it is of this class."""

@@ -92,11 +92,13 @@ def event_of(line: Line, keys: frozenset[int], message_keys: frozenset[int]) -> 
         given = line.get("message")
         throttle = _number(given, "throttle_time_ms") if isinstance(given, dict) else 0
         exchange, size = _number(line, "exchange"), _number(line, "size")
-        return Reply(*at, exchange=exchange, size=size, throttle_time_ms=throttle, message=message)
+        made = Reply(*at, exchange=exchange, size=size, throttle_time_ms=throttle, message=message)
+        made.waiting = _waiting(line)
+        return made
     if kind == "opened":
-        return Opened(*at, address=_text(line, "peer"))
+        return Opened(*at, address=_text(line, "peer"), to=_text(line, "to"), listener=_text(line, "listener"))
     if kind == "closed":
-        return Closed(*at)
+        return Closed(*at, by=_text(line, "by"), reason=_text(line, "reason"))
     if kind == "refused":
         return Refused(
             *at,
@@ -143,7 +145,7 @@ def _written_reply(line: Line, keys: frozenset[int], message_keys: frozenset[int
         return None
     throttle = _number(message, "throttle_time_ms") if isinstance(message, dict) else 0
     made = message_of_line(key, "reply", version, message) if key in message_keys else None
-    return Reply(connection, at_ms, mono_us, exchange, size, throttle, made)
+    return Reply(connection, at_ms, mono_us, exchange, size, throttle, made, waiting=_waiting(line))
 
 
 def _request(line: Line, at: tuple[int, int, int], message: Struct | None) -> Request:
@@ -166,6 +168,11 @@ def _request(line: Line, at: tuple[int, int, int], message: Struct | None) -> Re
 def _number(line: Line, name: str) -> int:
     found = line.get(name)
     return found if isinstance(found, int) else 0
+
+
+def _waiting(line: Line) -> list[int] | None:
+    found = line.get("waiting")
+    return [one for one in found if isinstance(one, int)] if isinstance(found, list) else None
 
 
 def _maybe(line: Line, name: str) -> int | None:

@@ -30,7 +30,7 @@ from ...protocol.structs import Struct
 from ..broker import Broker
 from ..error_places import Places
 from ..later import Later
-from ..peer import Peer
+from ..peer import Ending, Peer
 from ..replies import CLOSE, NO_REPLY, Reply, Send, Silence
 
 __all__ = (
@@ -109,14 +109,22 @@ class Asked(Protocol):
     def node_id(self) -> int: ...
 
 
+class Addressed(Protocol):
+    """What is known of the two ends of a connection."""
+
+    def get_extra_info(self, name: str) -> object: ...
+
+
 class Wired(Protocol):
-    """What interceptors may do with a connection."""
+    """What interceptors see of a connection. `ending`: why the broker closes it, None if it does not."""
 
-    def close(self, reason: str = "") -> None:
-        """Closes it after what was written is sent."""
+    ending: Ending | None
 
-    def drop(self) -> None:
-        """Closes it at once."""
+    @property
+    def transport(self) -> Addressed: ...
+
+    def waiting(self) -> list[int] | None:
+        """The API keys of whole requests that have come while the one in hand waited; None without any."""
 
 
 Watch = Callable[[int, Asked, Struct, memoryview, Send], Send]

@@ -17,13 +17,14 @@ from collections.abc import Callable
 from typing import cast
 
 from ...protocol.errors import MalformedMessage
-from ...protocol.frames import PREFIX, api_key, frame_size
+from ...protocol.frames import PREFIX, api_key, frame_size, keys_of_frames
 from .. import bugs
 from ..clock import Cancellable
 from ..connection_rates import Verdict
 from ..metrics import Metrics
-from ..peer import Peer, SecurityProtocol
+from ..peer import Ending, Peer, SecurityProtocol
 from ..replies import Reply
+from .ahead import KEYS_MAX, wanted_bytes
 from .dispatch import Dispatcher, Refused
 from .listening import Listening, complain_of_tls
 from .sending import PIECES_AT_ONCE, SegmentTooShort, Sending
@@ -38,7 +39,7 @@ PRIVATE_BYTES = 4 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection of a server."""
+    """One connection of a server. `ending`: why the broker closes it, None if it does not."""
 
     __slots__ = (
         "_busy",
@@ -63,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         "_waiting",
         "chunk_bytes",
         "dispatcher",
+        "ending",
         "held_bytes",
         "last_active_ms",
         "own_dispatcher",
@@ -96,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frozen = self._full = False
         self._paced: Callable[[], None] | None = None  # goes on with a reply that is sent in pieces
         self._held_reply: tuple[Reply | None, bool] | None = None
+        self.ending: Ending | None = None
         self.last_active_ms = self.held_bytes = 0
 
     @property
@@ -114,8 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = self._server.broker.schedule.monotonic_ms()
         self.dispatcher = self._server.gate(self)
         if not self._server.connected(self):
-            self.transport.abort()
-            return
+            return self.drop("limit")
         self._busy = True  # until it is admitted
         self._server.admit(self)
 
@@ -125,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if verdict.is_served:
             return self._next()
-        self._muted = self._server.broker.schedule.later(verdict.after_ms, self.close)
+        self._muted = self._server.broker.schedule.later(verdict.after_ms, lambda: self.close(why="limit"))
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
@@ -150,8 +152,9 @@ class Connection(asyncio.BufferedProtocol):
         """Serves the next requests by another dispatcher."""
         self.dispatcher = dispatcher
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: str = "", why: Ending = "error") -> None:
         if not self._closing:
+            self.ending = self.ending or why
             self._write_replies()
             self._closing, self._private = True, None  # what still arrives is not looked at
             self._count_held()
@@ -159,8 +162,9 @@ class Connection(asyncio.BufferedProtocol):
                 logger.debug("closing the connection from %s: %s", self.peer.address, reason)
             self.transport.close()
 
-    def drop(self) -> None:
+    def drop(self, why: Ending = "error") -> None:
         """Closes the connection and frees what it holds, replies that the peer does not read too."""
+        self.ending = self.ending or why
         self._closing, self._paused_writing, self._private = True, False, None
         self._count_held()
         self.transport.abort()
@@ -216,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
                 size = frame_size(view, self._start, self._filled, self.dispatcher.request_bytes_max)
             except MalformedMessage as error:
                 complain_of_tls(broker, self.peer, bytes(view[self._start : self._start + 2]))
-                return self.close(str(error))
+                return self.close(str(error), "refused")
             if size < 0:
                 return
             if self._filled - self._start - PREFIX < size:
@@ -232,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._waiting = self.dispatcher.handle(self.peer, view[start : start + size], self._send)
             except Refused as error:
                 self.dispatcher.refused(self.peer, view[start : start + size], error)
-                return self.close(str(error))
+                return self.close(str(error), "refused")
             except Exception as error:
                 bugs.report("taking a request", error)
                 return self.close("a request could not be taken")
@@ -246,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.dispatcher.check_size(key, size)
             except Refused as error:
                 self.dispatcher.refused(self.peer, None, error)
-                self.close(str(error))
+                self.close(str(error), "refused")
 
     def _keep_rest(self, view: memoryview) -> None:
         """Moves unserved bytes to the private buffer, which is only as large as needed now."""
@@ -257,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._count_held()
             self._start = self._filled = 0
             return
-        wanted, size = self._wanted(view, left)
+        wanted, size = wanted_bytes(view, self._start, self._filled, AHEAD_BYTES, self._busy)
         private, most = self._private, max(4 * wanted, 4 * size, PRIVATE_BYTES)
         if private is None or not min(wanted, 2 * left) <= len(private) <= most:
             fresh = bytearray(max(wanted, PRIVATE_BYTES))
@@ -274,14 +278,11 @@ class Connection(asyncio.BufferedProtocol):
             self._paused_reading = True
             self.transport.pause_reading()
 
-    def _wanted(self, view: memoryview, left: int) -> tuple[int, int]:
-        """Returns the size for a new private buffer, the frame's but at most four times the bytes received, and that of
-        the frame, for which a buffer that is there is kept. A frame that has to wait only gets some room behind it.
-        """
-        if self._busy:
-            return left + AHEAD_BYTES, 0
-        size = int.from_bytes(view[self._start : self._start + PREFIX], "big") + PREFIX if left >= PREFIX else 0
-        return max(left + 1, min(size, max(4 * left, AHEAD_BYTES))), size
+    def waiting(self) -> list[int] | None:
+        """The API keys of whole requests that have come while the one in hand waited; None without any."""
+        if self._start == self._filled or self._serving or self._private is None:
+            return None
+        return keys_of_frames(self._private, self._start, self._filled, KEYS_MAX) or None
 
     # writing
 
@@ -304,8 +305,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._out = Sending(reply)
                 self._pump()
         if end:
-            self.close()
-            return
+            return self.close(why="request")
         if self._out is None and not self._paused_writing:
             self._next()
 

@@ -28,4 +28,4 @@ class IdleConnections:
         now_ms = self._schedule.monotonic_ms()
         for connection in list(self._connections):
             if now_ms - connection.last_active_ms > self._limit_ms and not connection.is_waiting():
-                connection.close("idle for longer than connections.max.idle.ms")
+                connection.close("idle for longer than connections.max.idle.ms", "idle")

@@ -310,7 +310,15 @@ class _Intercepted:
         """Returns the reply that an interceptor wants."""
         if isinstance(outcome, ApiError):
             return self._dispatcher.error_reply(self._context.api, self._context, kept, outcome)
+        if outcome is CLOSE:
+            self._note_end()
         return outcome
+
+    def _note_end(self) -> None:
+        """Notes that it is an interceptor that ends the connection."""
+        connection = self._exchange.line.connection
+        if connection is not None:
+            connection.ending = "fault"
 
     async def _with_arrays_encoded(self, reply: Struct, kept: Struct | None) -> Struct | Silence:
         """Encodes the large arrays of a reply in steps; returns the reply, or what is sent in place of one that cannot
@@ -344,6 +352,8 @@ class _Intercepted:
                 outgoing.forget()
                 outgoing.end = True
         self._outgoing = None
+        if outgoing.end:
+            self._note_end()
         connection = self._exchange.line.connection
         if outgoing.reply is not None and connection is not None:
             pace(cast(Connection, connection), outgoing, self._seam.broker.schedule)

@@ -7,7 +7,7 @@ from typing import cast
 
 from ..lab.http import HttpConnection
 from ..metrics import Metrics
-from ..peer import Peer, SecurityProtocol
+from ..peer import Ending, Peer, SecurityProtocol
 from ..tls.listener import TlsListener
 from ..tls.listeners import LAB
 from .tls import Serving, Share, TlsConnection
@@ -20,6 +20,7 @@ class HttpOverTls:
 
     def __init__(self, http: HttpConnection, metrics: Metrics) -> None:
         self.chunk_bytes = 0
+        self.ending: Ending | None = None
         self.metrics = metrics
         self.peer = Peer(LAB, "", SecurityProtocol.SSL)
         self._http = http

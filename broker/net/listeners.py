@@ -121,7 +121,7 @@ class Listeners:
         self._close_listeners(node)
         self._paused.discard(node.id)
         for connection in self._connections(node):
-            connection.drop()
+            connection.drop("stop")
 
     def pause(self, node: Node) -> None:
         self._paused.add(node.id)

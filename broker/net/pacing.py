@@ -94,5 +94,8 @@ class PacedTransport:
     def resume_reading(self) -> None:
         self._raw.resume_reading()
 
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._raw.get_extra_info(name, default)
+
     def get_write_buffer_size(self) -> int:
         return self._raw.get_write_buffer_size() + len(self._rest)

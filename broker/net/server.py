@@ -192,7 +192,7 @@ class Server:
         """
         self._close_listeners()
         for connection in list(self.connections):
-            connection.close()
+            connection.close(why="stop")
         await asyncio.sleep(0)
         if self.broker.zookeeper is not None:
             await asyncio.to_thread(self.broker.zookeeper.close)
@@ -256,7 +256,7 @@ class Server:
             if most.held_bytes == 0:
                 return
             self.broker.limits.reached(BUFFERED_BYTES, f"{most.peer.address} with {most.held_bytes} bytes")
-            most.drop()
+            most.drop("limit")
 
     def intercept(self, one: Attached) -> None:
         """Shows the requests and replies of all connections to an interceptor or a watcher from now on."""

@@ -21,7 +21,7 @@ from .. import bugs
 from ..broker import Broker
 from ..clock import Cancellable
 from ..metrics import Metrics
-from ..peer import Peer
+from ..peer import Ending, Peer
 from ..tls.listener import TlsListener
 from ..tls.stores import StoreError
 from .listening import SharedBuffer
@@ -82,6 +82,7 @@ class Above(Protocol):
     """The connection that gets what was decrypted, and whose transport is the TLS."""
 
     chunk_bytes: int
+    ending: Ending | None
     peer: Peer
 
     @property
@@ -202,6 +203,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
     def _give_up(self) -> None:
         self._deadline = None
         self._complain("the TLS handshake failed", f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s")
+        self._connection.ending = "refused"
         self._raw.abort()
 
     def _fail(self, what: str, why: str, alert: int | None = None) -> None:
@@ -209,6 +211,7 @@ class TlsConnection(asyncio.BufferedProtocol, asyncio.Transport):
         `alert`: Java's, instead of OpenSSL's where that is not encrypted (TLS 1.2).
         """
         self._complain(what, why)
+        self._connection.ending = self._connection.ending or "refused"
         self._has_failed = True
         self._plain.clear()
         if alert is not None and not self._is_closing:

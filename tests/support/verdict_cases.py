@@ -176,13 +176,14 @@ def produced(
     acks: int = -1,
     transactional_id: str | None = None,
     after_ms: float = 100,
+    waiting: list[int] | None = None,
 ) -> None:
     r, a = m.ProduceRequest, m.ProduceResponse
     topic = r.TopicProduceData(name="t", partition_data=[r.PartitionProduceData(index=0, records=data)])
     one = a.PartitionProduceResponse(index=0, error_code=code)
     reply = a(responses=[a.TopicProduceResponse(name="t", partition_responses=[one])])
     request = r(transactional_id=transactional_id, acks=acks, topic_data=[topic])
-    s.asks("Produce", version, request, reply, after_ms=after_ms)
+    s.asks("Produce", version, request, reply, after_ms=after_ms, waiting=waiting)
 
 
 def initialized(s: Script, transactional_id: str | None = None) -> None:

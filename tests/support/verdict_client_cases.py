@@ -103,6 +103,11 @@ def bootstraps_again(s: Script, right: bool) -> None:
         s.asks("Metadata", 13, m.MetadataRequest(), required, connection=connection)
 
 
+@case("KIP-98.in-flight-limit")
+def in_flight_limit(s: Script, right: bool) -> None:
+    produced(s, records(0), waiting=[0, 3, 0, 0, 0] if right else [0, 0, 0, 0, 0])
+
+
 # metadata and fetching
 
 

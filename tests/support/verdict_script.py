@@ -76,6 +76,7 @@ class Script:
         client_id: str | None = "client",
         correlation_id: int | None = None,
         lost: bool = False,
+        waiting: list[int] | None = None,
     ) -> None:
         self._exchange += 1
         given = _decoded(f"{api}Request", version, request)
@@ -89,10 +90,11 @@ class Script:
         answered = _decoded(f"{api}Response", version, reply) if reply is not None else None
         throttle_time_ms = getattr(answered, "throttle_time_ms", 0)
         at = self._at(connection, 1)
-        self.events.append(Reply(*at, self._exchange, self._size, throttle_time_ms, answered))
+        self.events.append(Reply(*at, self._exchange, self._size, throttle_time_ms, answered, waiting=waiting))
         text = "null" if reply is None else json_writer(f"{api}Response", version, NO_MASKS)(answered)
         line = {"event": "reply", "at_ms": at[1], "mono_us": at[2], "connection": connection, **who}
-        self.lines.append({**line, "size": self._size, "message": json.loads(text)})
+        more = {} if waiting is None else {"waiting": waiting}
+        self.lines.append({**line, "size": self._size, **more, "message": json.loads(text)})
 
     def reports(self, examination: Any = None) -> list[ClientReport]:
         """The report, which is the same for the events and for the trace."""

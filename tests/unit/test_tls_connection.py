@@ -70,6 +70,7 @@ class _Above:
     def __init__(self) -> None:
         self.peer = Peer("SSL", "127.0.0.1:7")
         self.received, self.data, self.is_paused = bytearray(), bytearray(64), False
+        self.ending: str | None = None
         self.metrics = Metrics()
 
     def connection_made(self, transport: object) -> None:

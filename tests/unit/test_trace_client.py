@@ -79,7 +79,7 @@ class Noting:
 
 
 def shown(one: Any) -> tuple[Any, ...]:
-    kind, _, ns, text, exchange, key, version, correlation_id, size, began_ns, body, holes = one
+    kind, _, ns, text, exchange, key, version, correlation_id, size, began_ns, body, holes, _ = one
     assert '"connection":7' in text
     return kind, exchange, key, version, correlation_id - COUNTED, (ns - began_ns) // 1000, size, body, holes
 

@@ -65,6 +65,7 @@ def test_each_message_of_each_version_is_that_of_the_slow_form(seed: int) -> Non
         line(key=1),
         reply(),
         reply(message=None),
+        reply(waiting=[0, 3]),
         reply(key=1),
     ],
 )
@@ -85,6 +86,7 @@ def test_an_event_is_that_of_the_long_way(of: dict[str, Any], looks_into: bool) 
         line(key=True),
         line(peer=None),
         line(client_id=3),
+        reply(waiting=["0"]),
         line(version=99),
         line(message={"group_id": "g"}),
         line(message={**line()["message"], "generation_id": "1"}),

@@ -12,6 +12,8 @@ from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, rule
 
 BATCHES_MAX: Final = 5  # that may be in flight, and that a broker knows again
+PRODUCE: Final = 0
+PUT_OFF_US: Final = 100_000  # in which a producer with more to send could do so
 SEQUENCE_MAX: Final = 0x7FFFFFFF
 OUT_OF_SEQUENCE: Final = (Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID)
 Place = tuple[int, int, str | bytes, int]
@@ -97,6 +99,25 @@ class FiveInFlight(Rule):
                 self.fail(words, *(one for _, one in last), request)
             else:
                 self.kept()
+
+
+@rule(
+    "KIP-98.in-flight-limit",
+    "idempotence",
+    apis=("Produce",),
+    needs=Needs(asks=(), writer="idempotent"),
+    source="KIP-98",
+    why="A broker knows the last five batches of a producer; of those that fail together it must know each again.",
+)
+class InFlightLimit(Rule):
+    """An idempotent producer waits for replies when it has five Produce requests in flight on a connection."""
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        count = 1 + (reply.waiting.count(PRODUCE) if reply.waiting is not None else 0)
+        if count > BATCHES_MAX:
+            self.fail(f"{count} Produce requests on the connection before the reply to the first", request, reply)
+        elif count > 1 or reply.mono_us - request.mono_us >= PUT_OFF_US:
+            self.kept()
 
 
 @rule(

@@ -39,6 +39,7 @@ from .recording import (
     REPLY,
     REQUEST,
     TIMES,
+    Waiting,
     missing,
     named,
     pack_answered,
@@ -46,6 +47,7 @@ from .recording import (
     pack_asked,
     pack_head,
     pack_replied,
+    waited,
 )
 
 WHOLE_BYTES: Final = 1 << 10  # of a request that is copied with its records
@@ -120,6 +122,7 @@ class Client:
         "_software",
         "_text",
         "_usual",
+        "_waiting",
         "_wanted",
         "is_known",
         "node",
@@ -140,6 +143,7 @@ class Client:
         self._send: Send | None = None
         self._exchange = self._began_ns = self._asked_in = 0
         self._noting: Send = self._noted
+        self._waiting = _nothing if line.connection is None else line.connection.waiting
 
     def open(self) -> None:
         """Tells of the connection, if that was not done."""
@@ -149,8 +153,9 @@ class Client:
             self._opened()
 
     def close(self) -> None:
-        """Lets go of itself: the connection is lost."""
+        """Lets go of itself and of its connection, which is lost."""
         del self._noting
+        self._waiting = _nothing
 
     def _look(self, client_id: str | None) -> None:
         """Makes the text of the fields as they are."""
@@ -187,7 +192,12 @@ class Client:
         """Notes the reply to the last request, and sends it."""
         send, self._send, block = self._send, None, self._block
         assert send is not None
-        if reply is None or block.number != self._asked_in or not block.schedule.is_machines:
+        if (
+            reply is None
+            or block.number != self._asked_in
+            or not block.schedule.is_machines
+            or self._waiting() is not None
+        ):
             return self._sent(send, self._head(), reply, end)
         parts = reply.parts
         if parts and (len(parts) > 1 or self._wanted.has_raw):
@@ -272,12 +282,12 @@ class Client:
     def _sent(self, send: Send, head: bytes, reply: Reply | None, end: bool) -> None:
         """Like `_noted`, for any reply. `head`: of its request."""
         try:
-            ns = self._block.work_ns()
+            ns, waiting = self._block.work_ns(), self._waiting()
             if reply is not None:
                 body, holes = self._kept(reply)
-                self._add(pack_replied(REPLY, ns, reply.size - LENGTH, len(body), head), body, holes)
+                self._add(pack_replied(REPLY, ns, reply.size - LENGTH, len(body), head), body, holes, waiting)
             elif not end:
-                self._add(pack_replied(REPLY, ns, 0, BARE, head), b"", None)
+                self._add(pack_replied(REPLY, ns, 0, BARE, head), b"", None, waiting)
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
@@ -290,11 +300,13 @@ class Client:
             return _whole(reply), None
         return reply.head, holes_of(reply)
 
-    def _add(self, head: bytes, body: Data, holes: Holes | None) -> None:
-        """Adds an event, and before it what it needs: who the client is, the time if it is not the machine's, and
-        which records are missing.
+    def _add(self, head: bytes, body: Data, holes: Holes | None, waiting: Waiting | None = None) -> None:
+        """Adds an event, and before it what it needs: who the client is, the time if it is not the machine's, which
+        records are missing, and what waited for it.
         """
         before = b"" if holes is None else missing(holes)
+        if waiting is not None:
+            before += waited(waiting)
         block = self._block
         if not block.schedule.is_machines:
             before += BROKER_MS.pack(AT, block.schedule.now_ms())
@@ -306,6 +318,11 @@ class Client:
         out += head
         out += body
         block.added(len(body))
+
+
+def _nothing() -> Waiting | None:
+    """What waits on a connection without sockets, or that is lost."""
+    return None
 
 
 def _whole(reply: Reply) -> bytearray:

@@ -65,7 +65,8 @@ class Recorder(Watcher):
         """Records that a connection was opened, before its first event."""
         peer, node = line.peer, self._clients[line.number].node
         name, protocol = peer.listener, peer.security_protocol.name
-        self._rare("opened", connection=line.number, peer=peer.address, listener=name, **node, protocol=protocol)
+        to = {} if line.connection is None else {"to": _text(line.connection.transport.get_extra_info("sockname"))}
+        self._rare("opened", connection=line.number, peer=peer.address, **to, listener=name, **node, protocol=protocol)
 
     def closed(self, line: Line) -> None:
         found = self._clients.pop(line.number, None)
@@ -73,7 +74,7 @@ class Recorder(Watcher):
             return
         found.close()
         if found.is_known:
-            self._rare("closed", connection=line.number, peer=line.peer.address, **found.node)
+            self._rare("closed", connection=line.number, peer=line.peer.address, **found.node, **_end(line))
 
     def refused(self, line: Line, frame: memoryview, reason: str) -> None:
         client = self._client(line)
@@ -150,3 +151,16 @@ class Recorder(Watcher):
         if abs(zero_ms - self._zero_ms) >= SAME_CLOCK_MS:  # the machine's clock was set
             self._zero_ms = zero_ms
         return Times(ns, at_ms, clock_ms, self._zero_ms)
+
+
+def _text(address: object) -> str | None:
+    """An address of a socket as text; None if it is not known."""
+    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else None
+
+
+def _end(line: Line) -> dict[str, str]:
+    """Who closed a connection, and why if it was the broker."""
+    if line.connection is None:
+        return {}
+    ending = line.connection.ending
+    return {"by": "client"} if ending is None else {"by": "broker", "reason": ending}

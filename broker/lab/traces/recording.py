@@ -19,6 +19,7 @@ connection of its events itself.
                  body; and the body, with the length
     AT           of the next event, the broker's time, if that is not the machine's
     HOLES        of the next event, what is missing of records: a count, and so many positions and sizes
+    WAITING      of the next event, what waited for it: a count, and so many keys of APIs
 
 A size of a body with the bit BARE is that of one that is not there; an ASKED still has its first START.size bytes.
 """
@@ -34,7 +35,7 @@ from ..sent_replies import LENGTH, Holes
 from . import events
 from .events import Raw
 
-TEXT, LINE, REQUEST, REPLY, ASKED, ANSWERED, ANSWERED_TO, AT, HOLES = range(9)
+TEXT, LINE, REQUEST, REPLY, ASKED, ANSWERED, ANSWERED_TO, AT, HOLES, WAITING = range(10)
 TIMES: Final = struct.Struct(">qqqq")  # begins with a zero, unlike a question
 NAMED: Final = struct.Struct("=BII")
 SIZED: Final = struct.Struct("=BI")
@@ -46,6 +47,7 @@ SHORT_REPLY_TO: Final = struct.Struct("=BqqIII")
 START: Final = struct.Struct(">hhi")  # of each request: the key of the API, the version, the correlation id
 BROKER_MS: Final = struct.Struct("=Bq")
 HOLE: Final = struct.Struct("=II")
+KEY: Final = struct.Struct("=h")
 _ONE_HOLE: Final = struct.Struct(SIZED.format + HOLE.format[1:])
 _REPLY_HEAD: Final = struct.Struct("=BqII" + HEAD.format[1:])
 _KEPT: Final = struct.Struct("=I")  # the size of a body, the last of HEAD and the short ones, and before it in REPLIED
@@ -56,6 +58,7 @@ _SIZES: Final = {
     ANSWERED: SHORT_REPLY.size,
     ANSWERED_TO: SHORT_REPLY_TO.size,
 }
+ELEMENT_BYTES: Final = {HOLES: HOLE.size, WAITING: KEY.size}
 BARE: Final = 1 << 31
 pack_head, pack_replied = HEAD.pack, REPLIED.pack
 pack_asked, pack_answered, pack_answered_to = SHORT.pack, SHORT_REPLY.pack, SHORT_REPLY_TO.pack
@@ -73,10 +76,12 @@ class Times(NamedTuple):
     zero_ms: int
 
 
-Exchanged = tuple[int, int | None, int, str, int, int, int, int, int, int, bytes | None, Holes | None]
+Waiting = list[int]
+"""The API keys of the requests that had come behind another one, and waited for its reply."""
+Exchanged = tuple[int, int | None, int, str, int, int, int, int, int, int, bytes | None, Holes | None, Waiting | None]
 """An event of an exchange: REQUEST or REPLY, the broker's time if it is not the machine's, nanoseconds, the text of the
 connection's fields, the number of the exchange, the key of the API, the version, the correlation id, the size, the
-nanoseconds of the request, the body, and its holes: what is missing of records.
+nanoseconds of the request, the body, its holes: what is missing of records, and what waited for a reply.
 """
 Record = Exchanged | bytes
 """An event of an exchange, or a line that is complete."""
@@ -99,6 +104,11 @@ def missing(holes: Holes) -> bytes:
     return SIZED.pack(HOLES, len(holes)) + b"".join(HOLE.pack(*one) for one in holes)
 
 
+def waited(keys: Waiting) -> bytes:
+    """The piece that says which requests waited for the next event."""
+    return SIZED.pack(WAITING, len(keys)) + b"".join(map(KEY.pack, keys))
+
+
 def times_of(block: bytes) -> Times:
     return Times(*TIMES.unpack_from(block))
 
@@ -109,6 +119,7 @@ def records(block: bytes) -> Iterator[Record]:
     asked: dict[int, tuple[int, int, int, int, int]] = {}  # by the exchange
     at_ms: int | None = None
     holes: Holes | None = None
+    waiting: Waiting | None = None
     place, end = TIMES.size, len(block)
     while place < end:
         kind = block[place]
@@ -148,16 +159,18 @@ def records(block: bytes) -> Iterator[Record]:
                 texts[NAMED.unpack_from(block, start)[1]] = block[start + NAMED.size : place].decode()
             elif kind == AT:
                 at_ms = BROKER_MS.unpack_from(block, start)[1]
-            else:
+            elif kind == HOLES:
                 holes = list(HOLE.iter_unpack(block[start + SIZED.size : place]))
+            else:
+                waiting = [key for (key,) in KEY.iter_unpack(block[start + SIZED.size : place])]
             continue
         body = None
         if not kept & BARE:
             body = block[place : place + kept]
             place += kept
         text = texts[connection]
-        yield kind, at_ms, ns, text, exchange, key, version, correlation_id, size, began_ns, body, holes
-        at_ms = holes = None
+        yield kind, at_ms, ns, text, exchange, key, version, correlation_id, size, began_ns, body, holes, waiting
+        at_ms = holes = waiting = None
 
 
 def _after(block: bytes, place: int) -> int:
@@ -168,7 +181,7 @@ def _after(block: bytes, place: int) -> int:
     if kind == TEXT:
         return place + NAMED.size + int(NAMED.unpack_from(block, place)[2])
     (_, count) = SIZED.unpack_from(block, place)
-    return place + SIZED.size + int(count) * (HOLE.size if kind == HOLES else 1)
+    return place + SIZED.size + int(count) * ELEMENT_BYTES.get(kind, 1)
 
 
 def without_large(block: bytes, bytes_max: int) -> bytes:
@@ -213,12 +226,14 @@ def lines(block: bytes, raw: Raw) -> Iterator[bytes]:
 
 def line(record: Exchanged, zero_ms: int, raw: Raw) -> bytes:
     """Returns the line of an event. `raw`: whether it has the bytes of the frame."""
-    kind, at_ms, ns, connection, exchange, key, version, correlation_id, size, began_ns, body, holes = record
+    kind, at_ms, ns, connection, exchange, key, version, correlation_id, size, began_ns, body, holes, waiting = record
     shape = events.shape(key, version)
     if at_ms is None:
         at_ms = zero_ms + ns // 1_000_000
     is_request = kind == REQUEST
     event, latency = ("request", "") if is_request else ("reply", f',"latency_us":{(ns - began_ns) // 1000}')
+    if waiting is not None:
+        latency += f',"waiting":[{",".join(map(str, waiting))}]'
     head = (
         f'"event":"{event}","at_ms":{at_ms},"mono_us":{ns // 1000},{connection},"exchange":{exchange},{shape.text},'
         f'"correlation_id":{correlation_id},"size":{size}{latency}'

@@ -75,7 +75,7 @@ class Examining:
                 examiner.feed(self._event(record, zero_ms))
 
     def _event(self, record: Exchanged, zero_ms: int) -> Request | Reply:
-        kind, given_ms, ns, text, number, key, version, correlation_id, size, _, body, holes = record
+        kind, given_ms, ns, text, number, key, version, correlation_id, size, _, body, holes, waiting = record
         who = self._known.get(text) or self._who(text)
         at_ms = zero_ms + ns // 1_000_000 if given_ms is None else given_ms
         of, has_message = shape(key, version), key in self._of.examiner.message_keys
@@ -98,7 +98,8 @@ class Examining:
             )
         message = of.reply(body, holes)
         throttle_ms = getattr(message, "throttle_time_ms", 0)
-        return Reply(who.connection, at_ms, ns // 1000, number, size, throttle_ms, message if has_message else None)
+        made = message if has_message else None
+        return Reply(who.connection, at_ms, ns // 1000, number, size, throttle_ms, made, waiting=waiting)
 
     def _who(self, text: str) -> _Who:
         said = json.loads(f"{{{text}}}")

@@ -17,7 +17,7 @@ from ....verdict.rule import Examination
 from ..faults.byte_actions import Trickle
 from ..faults.error_action import Fail
 from ..faults.matching import Apis
-from ..faults.request_actions import Close, Throttle
+from ..faults.request_actions import Close, Delay, Throttle
 from ..faults.rules import AnyAction, Fault
 
 SPREAD: Final = 3  # requests by which a seed moves an occasion at most
@@ -74,6 +74,7 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
              Fail("REQUEST_TIMED_OUT", at="reply"), moves=False),
         once(_LOST_REPLY, "Produce", 7, Close(at="before-reply")),
         *row(_BUSY, "Produce", 12, TRIES, "NOT_ENOUGH_REPLICAS"),
+        once("the reply to a batch comes late", "Produce", 20, Delay(ms=300, at="reply"), moves=False),
     ),
     "transactions": (
         _COORDINATOR_ABSENT,
