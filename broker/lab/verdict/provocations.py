@@ -74,7 +74,7 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
              Fail("REQUEST_TIMED_OUT", at="reply"), moves=False),
         once(_LOST_REPLY, "Produce", 7, Close(at="before-reply")),
         *row(_BUSY, "Produce", 12, TRIES, "NOT_ENOUGH_REPLICAS"),
-        once("the reply to a batch comes late", "Produce", 20, Delay(ms=300, at="reply"), moves=False),
+        *row("the reply to a batch comes late", "Produce", 20, 3, Delay(ms=300, at="reply")),
     ),
     "transactions": (
         _COORDINATOR_ABSENT,

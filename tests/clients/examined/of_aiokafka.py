@@ -19,6 +19,7 @@ from .program import (
     READ,
     RECORDS_READ_MAX,
     SESSION_TIMEOUT_MS,
+    TOGETHER,
     USER,
     Enough,
     Work,
@@ -52,8 +53,8 @@ async def _started(make: Callable[[], Client]) -> Client:
             await asyncio.sleep(0.1)
 
 
-async def _plain(at: str, enough: Enough, **more: Any) -> None:
-    """A producer, and a consumer that chooses its partition and commits."""
+async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+    """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
     producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more))
     await producer.send_and_wait(*_record(PLAIN.topic))
     consumer = await _started(lambda: _consumer(at, group_id="plain", **more))
@@ -61,6 +62,7 @@ async def _plain(at: str, enough: Enough, **more: Any) -> None:
     await consumer.seek_to_beginning(PLAIN)
     while not enough():
         with suppress(KafkaError):  # what it gives up when a connection is closed, its application does again
+            await asyncio.gather(*[await producer.send(*_record(PLAIN.topic)) for _ in range(together)])
             await producer.send_and_wait(*_record(PLAIN.topic))
             if await consumer.getmany(timeout_ms=50, max_records=RECORDS_READ_MAX):
                 await consumer.commit()
@@ -154,7 +156,7 @@ if __name__ == "__main__":
     run(
         {
             "basic": plain,
-            "idempotence": plain,
+            "idempotence": _work(lambda at, enough: _plain(at, enough, TOGETHER)),
             "network": plain,
             "login": _work(lambda at, enough: _plain(at, enough, **LOGIN)),
             "truncation": _work(_reading),

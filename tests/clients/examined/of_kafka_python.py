@@ -11,7 +11,19 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
-from .program import MECHANISM, PASSWORD, PROTOCOL, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, USER, Enough, churn, run
+from .program import (
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
+    READ,
+    RECORDS_READ_MAX,
+    SESSION_TIMEOUT_MS,
+    TOGETHER,
+    USER,
+    Enough,
+    churn,
+    run,
+)
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.2
@@ -33,13 +45,16 @@ def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
     producer.send(topic, b"value", partition=partition).get(SECONDS)
 
 
-def _plain(at: str, enough: Enough, **more: Any) -> None:
-    """A producer, and a consumer that chooses its partition and commits."""
-    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more)
+def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+    """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
+    alone = {"batch_size": 0} if together else {}
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([PLAIN])
     while not enough():
+        for _ in range(together):
+            producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
         _send(producer, PLAIN.topic)
         if consumer.poll(50, max_records=RECORDS_READ_MAX):
             consumer.commit()
@@ -128,7 +143,7 @@ def _group(at: str, enough: Enough) -> None:
 if __name__ == "__main__":
     run({
         "basic": _plain,
-        "idempotence": _plain,
+        "idempotence": lambda at, enough: _plain(at, enough, TOGETHER),
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,

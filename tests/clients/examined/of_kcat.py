@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import MECHANISM, PASSWORD, PROTOCOL, READ, SESSION_TIMEOUT_MS, USER, Enough, churn, run
+from .program import MECHANISM, PASSWORD, PROTOCOL, READ, SESSION_TIMEOUT_MS, TOGETHER, USER, Enough, churn, run
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
@@ -17,9 +17,11 @@ LINE: Final = b"value\n"
 READS: Final = ("-C", "-q", "-u", "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
 
 
-def _once(at: str, *arguments: str) -> None:
+def _once(at: str, *arguments: str, lines: int = 1) -> None:
     """Runs kcat. One that gives up is run again at the next step."""
-    subprocess.run(["kcat", "-b", at, *arguments], input=LINE, capture_output=True, timeout=SECONDS, check=False)
+    subprocess.run(
+        ["kcat", "-b", at, *arguments], input=LINE * lines, capture_output=True, timeout=SECONDS, check=False
+    )
 
 
 @contextmanager
@@ -34,8 +36,13 @@ def _staying(at: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(SECONDS)
 
 
-def _produce(at: str, topic: str, *options: str) -> None:
-    _once(at, "-P", "-t", topic, "-p", "0", "-X", "linger.ms=0", *options)
+def _produce(at: str, topic: str, *options: str, lines: int = 1) -> None:
+    _once(at, "-P", "-t", topic, "-p", "0", "-X", "linger.ms=0", *options, lines=lines)
+
+
+def _idempotent(at: str, enough: Enough) -> None:
+    while not enough():
+        _produce(at, "plain", *_options("enable.idempotence=true", "batch.num.messages=1"), lines=TOGETHER)
 
 
 def _plain(at: str, enough: Enough, *options: str) -> None:
@@ -113,7 +120,7 @@ LOGIN: Final = _options(
 if __name__ == "__main__":
     run({
         "basic": _plain,
-        "idempotence": _plain,
+        "idempotence": _idempotent,
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, *LOGIN),
         "truncation": _reading,

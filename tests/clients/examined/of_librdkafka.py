@@ -7,11 +7,23 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
 
-from .program import CHURN, MECHANISM, PASSWORD, PROTOCOL, READ, RECORDS_READ_MAX, SESSION_TIMEOUT_MS, USER, Enough, run
+from .program import (
+    CHURN,
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
+    READ,
+    RECORDS_READ_MAX,
+    SESSION_TIMEOUT_MS,
+    TOGETHER,
+    USER,
+    Enough,
+    run,
+)
 
 SECONDS: Final = 60
 PLAIN: Final = TopicPartition("plain", 0)
-LOGIN: Final = {
+LOGIN: Final[dict[str, Any]] = {
     "security_protocol": PROTOCOL,
     "sasl_mechanisms": MECHANISM,
     "sasl_username": USER,
@@ -39,13 +51,16 @@ def _gone(producer: Producer) -> None:
     assert producer.close(SECONDS)
 
 
-def _plain(at: str, enough: Enough, **more: Any) -> None:
-    """A producer, and a consumer that chooses its partition and commits."""
-    producer = Producer(_config(at, enable_idempotence=True, **more))
+def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+    """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
+    alone = {"batch_num_messages": 1} if together else {}
+    producer = Producer(_config(at, enable_idempotence=True, **alone, **more))
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([TopicPartition(PLAIN.topic, PLAIN.partition, 0)])
     while not enough():
+        for _ in range(together):
+            producer.produce(PLAIN.topic, b"value", partition=PLAIN.partition)
         _send(producer, PLAIN.topic)
         for message in consumer.consume(RECORDS_READ_MAX, 0.05):
             if message.error() is None:
@@ -158,7 +173,7 @@ def _share(at: str, enough: Enough) -> None:
 if __name__ == "__main__":
     run({
         "basic": _plain,
-        "idempotence": _plain,
+        "idempotence": lambda at, enough: _plain(at, enough, TOGETHER),
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,

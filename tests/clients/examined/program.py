@@ -23,6 +23,8 @@ READ = "read"
 """The topic of which records are cut off."""
 SESSION_TIMEOUT_MS = 6000
 """Of members of classic groups: for so long a group waits for a member that has got another id."""
+TOGETHER = 10
+"""Records that are sent without waiting, each in a batch of its own, if the client can do so."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 CHURN = 8

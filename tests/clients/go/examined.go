@@ -19,6 +19,7 @@ const (
 	churn     = 8 // steps after which the second member of a group goes, and comes again
 	pollsFor  = 100 * time.Millisecond
 	readMax   = 10
+	together  = 10 // records that do not wait for each other
 	heartbeat = 100 * time.Millisecond
 	session   = 6 * time.Second // for so long a group waits for a member that has got another id
 )
@@ -31,7 +32,7 @@ type work func(broker string, steps <-chan int)
 
 func examined(client string, sites []string) {
 	works := map[string]work{
-		"basic": franzPlain, "idempotence": franzPlain, "network": franzPlain, "truncation": franzReading, "transactions": franzWrites,
+		"basic": franzPlain, "idempotence": franzTogether, "network": franzPlain, "truncation": franzReading, "transactions": franzWrites,
 		"login":          franzLogin,
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
@@ -84,6 +85,18 @@ func franzReads(client *kgo.Client) int {
 // A producer, and a consumer that chooses its partition; offsets are committed by the group that it names.
 func franzPlain(broker string, steps <-chan int) {
 	franzPlainWith(broker, steps)
+}
+
+// Records that do not wait for each other.
+func franzTogether(broker string, steps <-chan int) {
+	producer := franzClient(broker, kgo.ProducerLinger(0))
+	for range steps {
+		for range together {
+			producer.Produce(context.Background(), &kgo.Record{Topic: "plain", Value: []byte("value")}, nil)
+		}
+		no("produce", franzSend(producer, "plain", 0))
+	}
+	producer.Close()
 }
 
 func franzLogin(broker string, steps <-chan int) {

@@ -14,7 +14,7 @@ import (
 
 func saramaWorks() map[string]work {
 	return map[string]work{
-		"basic": saramaPlain, "idempotence": saramaPlain, "network": saramaPlain, "truncation": saramaReading,
+		"basic": saramaPlain, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
 		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
 	}
 }
@@ -86,6 +86,19 @@ func saramaOpens(consumer sarama.Consumer, topic string) sarama.PartitionConsume
 // A producer, and a consumer that chooses its partition and commits.
 func saramaPlain(broker string, steps <-chan int) {
 	saramaPlainWith(broker, steps, saramaConfig)
+}
+
+// Records that do not wait for each other.
+func saramaTogether(broker string, steps <-chan int) {
+	producer := saramaProducer(broker, saramaConfig())
+	for range steps {
+		var messages []*sarama.ProducerMessage
+		for range together {
+			messages = append(messages, &sarama.ProducerMessage{Topic: "plain", Partition: 0, Value: sarama.StringEncoder("value")})
+		}
+		_ = producer.SendMessages(messages) // what it gives up is lost
+	}
+	_ = producer.Close()
 }
 
 func saramaLogin(broker string, steps <-chan int) {

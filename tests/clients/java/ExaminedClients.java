@@ -11,6 +11,7 @@ import org.apache.kafka.common.TopicPartition;
  * examination goes on until a line comes on the standard input.
  */
 public class ExaminedClients {
+    static final int TOGETHER = 10;
     static final int CHURN = 8; // steps after which the second member goes, and comes again
     static final String LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"examined\" password=\"examined-secret\";";
     static final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
@@ -47,6 +48,16 @@ public class ExaminedClients {
     }
 
     static ProducerRecord<String, String> record(String topic) { return new ProducerRecord<>(topic, 0, "k", "v"); }
+
+    /** Records that do not wait for each other, each in a batch of its own. */
+    static void together(String servers) throws Exception {
+        try (KafkaProducer<String, String> producer = producer(servers, "linger.ms", "0", "batch.size", "0")) {
+            until(() -> {
+                for (int i = 0; i < TOGETHER; i++) producer.send(record("plain"));
+                producer.flush();
+            });
+        }
+    }
 
     /** A producer, and a consumer that chooses its partition and commits. */
     static void plain(String servers, String... more) throws Exception {
@@ -150,6 +161,7 @@ public class ExaminedClients {
         for (String argument : arguments) {
             String name = argument.substring(0, argument.indexOf('=')), servers = argument.substring(argument.indexOf('=') + 1);
             switch (name) {
+                case "idempotence" -> together(servers);
                 case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
                 case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "6000",

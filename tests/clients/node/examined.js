@@ -5,6 +5,7 @@ const readline = require('readline')
 
 const CHURN = 8 // steps after which the second member of a group goes, and comes again
 const STEP_MS = 100
+const TOGETHER = 10 // records that do not wait for each other
 const TIMEOUTS = { sessionTimeout: 6000, rebalanceTimeout: 6000 }
 const SASL = { mechanism: 'plain', username: 'examined', password: 'examined-secret' }
 let orders = 0
@@ -60,6 +61,15 @@ async function memberOf (kafka, groupId, topic) {
   await again(() => member.subscribe({ topic, fromBeginning: true }))
   await again(() => member.run({ autoCommitInterval: 100, eachMessage: async () => {} }))
   return member
+}
+
+// Records that do not wait for each other.
+async function idempotence (broker) {
+  const kafka = of(broker)
+  const admin = await topicOf(kafka, 'plain')
+  const producer = await producerOf(kafka)
+  await until(() => Promise.all(Array.from({ length: TOGETHER }, () => again(() => producer.send(message('plain'))))))
+  for (const one of [producer, admin]) await one.disconnect()
 }
 
 // A producer, and a consumer, which in kafkajs is always a member of a group.
@@ -126,7 +136,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence: plain, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
+const WORKS = { basic: plain, idempotence, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })
