@@ -39,6 +39,8 @@ class Broker:
     `lab` is the API: `broker.lab.hold("orders")`, `broker.lab.get("topics/orders")`.
     """
 
+    _process_group: int | None = None  # 0 is one of its own, which no signal to the group of this process reaches
+
     def __init__(
         self,
         settings: dict[str, object] | None = None,
@@ -92,7 +94,12 @@ class Broker:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KAFKA_")}
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                process_group=self._process_group,
             )
         self._read_announcement()
         return self

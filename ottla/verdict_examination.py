@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 
 LEAVING_S_MAX: Final = 5.0
 POLL_S: Final = 0.05
-ENDS: Final = signal.SIGINT, signal.SIGTERM
+ENDS: Final = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 BOOTSTRAP: Final = "OTTLA_BOOTSTRAP_SERVERS"
 Say = Callable[[str], None]
 
 
+class _Examiner(Broker):
+    """A broker that outlives a signal to the whole process group (Ctrl-C in a terminal, the end of a job): it still has
+    its report to give.
+    """
+
+    _process_group = 0
+
+
 def serve(examination: Examination | None, seed: int, listen: str, command: str | None, say: Say) -> VerdictView:
-    """Examines the clients of a broker until the program `command` ends; without one, until SIGINT or SIGTERM comes.
+    """Examines the clients of a broker until the program `command` ends; without one, until one of ENDS comes.
     Returns the report. Raises BrokerFailed.
     """
     with _broker({"listeners": f"PLAINTEXT://{listen}"}) as broker:
@@ -74,11 +82,9 @@ def _reports(broker: Broker, rules: Collection[str]) -> list[ClientReport]:
 
 @contextmanager
 def _broker(settings: dict[str, object]) -> Iterator[Broker]:
-    broker = Broker(settings)
-    with _without_interrupts():  # of a terminal, which would end the broker before it has told its report
-        broker.start()
+    broker = _Examiner(settings)
     try:
-        yield broker
+        yield broker.start()
     finally:
         broker.close()
 
@@ -87,8 +93,7 @@ def _receive(broker: Broker, what: str, command: str | None, say: Say) -> None:
     """Serves until a program has ended, or a signal comes."""
     say(f"examining the clients of {broker.bootstrap_servers}: {what}")
     if command is None:
-        say("end with Ctrl-C")
-        _wait_for_signal()
+        _wait_for_signal(say)
         return
     status = _run(command, {**os.environ, BOOTSTRAP: broker.bootstrap_servers}, say)
     say(f"the program ended with exit code {status}")
@@ -97,13 +102,13 @@ def _receive(broker: Broker, what: str, command: str | None, say: Say) -> None:
 
 def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
     """Runs a program and returns its exit code, also where a signal ends it: what it did until then is in the report.
-    A terminal sends Ctrl-C to the program as well, so only SIGTERM and a second SIGINT end it from here.
+    A terminal sends Ctrl-C to the program as well, so only another signal and a second SIGINT end it from here.
     """
     signals: list[int] = []
     program: subprocess.Popen[bytes] | None = None
 
     def end_if_asked() -> None:
-        if program is not None and (signal.SIGTERM in signals or signals.count(signal.SIGINT) > 1):
+        if program is not None and signals not in ([], [signal.SIGINT]):
             program.terminate()
 
     def received(number: int, frame: FrameType | None) -> None:
@@ -112,7 +117,7 @@ def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
             say("waiting for the program to end; Ctrl-C again terminates it")
         end_if_asked()
 
-    before = {one: signal.signal(one, received) for one in ENDS}
+    before = {one: signal.signal(one, received) for one in _ends()}
     try:
         program = subprocess.Popen(command, shell=True, env=environment)
         end_if_asked()
@@ -122,20 +127,17 @@ def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
             signal.signal(one, handler)
 
 
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes that begin here do not hear of Ctrl-C."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _ends() -> list[signal.Signals]:
+    """Returns the signals that end an examination; after `nohup` a closed terminal does not."""
+    return [one for one in ENDS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN]
 
 
-def _wait_for_signal() -> None:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+def _wait_for_signal(say: Say) -> None:
+    ends = _ends()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
-        signal.sigwait(ENDS)
+        say("end with Ctrl-C")
+        signal.sigwait(ends)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from ottla.protocol import messages as m
 
-from ottla import verdict_login
+from ottla import verdict_examination, verdict_login
 from ottla.cli import main
 from ottla.testing import Broker
 
@@ -214,6 +214,7 @@ def test_a_client_logs_in_again_before_its_session_is_over(tmp_path: Path, monke
 ENDS = {
     "Ctrl-C in a terminal": (os.killpg, [signal.SIGINT], 7),
     "SIGTERM": (os.kill, [signal.SIGTERM], -signal.SIGTERM),
+    "SIGTERM to the process group": (os.killpg, [signal.SIGTERM], -signal.SIGTERM),
     "Ctrl-C twice, which the program does not hear": (os.kill, [signal.SIGINT, signal.SIGINT], -signal.SIGTERM),
 }
 
@@ -245,16 +246,28 @@ def test_the_report_is_there_though_the_program_is_ended(how: str, tmp_path: Pat
     assert report.startswith("visitor ")
 
 
-def test_without_a_program_it_examines_until_it_is_interrupted() -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_without_a_program_it_examines_until_a_signal_comes_to_its_process_group(end: signal.Signals) -> None:
     command = [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr is not None
         address = process.stderr.readline().split()[5].rstrip(":")
         with Wire(address, client_id="visitor") as wire:
             wire.ask("Metadata", 12, m.MetadataRequest(topics=[]))
             assert "Ctrl-C" in process.stderr.readline()
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, end)
             report, _ = process.communicate(timeout=60)
     (client,) = json.loads(report)
     assert client["client_id"] == "visitor"
     assert process.returncode == 1  # it has not begun with ApiVersions
+
+
+def test_after_nohup_it_goes_on_where_a_terminal_is_closed() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert verdict_examination._ends() == [signal.SIGINT, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert verdict_examination._ends() == list(verdict_examination.ENDS)
