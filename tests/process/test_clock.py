@@ -20,6 +20,7 @@ from ottla.testing import Broker
 from ..support.ask import batch, create, fetch, fetch_message, lab, lab_text, produce, produce_message
 from ..support.scripted import (
     Transaction,
+    assert_silent,
     beat,
     classic_state,
     commit,
@@ -167,14 +168,6 @@ def test_a_fetch_and_a_produce_wait_until_their_deadlines(broker: Broker, wire: 
         assert writer.reply("Produce", 9).responses[0].partition_responses[0].error_code == 7, "REQUEST_TIMED_OUT"
     lab(broker, "/v1/release", {"topic": "waits"})
     assert fetch(wire, "waits") == [b"x"]
-
-
-def assert_silent(wire: Wire) -> None:
-    """Nothing comes, although the machine's time passes."""
-    wire.socket.settimeout(0.2)
-    with pytest.raises(TimeoutError):
-        wire.socket.recv(1)
-    wire.socket.settimeout(120)
 
 
 def test_a_high_watermark_lags_in_the_broker_s_time(broker: Broker, wire: Wire, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Record, Template
@@ -28,6 +29,14 @@ class NotedWire(Wire):
             self.replies = []
         self.replies.append(frame)
         return frame
+
+
+def assert_silent(wire: Wire) -> None:
+    """Nothing comes, although the machine's time passes."""
+    wire.socket.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        wire.socket.recv(1)
+    wire.socket.settimeout(120)
 
 
 def find(wire: Wire, key: str, kind: int = 0) -> None:
