@@ -22,7 +22,9 @@ MATCH = (
     click.option("--client-id", help="A client id; a pattern such as app-*."),
     click.option("--principal", help="A principal, such as User:alice; a pattern."),
     click.option("--listener", help="The name of a listener; a pattern."),
-    click.option("--node", type=int, help="The id of the node that was asked."),
+    click.option(
+        "--node", type=int, help="The id of the node that was asked; within the broker, of the node that leads."
+    ),
     click.option("--topic", help="A topic that the request names; a pattern."),
     click.option("--partition", type=int, help="A partition that the request names."),
     click.option("--group", help="A group that the request names; a pattern."),

@@ -107,8 +107,11 @@ def test_a_consumer_reads_each_record_once(broker: Broker, topic: str, program: 
 
 
 @every_client
-def test_a_consumer_meets_damaged_records_and_reads_on(broker: Broker, topic: str, program: Program) -> None:
+@pytest.mark.parametrize("damage", ["crc", "offsets", "codec"])
+def test_a_consumer_meets_damaged_records_and_reads_on(
+    broker: Broker, topic: str, program: Program, damage: str
+) -> None:
     librdkafka(broker, "produce", topic, "")
-    with broker.lab.fault("records", damage="crc", api="Fetch", topic=topic, times=2) as rule:
+    with broker.lab.fault("records", damage=damage, api="Fetch", topic=topic, times=2) as rule:
         assert values_of(program(broker, "consume", topic, topic)) == WANTED
         assert rule.applied in (1, 2)  # kafkajs 2 does not check the CRC

@@ -14,8 +14,15 @@ from ottla.protocol.errors import Errors
 
 from ..support.ask import batch, produce_message
 from ..support.lab import LabWorld
+from ..support.node_world import cluster, happens, produce, state
 from ..support.topic_world import create, produced
 from ..support.world import World
+
+
+def joining(group: str) -> Any:
+    r = m.JoinGroupRequest
+    protocol = r.JoinGroupRequestProtocol(name="range", metadata=b"")
+    return r(group_id=group, session_timeout_ms=30_000, protocol_type="consumer", protocols=[protocol])
 
 
 class Faulty:
@@ -37,10 +44,7 @@ class Faulty:
 
     def joins(self, group: str) -> int:
         """Joins a group without a member id; returns the error code."""
-        r = m.JoinGroupRequest
-        protocol = r.JoinGroupRequestProtocol(name="range", metadata=b"")
-        message = r(group_id=group, session_timeout_ms=30_000, protocol_type="consumer", protocols=[protocol])
-        code: int = self.world.ask("JoinGroup", 5, message).error_code
+        code: int = self.world.ask("JoinGroup", 5, joining(group)).error_code
         return code
 
     def with_groups(self) -> Faulty:
@@ -130,6 +134,38 @@ def test_the_coordinator_of_one_group_loads_and_removing_the_rule_ends_that() ->
     assert faulty.joins("g") == Errors.COORDINATOR_LOAD_IN_PROGRESS
     faulty.faults.remove(long.number)
     assert faulty.joins("g") == Errors.MEMBER_ID_REQUIRED
+
+
+def test_only_what_a_node_leads_is_disturbed() -> None:
+    w = cluster()
+    faults = LabWorld(w).lab.part(Faults)
+    rule = faults.add(parse(Fault, {"node": 2, "action": {"kind": "append-fails"}}))
+    assert [produce(w, node, partition).error_code for node, partition in ((1, 0), (2, 1))] == [
+        Errors.NONE,
+        Errors.KAFKA_STORAGE_ERROR,
+    ]
+    happens(w, "stop", 2)
+    assert produce(w, state(w, 1)[0], 1).error_code == Errors.NONE, "another node leads it"
+    assert [one.what for one in rule.events] == ["an append to t-1"]
+
+
+def test_the_coordinators_of_a_node_load() -> None:
+    w = cluster()
+    names = [f"g{number}" for number in range(20)]
+    request = m.FindCoordinatorRequest(coordinator_keys=names)
+    w.ask("FindCoordinator", 4, request)
+    w.pass_ms(1000)
+    nodes = {one.key: one.node_id for one in w.ask("FindCoordinator", 4, request).coordinators}
+    assert set(nodes.values()) == {1, 2, 3}
+    LabWorld(w).lab.part(Faults).add(parse(Fault, {"node": 2, "action": {"kind": "loading", "ms": "10s"}}))
+
+    def found() -> set[tuple[int, int]]:
+        return {(node, w.at(node, "JoinGroup", 5, joining(name)).error_code) for name, node in nodes.items()}
+
+    free = Errors.MEMBER_ID_REQUIRED
+    assert found() == {(1, free), (2, Errors.COORDINATOR_LOAD_IN_PROGRESS), (3, free)}
+    w.pass_ms(10_010)
+    assert found() == {(1, free), (2, free), (3, free)}
 
 
 def test_faults_within_the_broker_are_not_for_requests() -> None:

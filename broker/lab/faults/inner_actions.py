@@ -1,6 +1,7 @@
 """Actions on the broker itself: appends that fail, slow syncs, coordinators that take long to load.
 
-Of a rule's match they take topic and partition, and how many are chosen; a coordinator also group or transactional id.
+Of a rule's match they take the node that leads, topic and partition, and how many are chosen; a coordinator also group
+or transactional id.
 Each uses a door that the broker has (`Appender.append_to_log`, `Flusher.run`, `ShardHosts.begin`), and only while there
 is such a rule.
 """
@@ -89,7 +90,7 @@ class Loading(Lasting, InnerAction):
 
 def check_inner(match: Match, action: InnerAction) -> None:
     """Refuses what an action within the broker does not look at. Raises Invalid."""
-    for name in ("api", "versions", "client_id", "principal", "listener", "node", "member"):
+    for name in ("api", "versions", "client_id", "principal", "listener", "member"):
         if getattr(match, name) is not None:
             raise Invalid(name, f"{action.kind} happens within the broker, whatever the requests are")
     key = KEYS.get(action.coordinator) if isinstance(action, Loading) else None
@@ -156,7 +157,7 @@ class Doors:
         family: ShardHosts[Shard] = self._broker.coordinators[TOPICS[action.coordinator]]
         key = getattr(match, KEYS[action.coordinator]) if action.coordinator in KEYS else None
         index = match.partition if key is None else family.partition_for(key)
-        load = self._loads[number] = _Load(family, index)
+        load = self._loads[number] = _Load(family, index, match.node)
         family.begin = self._begin
         chosen = [one.partition for one in family.hosts.values() if load.is_for(one)]
         for partition in chosen:
@@ -189,10 +190,13 @@ class Doors:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """Coordinators that a rule delays: all of a family, or the one of a partition."""
+    """Coordinators that a rule delays: all of a family, the one of a partition, or those of a node."""
 
     family: ShardHosts[Shard]
     index: int | None
+    node: int | None
 
     def is_for(self, host: ShardHost[Shard]) -> bool:
-        return host.owner is self.family and self.index in (None, host.partition.index)
+        partition = host.partition
+        is_chosen = self.index in (None, partition.index) and self.node in (None, partition.leader)
+        return host.owner is self.family and is_chosen

@@ -48,7 +48,10 @@ class Match:
     client_id: Annotated[str | None, "The client id.", PATTERN] = None
     principal: Annotated[str | None, "The principal: `User:alice`.", PATTERN] = None
     listener: Annotated[str | None, "The name of the listener.", PATTERN] = None
-    node: Annotated[int | None, "The id of the node that was asked."] = None
+    node: Annotated[
+        int | None,
+        "The id of the node that was asked; of a fault within the broker, of the node that leads the partition.",
+    ] = None
     topic: Annotated[str | None, "A topic that the request names.", PATTERN] = None
     partition: Annotated[int | None, "A partition that the request names."] = None
     group: Annotated[str | None, "The group that the request names.", PATTERN] = None

@@ -300,6 +300,8 @@ class Faults(Interceptor):
             action = rule.action
             if rule.fault.topic is None and is_internal(partition.topic):
                 continue
+            if rule.fault.node not in (None, partition.leader):
+                continue
             if isinstance(action, kind) and rule.matcher.where({TOPIC: partition.topic, PARTITION: partition.index}):
                 chance = rule.chance()
                 if chance is not None:
