@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from . import verdict_login, verdict_truncation
+from . import verdict_connections, verdict_login, verdict_truncation
 from .testing import Broker
 
 if TYPE_CHECKING:
@@ -61,6 +61,22 @@ def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
         return _reports(broker, verdict_truncation.RULES)
 
 
+def lose_connections(listen: str, command: str | None, say: Say) -> list[ClientReport]:
+    """Like `truncate`, with the examination `connections`."""
+    host, _, port = listen.rpartition(":")
+    with _broker(verdict_connections.settings(host, int(port))) as broker:
+        broker.lab.post("verdict", examination="network")
+        connections = verdict_connections.Connections(broker)
+        connections.begin()
+        try:
+            _receive(broker, f"the examination {verdict_connections.NAME}", command, say, listen)
+        finally:
+            connections.end()
+        for step in verdict_connections.STEPS:
+            say(f"{'provoked' if step in connections.done else 'not come to'}: {step}")
+        return _reports(broker, verdict_connections.RULES)
+
+
 def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     """Like `truncate`, with the examination `login`."""
     with _broker({"listeners": f"{verdict_login.PROTOCOL}://{listen}", **verdict_login.SETTINGS}) as broker:
@@ -89,13 +105,16 @@ def _broker(settings: dict[str, object]) -> Iterator[Broker]:
         broker.close()
 
 
-def _receive(broker: Broker, what: str, command: str | None, say: Say) -> None:
-    """Serves until a program has ended, or a signal comes."""
-    say(f"examining the clients of {broker.bootstrap_servers}: {what}")
+def _receive(broker: Broker, what: str, command: str | None, say: Say, servers: str = "") -> None:
+    """Serves until a program has ended, or a signal comes. `servers`: where clients begin, if metadata says another
+    address.
+    """
+    servers = servers or broker.bootstrap_servers
+    say(f"examining the clients of {servers}: {what}")
     if command is None:
         _wait_for_signal(say)
         return
-    status = _run(command, {**os.environ, BOOTSTRAP: broker.bootstrap_servers}, say)
+    status = _run(command, {**os.environ, BOOTSTRAP: servers}, say)
     say(f"the program ended with exit code {status}")
     _wait_for_leaving(broker)
 

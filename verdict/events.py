@@ -90,8 +90,8 @@ class Refused(Event):
 @dataclass(slots=True)
 class Request(Event):
     """`exchange`: the number that it shares with its reply. `message`: None if no rule asks for it, or if it cannot be
-    decoded. `is_first`: of its connection, if that was seen from its beginning. `text`: of a message that was too large
-    to be kept. `batches`: see the function of that name.
+    decoded. `is_first`: of its connection, if that was seen from its beginning; `listener`: where that came, empty
+    otherwise. `text`: of a message that was too large to be kept. `batches`: see the function of that name.
     """
 
     exchange: int = 0
@@ -106,6 +106,7 @@ class Request(Event):
     size: int = 0
     message: Struct | None = None
     is_first: bool = False
+    listener: str = ""
     text: str = ""
     batches: list[Batch] | None = None
 

@@ -144,7 +144,9 @@ def _writer(request: Request) -> Writer:
 
 @dataclass(slots=True)
 class _Connection:
-    """`client`: None until its first request. `asked`: the request in hand; `calls`: what is called for its reply."""
+    """`client`: None until its first request. `listener`: where it came, if that was seen. `asked`: the request in
+    hand; `calls`: what is called for its reply.
+    """
 
     client: _Client | None = None
     software: str = UNKNOWN
@@ -152,6 +154,7 @@ class _Connection:
     address: str = ""
     requests: int = 0
     was_opened: bool = False
+    listener: str = ""
     asked: Request | None = None
     calls: _Calls = NO_CALLS
 
@@ -186,7 +189,7 @@ class Examiner:
         elif isinstance(event, Reply):
             self._answered(event)
         elif isinstance(event, Opened):
-            self._connections[event.connection] = _Connection(was_opened=True)
+            self._connections[event.connection] = _Connection(was_opened=True, listener=event.listener)
         elif isinstance(event, Closed):
             self._closed(event)
         elif isinstance(event, Refused):
@@ -214,6 +217,7 @@ class Examiner:
     def _asked(self, request: Request) -> None:
         connection = self._connection(request.connection)
         connection.requests += 1
+        request.listener = connection.listener
         named = request.of(m.ApiVersionsRequest) if request.key == API_VERSIONS else None
         if named is not None and named.client_software_name:
             connection.software, connection.software_version = named.client_software_name, named.client_software_version

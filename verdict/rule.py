@@ -147,7 +147,10 @@ def shown(event: Event) -> Evidence:
     if isinstance(event, Refused):
         name = f"key {event.key} v{event.version} request {event.correlation_id} refused"
         return Evidence(event.connection, None, event.at_ms, name, event.reason)
-    return Evidence(event.connection, None, event.at_ms, type(event).__name__.lower(), "")
+    what = type(event).__name__.lower()
+    if isinstance(event, Closed) and event.by:
+        what = f"{what} by the {event.by}"
+    return Evidence(event.connection, None, event.at_ms, what, event.reason if isinstance(event, Closed) else "")
 
 
 def keep_short(event: Request | Reply) -> None:

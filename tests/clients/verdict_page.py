@@ -23,7 +23,9 @@ TRUNCATION: Final = "truncation"
 """The run on several nodes, in which records that were read are cut off."""
 LOGIN: Final = "login"
 """The run of clients that log in, in sessions that end."""
-RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION, LOGIN)
+CONNECTIONS: Final = "connections"
+"""The run in which idle connections are closed, and the broker that the client knows is lost for a while."""
+RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION, LOGIN, CONNECTIONS)
 WORST: Final = ("failed", "warning", "passed", "not exercised")
 SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
 INTRODUCTION: Final = """\
@@ -38,7 +40,9 @@ groups whose members came and went, and did transactions, as far as it has them.
 [the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
 occur by itself. In `truncation` it only read, on three nodes: a follower was held while it went on reading, and became
 the leader by an unclean election, so that records were cut off which the client had read; then the other node led
-again. In `login` it logged in, in sessions of 12 seconds (`connections.max.reauth.ms`), and worked for longer.
+again. In `login` it logged in, in sessions of 12 seconds (`connections.max.reauth.ms`), and worked for longer. In
+`connections` it sent a record every three seconds to a broker that closed connections after one second
+(`connections.max.idle.ms`), and could then not reach that broker for 20 seconds, except by its bootstrap servers.
 `make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one run of
 it: the runs of a page can be of different days.
 

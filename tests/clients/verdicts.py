@@ -26,10 +26,10 @@ from ottla.traces.reading import read
 
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
-from . import login, truncation
+from . import connections, login, truncation
 from .examinations import examination
 from .plain_troubles import SMALL, go_astray
-from .verdict_page import DATA, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
+from .verdict_page import CONNECTIONS, DATA, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
 from .well_known import CLIENTS, Client
 
 SETTINGS: Final[dict[str, object]] = {
@@ -38,7 +38,11 @@ SETTINGS: Final[dict[str, object]] = {
 }
 
 
-OWN: Final = {TRUNCATION: (truncation.truncation, truncation.RULES), LOGIN: (login.login, login.RULES)}
+OWN: Final = {
+    TRUNCATION: (truncation.truncation, truncation.RULES),
+    LOGIN: (login.login, login.RULES),
+    CONNECTIONS: (connections.connections, connections.RULES),
+}
 """The runs that need a broker with settings of its own, and the rules that count there."""
 
 

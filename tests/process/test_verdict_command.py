@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from ottla.protocol import messages as m
 
-from ottla import verdict_examination, verdict_login
+from ottla import verdict_connections, verdict_examination, verdict_login
 from ottla.cli import main
 from ottla.testing import Broker
 
@@ -76,6 +76,18 @@ while end is None or time.monotonic() < end:
     producer.produce("t", b"value")
     producer.flush(60)
     end = end or time.monotonic() + float(seconds)  # the session has begun
+producer.close()
+"""
+SELDOM = """
+import os, sys, time
+from confluent_kafka import Producer
+
+servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "log_level": 0}
+producer = Producer({**servers, "enable.idempotence": True, "linger.ms": 0})
+for _ in range(int(sys.argv[1])):
+    producer.produce("t", b"value")
+    producer.flush(60)
+    time.sleep(2)
 producer.close()
 """
 BROKEN = ["KIP-848.epoch-echoed", "KIP-848.rejoins-when-fenced"]
@@ -209,6 +221,24 @@ def test_a_client_logs_in_again_before_its_session_is_over(tmp_path: Path, monke
     assert f"ottla: not come to: {verdict_login.STEP}" in done.stderr
     assert done.stdout.splitlines()[1] == f"  not exercised  {verdict_login.RULES[0]}"
     assert run("--examination", "login", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+def test_a_client_begins_again_when_the_broker_that_it_knows_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict_connections, "LOST_S", 3.0)
+    program = tmp_path / "program.py"
+    program.write_text(SELDOM)
+    asked = ("--examination", "connections", "--listen", f"127.0.0.1:{free_run(2)}", "--all", "--run")
+    done = run(*asked, f"{sys.executable} {program} 8")
+    assert done.exit_code == 0, done.output
+    for step in verdict_connections.STEPS:
+        assert f"ottla: provoked: {step}" in done.stderr
+    assert done.stdout.splitlines()[1:] == [f"  passed         {one}" for one in verdict_connections.RULES]
+    done = run(*asked, f"{sys.executable} {program} 1")
+    for step in verdict_connections.STEPS:
+        assert f"ottla: not come to: {step}" in done.stderr
+    assert run("--examination", "connections", "--live", "http://127.0.0.1:1").exit_code == 2
 
 
 ENDS = {

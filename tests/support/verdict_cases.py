@@ -177,13 +177,14 @@ def produced(
     transactional_id: str | None = None,
     after_ms: float = 100,
     waiting: list[int] | None = None,
+    connection: int = 1,
 ) -> None:
     r, a = m.ProduceRequest, m.ProduceResponse
     topic = r.TopicProduceData(name="t", partition_data=[r.PartitionProduceData(index=0, records=data)])
     one = a.PartitionProduceResponse(index=0, error_code=code)
     reply = a(responses=[a.TopicProduceResponse(name="t", partition_responses=[one])])
     request = r(transactional_id=transactional_id, acks=acks, topic_data=[topic])
-    s.asks("Produce", version, request, reply, after_ms=after_ms, waiting=waiting)
+    s.asks("Produce", version, request, reply, after_ms=after_ms, waiting=waiting, connection=connection)
 
 
 def initialized(s: Script, transactional_id: str | None = None) -> None:

@@ -103,6 +103,32 @@ def bootstraps_again(s: Script, right: bool) -> None:
         s.asks("Metadata", 13, m.MetadataRequest(), required, connection=connection)
 
 
+def is_lost(s: Script, connection: int, listener: str = "NODE", after_ms: float = 3000) -> None:
+    """A connection that the broker closes before its first reply."""
+    s.opens(connection, listener)
+    s.asks("ApiVersions", 4, m.ApiVersionsRequest(), lost=True, connection=connection, after_ms=after_ms)
+    s.closes(connection, "broker", "fault")
+
+
+@case("KIP-899.bootstraps-again")
+def starts_anew(s: Script, right: bool) -> None:
+    for connection, listener in ((1, "GIVEN"), (2, "NODE")):
+        s.opens(connection, listener)
+        s.asks("ApiVersions", 4, m.ApiVersionsRequest(), m.ApiVersionsResponse(), connection=connection)
+    for connection in range(3, 8):
+        is_lost(s, connection)
+        if right:
+            s.opens(connection + 10, "GIVEN")
+            s.asks("ApiVersions", 4, m.ApiVersionsRequest(), m.ApiVersionsResponse(), connection=connection + 10)
+
+
+@case("protocol.closed-while-idle")
+def closed_while_idle(s: Script, right: bool) -> None:
+    produced(s, records(0))
+    s.closes(1, "broker", "idle")
+    produced(s, records(1 if right else 0), connection=2)
+
+
 @case("KIP-98.in-flight-limit")
 def in_flight_limit(s: Script, right: bool) -> None:
     produced(s, records(0), waiting=[0, 3, 0, 0, 0] if right else [0, 0, 0, 0, 0])

@@ -53,11 +53,13 @@ class Script:
     def waits(self, ms: float) -> None:
         self._us += int(ms * 1000)
 
-    def opens(self, connection: int = 1) -> None:
-        self._add(Opened(*self._at(connection), address=ADDRESS), {"event": "opened", "peer": ADDRESS})
+    def opens(self, connection: int = 1, listener: str = "PLAINTEXT") -> None:
+        event = Opened(*self._at(connection), address=ADDRESS, listener=listener)
+        self._add(event, {"event": "opened", "peer": ADDRESS, "listener": listener})
 
-    def closes(self, connection: int = 1) -> None:
-        self._add(Closed(*self._at(connection)), {"event": "closed", "peer": ADDRESS})
+    def closes(self, connection: int = 1, by: str = "client", reason: str = "") -> None:
+        event = Closed(*self._at(connection), by=by, reason=reason)
+        self._add(event, {"event": "closed", "peer": ADDRESS, "by": by, "reason": reason})
 
     def refused(self, key: int, version: int, connection: int = 1) -> None:
         values = {"key": key, "version": version, "correlation_id": 1, "reason": "not served"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...protocol import messages as m
-from ..events import Closed, Refused, Reply, Request
+from ..events import Closed, Refused, Reply, Request, batches
+from ..replies import partition_errors
 from ..rule import Needs, Recent, Rule, rule
 
 BACK_OFF_US: Final = 10_000
@@ -13,6 +14,10 @@ LOST_MAX: Final = 10  # connections in a row that were lost without a reply
 API_VERSIONS: Final = 18
 SASL: Final = (17, 36, API_VERSIONS)
 FRAMED_SINCE: Final = 1  # version of SaslHandshake
+KNOCKS_MIN: Final = 5
+OUTAGE_US: Final = 10_000_000  # in which a client has noticed that its brokers are gone
+Place = tuple[int, int, str | bytes, int]
+"""Producer id, epoch, topic and partition."""
 
 
 @rule(
@@ -59,6 +64,95 @@ class ReconnectsSlowly(Rule):
             self._lost = closed
             if not self._count:
                 self._first = first
+
+
+@rule(
+    "KIP-899.bootstraps-again",
+    "network",
+    messages=False,
+    source="KIP-899",
+    why="All brokers that it knows may be gone for good, and others be where it was told to look for them at first.",
+)
+class BootstrapsAgain(Rule):
+    """A client that reaches none of the brokers that it knows connects again to the servers that it was given at first.
+
+    They are told apart by their listeners: the one to which a client comes first is that of its bootstrap servers.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given = ""  # the listener to which it came first
+        self._silent: Recent[int, Request] = Recent()  # connections to others without a reply, with their first request
+        self._first: Request | None = None  # of those in a row that were lost
+        self._knocks = 0
+
+    def asked(self, request: Request) -> None:
+        if request.is_first:
+            self._given = self._given or request.listener
+            if request.listener != self._given:
+                self._silent[request.connection] = request
+        if self._first is not None and request.listener == self._given:
+            self.kept()
+            self._first = None
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        if self._silent and self._silent.pop(request.connection, None) is not None:
+            self._first = None
+
+    def closed(self, closed: Closed) -> None:
+        request = self._silent.pop(closed.connection, None)
+        if request is None or closed.by != "broker":
+            return
+        if self._first is None:
+            self._first, self._knocks = request, 0
+        self._knocks += 1
+        outage_us = closed.mono_us - self._first.mono_us
+        if self._knocks >= KNOCKS_MIN and outage_us >= OUTAGE_US:
+            words = f"{self._knocks} connections in {outage_us // 1_000_000} s to a broker that is lost, and no other"
+            self.fail(words, self._first, request, closed)
+            self._first = None
+
+
+@rule(
+    "protocol.closed-while-idle",
+    "network",
+    apis=("Produce",),
+    needs=Needs(writer="idempotent"),
+    source="connections.max.idle.ms",
+    why="Brokers close connections that are not used; nothing was on its way, so that nothing has failed.",
+)
+class ClosedWhileIdle(Rule):
+    """After the broker has closed an idle connection, a producer goes on over another one with its next batch: it sends
+    none again that was answered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: Recent[Place, tuple[int, Request]] = Recent()  # the last batches that were answered
+        self._closed: Closed | None = None
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        if reply.message is None or any(one.code for one in partition_errors(reply)):
+            return
+        for topic, partition, head in batches(request):
+            at = head.producer_id, head.producer_epoch, topic, partition
+            self._written[at] = head.base_sequence, request
+
+    def asked(self, request: Request) -> None:
+        closed = self._closed
+        if closed is None or request.connection == closed.connection:
+            return
+        self._closed = None
+        for topic, partition, head in batches(request):
+            before = self._written.get((head.producer_id, head.producer_epoch, topic, partition))
+            if before is not None and before[0] == head.base_sequence:
+                words = f"the batch with sequence {head.base_sequence} again, which was answered"
+                return self.fail(words, before[1], closed, request)
+        self.kept()
+
+    def closed(self, closed: Closed) -> None:
+        if closed.by == "broker" and closed.reason == "idle":
+            self._closed = closed
 
 
 @rule(

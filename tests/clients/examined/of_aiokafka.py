@@ -18,6 +18,7 @@ from .program import (
     PROTOCOL,
     READ,
     RECORDS_READ_MAX,
+    SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
     TOGETHER,
     USER,
@@ -74,6 +75,16 @@ async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> Non
 
 def _record(topic: str) -> tuple[str, bytes, bytes, int]:
     return topic, b"value", b"key", 0
+
+
+async def _seldom(at: str, enough: Enough) -> None:
+    """A producer that sends a record now and then."""
+    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True))
+    while not enough():
+        with suppress(KafkaError):  # what it gives up is lost
+            await producer.send_and_wait(*_record(PLAIN.topic))
+        await asyncio.sleep(SELDOM_SECONDS)
+    await producer.stop()
 
 
 async def _reading(at: str, enough: Enough) -> None:
@@ -160,6 +171,7 @@ if __name__ == "__main__":
             "network": plain,
             "login": _work(lambda at, enough: _plain(at, enough, **LOGIN)),
             "truncation": _work(_reading),
+            "connections": _work(_seldom),
             "transactions": _work(_transactions),
             "classic-group": _work(_group),
         }

@@ -17,6 +17,7 @@ from .program import (
     PROTOCOL,
     READ,
     RECORDS_READ_MAX,
+    SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
     TOGETHER,
     USER,
@@ -62,6 +63,15 @@ def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
             consumer.end_offsets([PLAIN])
             consumer.topics()
     consumer.close()
+    producer.close()
+
+
+def _seldom(at: str, enough: Enough) -> None:
+    """A producer that sends a record now and then."""
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True)
+    while not enough():
+        _send(producer, PLAIN.topic)
+        time.sleep(SELDOM_SECONDS)
     producer.close()
 
 
@@ -147,6 +157,7 @@ if __name__ == "__main__":
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,
+        "connections": _seldom,
         "transactions": _transactions,
         "classic-group": _group,
     })  # fmt: skip

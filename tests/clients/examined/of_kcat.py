@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from .program import MECHANISM, PASSWORD, PROTOCOL, READ, SESSION_TIMEOUT_MS, TOGETHER, USER, Enough, churn, run
+from .program import (
+    MECHANISM,
+    PASSWORD,
+    PROTOCOL,
+    READ,
+    SESSION_TIMEOUT_MS,
+    TOGETHER,
+    USER,
+    Enough,
+    churn,
+    run,
+)
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
@@ -58,9 +69,15 @@ def _plain(at: str, enough: Enough, *options: str) -> None:
             _once(at, "-Q", "-t", "plain:0:-1", *options)
 
 
-def _reading(at: str, enough: Enough) -> None:
+def _reading_own(at: str, enough: Enough) -> None:
+    """kcat cannot produce now and then: it reads its standard input in blocks."""
+    _produce(at, "plain")
+    _reading(at, enough, "plain")
+
+
+def _reading(at: str, enough: Enough, topic: str = READ) -> None:
     """A consumer that only reads. One that gives up is run again."""
-    reads = (*READS, "-t", READ)
+    reads = (*READS, "-t", topic)
     with ExitStack() as readers:
         reader = readers.enter_context(_staying(at, *reads))
         while not enough():
@@ -124,6 +141,7 @@ if __name__ == "__main__":
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, *LOGIN),
         "truncation": _reading,
+        "connections": _reading_own,
         "transactions": _transactions,
         "classic-group": _group,
     })  # fmt: skip

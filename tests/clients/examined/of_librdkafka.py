@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from .program import (
     PROTOCOL,
     READ,
     RECORDS_READ_MAX,
+    SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
     TOGETHER,
     USER,
@@ -69,6 +71,15 @@ def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
             consumer.get_watermark_offsets(PLAIN, SECONDS)
             producer.list_topics(timeout=SECONDS)
     consumer.close()
+    _gone(producer)
+
+
+def _seldom(at: str, enough: Enough) -> None:
+    """A producer that sends a record now and then."""
+    producer = Producer(_config(at, enable_idempotence=True))
+    while not enough():
+        _send(producer, PLAIN.topic)
+        time.sleep(SELDOM_SECONDS)
     _gone(producer)
 
 
@@ -177,6 +188,7 @@ if __name__ == "__main__":
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),
         "truncation": _reading,
+        "connections": _seldom,
         "transactions": _transactions,
         "classic-group": _classic,
         "consumer-group": lambda at, enough: _group(at, enough, group_protocol="consumer"),

@@ -27,6 +27,8 @@ TOGETHER = 10
 """Records that are sent without waiting, each in a batch of its own, if the client can do so."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
+SELDOM_SECONDS = 3.0
+"""Between records where connections become idle."""
 CHURN = 8
 """The steps after which the second member of a group goes, and after which it comes again, if all have partitions."""
 

@@ -18,6 +18,7 @@ import (
 const (
 	churn     = 8 // steps after which the second member of a group goes, and comes again
 	pollsFor  = 100 * time.Millisecond
+	seldom    = 3 * time.Second // between records where connections become idle
 	readMax   = 10
 	together  = 10 // records that do not wait for each other
 	heartbeat = 100 * time.Millisecond
@@ -32,7 +33,7 @@ type work func(broker string, steps <-chan int)
 
 func examined(client string, sites []string) {
 	works := map[string]work{
-		"basic": franzPlain, "idempotence": franzTogether, "network": franzPlain, "truncation": franzReading, "transactions": franzWrites,
+		"basic": franzPlain, "idempotence": franzTogether, "network": franzPlain, "truncation": franzReading, "connections": franzSeldom, "transactions": franzWrites,
 		"login":          franzLogin,
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
@@ -95,6 +96,16 @@ func franzTogether(broker string, steps <-chan int) {
 			producer.Produce(context.Background(), &kgo.Record{Topic: "plain", Value: []byte("value")}, nil)
 		}
 		no("produce", franzSend(producer, "plain", 0))
+	}
+	producer.Close()
+}
+
+// A record now and then.
+func franzSeldom(broker string, steps <-chan int) {
+	producer := franzClient(broker)
+	for range steps {
+		no("produce", franzSend(producer, "plain", 0))
+		time.Sleep(seldom)
 	}
 	producer.Close()
 }

@@ -15,6 +15,7 @@ import (
 func saramaWorks() map[string]work {
 	return map[string]work{
 		"basic": saramaPlain, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
+		"connections": saramaSeldom,
 		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
 	}
 }
@@ -97,6 +98,16 @@ func saramaTogether(broker string, steps <-chan int) {
 			messages = append(messages, &sarama.ProducerMessage{Topic: "plain", Partition: 0, Value: sarama.StringEncoder("value")})
 		}
 		_ = producer.SendMessages(messages) // what it gives up is lost
+	}
+	_ = producer.Close()
+}
+
+// A record now and then.
+func saramaSeldom(broker string, steps <-chan int) {
+	producer := saramaProducer(broker, saramaConfig())
+	for range steps {
+		_ = saramaSend(producer, "plain", 0) // what it gives up is lost
+		time.Sleep(seldom)
 	}
 	_ = producer.Close()
 }

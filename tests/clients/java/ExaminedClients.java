@@ -59,6 +59,16 @@ public class ExaminedClients {
         }
     }
 
+    /** A record now and then. */
+    static void seldom(String servers) throws Exception {
+        try (KafkaProducer<String, String> producer = producer(servers)) {
+            until(() -> {
+                producer.send(record("plain")).get();
+                Thread.sleep(3000);
+            });
+        }
+    }
+
     /** A producer, and a consumer that chooses its partition and commits. */
     static void plain(String servers, String... more) throws Exception {
         TopicPartition first = new TopicPartition("plain", 0);
@@ -162,6 +172,7 @@ public class ExaminedClients {
             String name = argument.substring(0, argument.indexOf('=')), servers = argument.substring(argument.indexOf('=') + 1);
             switch (name) {
                 case "idempotence" -> together(servers);
+                case "connections" -> seldom(servers);
                 case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
                 case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "6000",

@@ -5,12 +5,13 @@ const readline = require('readline')
 
 const CHURN = 8 // steps after which the second member of a group goes, and comes again
 const STEP_MS = 100
+const SELDOM_MS = 3000 // between records where connections become idle
 const TOGETHER = 10 // records that do not wait for each other
 const TIMEOUTS = { sessionTimeout: 6000, rebalanceTimeout: 6000 }
 const SASL = { mechanism: 'plain', username: 'examined', password: 'examined-secret' }
 let orders = 0
 
-const pause = () => new Promise(resolve => setTimeout(resolve, STEP_MS))
+const pause = (ms = STEP_MS) => new Promise(resolve => setTimeout(resolve, ms))
 
 function of (broker, more = {}) {
   return new Kafka({ brokers: [broker], logLevel: logLevel.NOTHING, ...more })
@@ -72,6 +73,19 @@ async function idempotence (broker) {
   for (const one of [producer, admin]) await one.disconnect()
 }
 
+// A record now and then.
+async function connections (broker) {
+  const kafka = of(broker)
+  const admin = await topicOf(kafka, 'plain')
+  await admin.disconnect()
+  const producer = await producerOf(kafka)
+  await until(async () => {
+    await again(() => producer.send(message('plain')))
+    await pause(SELDOM_MS)
+  })
+  await producer.disconnect()
+}
+
 // A producer, and a consumer, which in kafkajs is always a member of a group.
 async function plain (broker, more = {}) {
   const kafka = of(broker, more)
@@ -89,7 +103,7 @@ async function plain (broker, more = {}) {
 // A consumer that only reads, which in kafkajs is always a member of a group.
 async function reading (broker) {
   const consumer = await memberOf(of(broker), 'reading', 'read')
-  await until(pause)
+  await until(() => pause())
   await consumer.disconnect()
 }
 
@@ -136,7 +150,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
+const WORKS = { basic: plain, idempotence, connections, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })
