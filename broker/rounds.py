@@ -55,7 +55,7 @@ class Round:
         self._events.schedule.later(delay_ms, partial(self._fire, self.call))
 
     def _fire(self, _: Callable[[], object]) -> None:
-        """The argument tells the clock's view what is called."""
+        """The argument names, for the view of the clock, what is called."""
         events, schedule = self._events, self._events.schedule
         if events.stopped:
             return

@@ -53,7 +53,7 @@ class _Failures(Generic[K]):
 
 class DefaultEventHandler(Generic[K, V]):
     """Serializes with `encoder` and `key_encoder`, and asks `partitioner` which partition has a key. What a broker did
-    not take is sent again after `retry_backoff_ms`, when the leaders were asked for anew.
+    not take is sent again after `retry_backoff_ms`, when the leaders were asked for again.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class Fetching:
         try:
             self._cluster.refresh({one.place.topic for one in wanted})
         except BrokerUnreachable as error:
-            _log.warning("no broker tells who leads: %s", error)
+            _log.warning("no broker says who leads: %s", error)
             return wanted
         left = []
         for one in wanted:
@@ -168,5 +168,5 @@ class _Fetcher(threading.Thread):
         time = EARLIEST_TIME if self._config.auto_offset_reset == SMALLEST else LATEST_TIME
         offsets = offsets_before(self.connection, *position.place, time, 1)
         if not offsets:
-            raise MalformedMessage("old_style_offsets", "the broker tells no offset")
+            raise MalformedMessage("old_style_offsets", "the broker names no offset")
         position.consumed = position.fetched = offsets[0]

@@ -60,8 +60,8 @@ class SimpleConsumer:
 
     def get_offsets_before(self, topic: str, partition: int, time: int, max_num_offsets: int) -> list[int]:
         """Returns valid offsets before a time, at most `max_num_offsets`, in descending order. `time`: milliseconds,
-        LATEST_TIME or EARLIEST_TIME. A broker of Kafka 4 tells two at most: the offset of the first message since that
-        time, or the end, and the first of the log.
+        LATEST_TIME or EARLIEST_TIME. A broker of Kafka 4 returns two at most: the offset of the first message since
+        that time, or the end, and the first of the log.
 
         Raises KafkaError.
         """

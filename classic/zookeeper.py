@@ -1,4 +1,4 @@
-"""A real ZooKeeper, by kazoo (`ottla[zookeeper]`): does the operations of the algorithm, and tells of watches."""
+"""A real ZooKeeper, by kazoo (`ottla[zookeeper]`): does the operations of the algorithm, and reports watches."""
 
 from __future__ import annotations
 

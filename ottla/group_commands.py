@@ -52,7 +52,7 @@ def groups(lab: Lab, kind: str | None, state: str | None, pattern: str | None) -
     "--data",
     type=click.Path(exists=True, file_okay=False),
     default=None,
-    help="Show the timeline that a data directory tells, without a broker.",
+    help="Show the timeline that is in a data directory, without a broker.",
 )
 @click.argument("name")
 def group(lab: Lab, with_timeline: bool, data: str | None, name: str) -> Shown:

@@ -1,4 +1,4 @@
-"""`ottla replay`: sends what the clients of a trace sent to a broker, and tells what it answers differently."""
+"""`ottla replay`: sends what the clients of a trace sent to a broker, and reports what it answers differently."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _events(trace: str) -> Iterable[Event]:
 
 
 def _noting_nodes(events: Iterator[Event], target: Target, player: Player, timeout_s: float) -> Iterator[Event]:
-    """Tells the player of the nodes, and warns of connections whose node is not among them: they go to the broker.
+    """Gives the player the nodes, and warns of connections whose node is not among them: they go to the broker.
     Raises OSError if the broker cannot be reached.
     """
     yield from islice(events, 1)

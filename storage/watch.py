@@ -19,7 +19,7 @@ class Watch(Protocol):
 
 
 class Unwatched:
-    """Nobody looks after a log that no partition uses."""
+    """Does nothing: a log that no partition uses is not watched."""
 
     def damaged(self, topic: str, partition: int) -> None:
         """Nothing is repaired."""

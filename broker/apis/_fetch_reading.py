@@ -79,7 +79,7 @@ class Reading:
             if data.diverging_epoch.epoch >= 0 or is_sent_away:
                 self.hurry = True
             more = data.error_code or length or data.high_watermark > entry.offset or entry.lags or is_sent_away
-            if more or self._replica is not None:  # nobody tells what is above the high watermark
+            if more or self._replica is not None:  # no one sends an event for what is above the high watermark
                 fetch.dirty[entry] = None  # the partition may have more news at the next fetch
             found[entry] = data
         self.size = size

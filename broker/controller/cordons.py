@@ -31,7 +31,7 @@ class Cordons:
             self.metadata.turn.soon(self._tell)
 
     def _tell(self) -> None:
-        """Tells the controller what has changed."""
+        """Sends the controller what has changed."""
         metadata = self.metadata
         for node in self.nodes:
             named = self.settings.of_node(node.config).value("cordoned.log.dirs")

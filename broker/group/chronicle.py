@@ -97,7 +97,7 @@ class Chronicle:
     # what happens
 
     def follow(self, host: ShardHost[GroupShard]) -> None:
-        """Tells what happens in a shard that was opened, and before that what its log tells."""
+        """Adds what happens in a shard that was opened, after what its log has."""
         log, index = host.partition.open_log(), host.partition.index
         followed = self._partitions.get(index)
         if followed is None or followed.topic_id != log.topic_id or followed.next_offset > log.end_offset:
@@ -108,7 +108,7 @@ class Chronicle:
         self._groups.in_steps(self._read(index, followed, log))
 
     def _read(self, index: int, followed: Followed, log: Log) -> Iterator[None]:
-        """Tells what is in the log, and then what has happened meanwhile."""
+        """Adds what is in the log, and then what has happened meanwhile."""
         end_offset = log.end_offset
         try:
             for _ in self._read_batches(followed, log, end_offset):

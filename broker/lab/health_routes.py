@@ -28,7 +28,7 @@ def live(lab: Lab, asked: Nothing) -> LiveView:
 
 @plain_route("GET /ready", reply=ReadyView, errors={503: "partitions are still being opened"})
 def ready(lab: Lab, request: Request) -> Response:
-    """Tells whether every partition is open."""
+    """Says whether every partition is open."""
     is_ready = lab.broker.replicas.ready
     return as_json(ReadyView(ready=is_ready), 200 if is_ready else 503)
 

@@ -225,7 +225,7 @@ def _one_of(values: Sequence[object], value: object, place: str) -> object:
 
 
 def _member(members: Sequence[object], value: object, place: str) -> object:
-    """A value of a union of dataclasses, which their field `kind` tells apart, or of other types."""
+    """A value of a union of dataclasses, which differ by their field `kind`, or of other types."""
     records = {kind_of(one): one for one in members if is_dataclass(one)}
     if records and (isinstance(value, Mapping) or len(records) == len(members)):
         name = _mapping(value, place).get("kind")

@@ -144,7 +144,7 @@ class Dispatcher:
             await after(pending, lambda _: None)  # it ends with this request
 
     def refused(self, peer: Peer, frame: memoryview | None, error: Refused) -> None:
-        """Tells of a frame that closes its connection. `frame`: None for one that is not read any more."""
+        """Notes a frame that closes its connection. `frame`: None for one that is not read any more."""
         if self.seam is not None and frame is not None:
             self.seam.refused(peer, frame, str(error))
         if error.limit is not None:

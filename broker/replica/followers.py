@@ -159,7 +159,7 @@ class Replicas:
         return new_end
 
     def _stay(self, leader: int, there: Reach, followers: Reach, now_ms: int) -> None:
-        """Nobody leads any more, so no replica can follow. `leader`: who led, and has the log as far as `there`."""
+        """The partition has no leader any more, so none can follow. `leader`: who led, with the log up to `there`."""
         for node, one in self._by_node.items():
             if node == leader:
                 one.stopped_at = Stopped(there, now_ms)
@@ -219,7 +219,7 @@ class Replicas:
 
     def recall(self, known: Mapping[int, Reach], here: Reach, now_ms: int) -> int:
         """Puts the replicas where they were before a restart. `known`: where; the others have the whole log, or begin
-        anew. `here`: how far the log is. Returns the end of the leader's log, which may have had less.
+        with an empty one. `here`: how far the log is. Returns the end of the leader's log, which may have had less.
         """
         end = min(here.end, known.get(self.leader, here).end)
         for node, one in self._by_node.items():

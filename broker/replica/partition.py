@@ -292,7 +292,7 @@ class Partition:
             bugs.guarded(f"a waiter of {self.name}", waiter.disturbed, self)
 
     def followed(self) -> None:
-        """A replica got what it had not: tells fetches that wait there."""
+        """A replica got what it had not: wakes the fetches that wait there."""
         for waiter in list(self.waiters):
             bugs.guarded(f"a waiter of {self.name}", waiter.progressed, self, 0, 0)
 

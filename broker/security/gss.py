@@ -36,7 +36,7 @@ class LibraryContext:
 
     def __init__(self, credentials: gssapi.Credentials) -> None:
         self._context = gssapi.SecurityContext(creds=credentials, usage="accept")
-        self._context.__DEFER_STEP_ERRORS__ = False  # an error is raised at once, instead of the token that tells it
+        self._context.__DEFER_STEP_ERRORS__ = False  # an error is raised at once, instead of the token that says so
 
     def accept(self, token: bytes) -> bytes | None:
         answer: bytes | None = _called(lambda: self._context.step(token))

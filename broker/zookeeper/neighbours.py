@@ -1,9 +1,9 @@
-"""Brokers of Kafka beside this one in ZooKeeper. As their controller, this broker tells them of its topics and of all
+"""Brokers of Kafka beside this one in ZooKeeper. As their controller, this broker sends them its topics and of all
 brokers (UpdateMetadata), so that clients which begin at one of them find what is here; and they are named to clients.
 
 That is all that they get. They lead nothing (LeaderAndIsr), because a partition here has its replicas in this process:
 a Kafka that was a replica would fetch from the leader as a follower, and its own log would have to count for the high
-watermark and in elections. One coroutine tells them, and a thread of its own waits for them.
+watermark and in elections. One coroutine sends, and a thread of its own waits for them.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ class Neighbours:
             if name is not None:
                 self._changed[name, index] = False
             yield
-        if len(self._changed) > CHANGED_MAX:  # none is told while another broker is the controller
+        if len(self._changed) > CHANGED_MAX:  # nothing is sent while another broker is the controller
             self._changed.clear()
             self._behind |= self.registered.keys()
 
     def tell(self, controller: tuple[int, int], own: Iterable[ToldBroker]) -> None:
-        """Tells them what they do not know yet. `controller`: the id and the epoch of this broker as the controller."""
+        """Sends the others what they do not know yet. `controller`: id and epoch of this broker as controller."""
         others = [_told(number, one) for number, one in self.registered.items()]
         brokers = (*own, *(one for one in others if one is not None))
         if not self.registered:

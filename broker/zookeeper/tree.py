@@ -37,7 +37,7 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class Seen:
     """What was found that is new. `topics`: all names; `assignments`: of topics that are new or have changed. `tree`:
-    if everything was read, the transaction that made the node of all topics, which tells one ZooKeeper from another.
+    if everything was read, the transaction that made the node of all topics, by which ZooKeepers are told apart.
     `brokers`: those that are registered, if one has come, gone or changed.
     """
 

@@ -321,7 +321,7 @@ class ZooKeeper:
         self._tell()
 
     def _tell(self) -> None:
-        """Tells the brokers of Kafka beside this one, whose controller it is."""
+        """Informs the brokers of Kafka beside this one, whose controller it is."""
         if paths.CONTROLLER in self._held:
             alive = [node for node in self._nodes if paths.broker_path(node.id) in self._held]
             own = [_told(node, self._end_points(node)) for node in alive]

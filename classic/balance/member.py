@@ -111,7 +111,7 @@ class Member:
     def _rebalanced(self) -> Steps[bool]:
         view = yield from self._seen()
         if view is None:
-            return True  # there is no broker; the watch tells of the next one
+            return True  # there is no broker; the watch reports the next one
         if not ((yield from self._stopped()) and (yield from self._released())):
             return False
         self.share = view.share_of(self.consumer)

@@ -83,7 +83,7 @@ def _expire_rest(shard: ShardState, writes: Iterator[Callable[[], Result]]) -> I
 
 
 def _expire_offsets(shard: ShardState, group: Group, keys: list[Key], told: set[str]) -> Result:
-    """Takes out those of some offsets that have expired; tells of the first ones."""
+    """Takes out those of some offsets that have expired; reports the first ones."""
     records: list[CoordinatorRecord] = []
     if shard.groups.get(group.id) is group and group.may_expire:
         add_expired(shard, group, keys, records)

@@ -1,4 +1,4 @@
-"""Tells what happened to groups from the records of `__consumer_offsets`, batch by batch. Pure.
+"""Finds what happened to groups in the records of `__consumer_offsets`, batch by batch. Pure.
 
 The live timeline of a broker and the one of a data directory are made here, so that they are the same. A classic group
 writes a record when a generation is complete; a modern group writes each step. A group that changes its kind ends as
@@ -312,7 +312,7 @@ class Stories:
         self._format = GroupFormat()
 
     def feed(self, batch: Iterable[Record | Packed]) -> Iterator[tuple[str, Event]]:
-        """Yields what a batch tells, with the group of each event. A record that cannot be read tells nothing."""
+        """Yields the events of a batch, each with its group. A record that cannot be read has none."""
         changes: dict[str, list[Change]] = {}
         removed: dict[str, list[Place]] = {}
         for record in batch:

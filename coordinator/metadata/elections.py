@@ -102,7 +102,7 @@ def changed(
     leader, is_clean = _elected(partition, assigned.replicas, isr, elr, terms)
     if leader not in (partition.leader, NO_LEADER) and leader not in isr:
         isr, elr = (leader,), tuple(one for one in elr if one != leader) if is_clean else ()
-    # the leader's epoch tells clients that a replica has gone, even if the leader stays
+    # the leader's epoch shows clients that a replica has gone, even if the leader stays
     has_epoch = leader != partition.leader or not set(partition.replicas).issubset(assigned.replicas)
     if terms.has_elr and has_epoch and leader != NO_LEADER:
         last_known = ()

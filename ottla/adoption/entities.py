@@ -25,7 +25,7 @@ T = TypeVar("T")
 _PATTERNS = ((paths.ACLS, PatternType.LITERAL), (paths.PREFIXED_ACLS, PatternType.PREFIXED))
 _KINDS = {paths.USERS: quotas.USER, paths.CLIENTS: quotas.CLIENT_ID, paths.IPS: quotas.IP}
 Refused = Callable[[str], None]
-"""Is told what cannot be carried over."""
+"""Gets what cannot be carried over."""
 
 
 class Nodes(Protocol):

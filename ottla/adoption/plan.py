@@ -44,7 +44,7 @@ COORDINATORS_CONFIGS = {
 
 @dataclass(slots=True)
 class Plan:
-    """`renewed`: what is committed, by the partition of `__consumer_offsets`, if its retention begins anew; `kept`:
+    """`renewed`: what is committed, by the partition of `__consumer_offsets`, if its retention begins again; `kept`:
     topics that would lose segments at the start, and get another retention; `dropped`: configurations that are not
     carried over, with the reason, `guessed`: those that nothing says; `refused`: what else of ZooKeeper is not carried
     over; `raised`: committed offsets that ZooKeeper had larger; `unplaced`: those of partitions that there are not;

@@ -172,7 +172,7 @@ def _lost(adoption: Adoption) -> Iterator[str]:
     for one in adoption.choice.missing:
         yield f"{partition_directory(names[one.topic_id], one.index)}: no directory has it; it is offline"
     for path in plan.emptied:
-        yield f"{path}: no directory has it; it is made empty, and what was in it begins anew"
+        yield f"{path}: no directory has it; it is made empty, and what was in it begins again"
     for one in adoption.choice.doubtful:
         name, isr = partition_directory(names[one.topic_id], one.index), ", ".join(map(str, one.isr))
         yield f"{name}: what only the replicas in sync have, which were on brokers {isr or 'that are not known'}"

@@ -35,7 +35,7 @@ async def follow(
     exchange: Exchange, a: m.JoinGroupResponse, b: m.JoinGroupResponse, proxy: Proxy, ask: Ask
 ) -> m.JoinGroupResponse:
     """B's reply of the generation that stands for A's. Until there is one, the member joins B again, as members do when
-    a heartbeat tells them to.
+    a heartbeat's reply says so.
     """
     found = exchange.round
     if found is None or b.error_code:

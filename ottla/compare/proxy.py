@@ -104,7 +104,7 @@ class Proxy:
 
     async def _look_for_nodes(self) -> None:
         """Learns of the nodes of both, so that the first topic is placed at B as at A. Where clients must log in, the
-        first Metadata of one tells.
+        first Metadata of one says.
         """
         with suppress(*GONE):
             found = []

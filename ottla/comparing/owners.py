@@ -57,7 +57,7 @@ class Owners:
         return [Twice(group, topic, number, member, owners[topic, number]) for topic, number in sorted(proved)]
 
     def gone(self, group: Group, member: str) -> None:
-        """A member has left, begins anew, or was told that it is none."""
+        """A member has left, begins again, or got an error that says it is none."""
         self._doubted.pop((group, member), None)
         _release(self._groups.get(group, {}), member, self._held.pop((group, member), set()))
 

@@ -136,7 +136,7 @@ def report(
         "cluster_id": source.cluster_id,
         "was_clean": source.is_clean,
         "made": False,
-        "placement": "as they were" if layout.is_kept else "placed anew, as Kafka places those of new topics",
+        "placement": "as they were" if layout.is_kept else "placed again, as Kafka places those of new topics",
         "nodes": nodes,
         "found": found,
         "lost": [*_missing(source, choice.missing), *_doubtful(source, choice.doubtful)],

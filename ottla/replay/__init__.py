@@ -1,1 +1,1 @@
-"""Sends what the clients of a trace sent to another broker, and tells what it answers differently."""
+"""Sends what the clients of a trace sent to another broker, and reports what it answers differently."""

@@ -86,7 +86,7 @@ def _median_ms(wire: Wire, frame: bytes) -> float:
 
 
 def _idle(server: Server) -> Figures:
-    """Memory, and the share of a core when nobody asks for anything, after what follows from the requests before."""
+    """Memory, and the share of a core when there are no requests, after what follows from the requests before."""
     time.sleep(IDLE_SECONDS)
     work = _work_seconds(server)
     time.sleep(IDLE_SECONDS)

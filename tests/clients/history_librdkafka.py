@@ -180,7 +180,7 @@ class Work:
     def _again(self, call: Callable[..., object], *arguments: object) -> None:
         """Calls until it does not fail for a reason that may pass, as the client asks its users to.
 
-        librdkafka can say so for ever of a transaction whose state it has lost; the program then begins anew.
+        librdkafka can say so for ever of a transaction whose state it has lost; the program then begins again.
         """
         ends = time.monotonic() + WITHIN_SECONDS
         while True:

@@ -292,7 +292,7 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
             )
             assert wire.ask("Produce", 11, request).responses[0].partition_responses[0].error_code == 0
         plain = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 2})
-        plain.produce(name, "behind it")
+        plain.produce(name, "after it")
         plain.flush(60)
         for where in (["--broker-id", "1"], ["--topic", name, "--partition", "0"]):
             found = transactions(broker, "find-hanging", *where, "--max-transaction-timeout", "15")
@@ -311,7 +311,7 @@ def test_a_hanging_transaction_is_found_and_aborted() -> None:
             "--coordinator-epoch",
             "0",
         )
-        assert committed_text(broker, name, 1) == [("", "behind it")]
+        assert committed_text(broker, name, 1) == [("", "after it")]
 
 
 def test_a_chain_under_kills_of_broker_and_links(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`make pipeline`: a short real workload on a fresh broker, and what the pipeline tells of it, as one page."""
+"""`make pipeline`: a short real workload on a fresh broker, and what the pipeline reports about it, as one page."""
 
 from __future__ import annotations
 

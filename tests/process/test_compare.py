@@ -1,4 +1,4 @@
-"""`ottla compare`: unchanged clients on a proxy in front of two brokers, and what it tells."""
+"""`ottla compare`: unchanged clients on a proxy in front of two brokers, and what it reports."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_broken_connection_of_b_is_a_difference_and_the_client_goes_on(
     assert (shown["a"], shown["b"]) == ("<a reply>", seen)
 
 
-def test_what_has_no_reply_and_what_nobody_knows(proxy: Compared, pair: tuple[Broker, Broker]) -> None:
+def test_requests_without_a_reply_and_unknown_apis(proxy: Compared, pair: tuple[Broker, Broker]) -> None:
     with Wire(proxy.bootstrap_servers) as wire:
         create(wire, "silent")
         message = produce_message("silent", batch(b"7"), acks=0)

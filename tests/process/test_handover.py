@@ -187,7 +187,7 @@ def test_a_plan_makes_nothing(filled: Path, tmp_path: Path) -> None:
     assert (made.returncode, report["made"], report["was_clean"], report["lost"]) == (0, False, True, [])
     assert report["found"]["topics"] == 2
     assert [one["node"] for one in report["nodes"]] == [1, 2, 3]
-    assert report["placement"].startswith("placed anew")
+    assert report["placement"].startswith("placed again")
     assert not (tmp_path / "kafka").exists()
     kept = json.loads(run("handover", filled, "--to", tmp_path / "kafka", "--dry-run", "--json").stdout)
     assert (len(kept["nodes"]), kept["placement"]) == (1, "as they were")

@@ -339,7 +339,7 @@ def test_a_partition_of_two_members_is_a_difference_whichever_broker_gives_it(id
     ]
 
 
-@pytest.mark.parametrize("over", ["given back", "left", "begun anew", "refused", "left by the younger"])
+@pytest.mark.parametrize("over", ["given back", "left", "begun again", "refused", "left by the younger"])
 def test_a_partition_that_went_from_one_member_to_another_is_of_one(over: str) -> None:
     owners = Owners()
     assert owners.told("g", "x", {MINE: [0, 1]}) == []
@@ -348,7 +348,7 @@ def test_a_partition_that_went_from_one_member_to_another_is_of_one(over: str) -
     elif over != "left by the younger":
         owners.gone("g", "x")
     owners.told("g", "y", {MINE: [1]})
-    if over == "begun anew":
+    if over == "begun again":
         owners.told("g", "x", {MINE: [0]})
     if over == "left by the younger":
         assert owners.told("g", "x", None) == []

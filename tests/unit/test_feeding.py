@@ -75,7 +75,7 @@ def working(fed: Noting) -> Iterator[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has SCHED_IDLE")
-def test_a_program_works_while_nobody_else_does_and_hurries_only_where_it_would_starve(
+def test_a_program_works_while_nothing_else_does_and_hurries_only_where_it_would_starve(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     starved: list[bool] = []

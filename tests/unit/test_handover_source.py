@@ -24,7 +24,7 @@ def topic(name: str) -> m.TopicRecord:
         ([topic("a"), BEGIN, topic("b")], {"a"}),
         ([topic("a"), END, topic("b")], {"a", "b"}),
     ],
-    ids=["committed", "aborted", "begun anew", "open", "begun before the snapshot"],
+    ids=["committed", "aborted", "begun again", "open", "begun before the snapshot"],
 )
 def test_of_a_transaction_what_was_committed_counts(records: list[m.Struct], names: set[str]) -> None:
     image = MetadataState()

@@ -246,7 +246,7 @@ def test_an_advance_gives_the_loop_back(monkeypatch: pytest.MonkeyPatch) -> None
     assert max(b - a for a, b in zip(turns, turns[1:], strict=False)) <= 40
 
 
-def test_an_advance_that_nobody_waits_for_stops_where_it_is() -> None:
+def test_an_advance_that_nothing_waits_for_stops_where_it_is() -> None:
     bench = Bench()
     bench.clock.freeze()
     ends: list[object] = []

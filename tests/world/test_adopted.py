@@ -59,7 +59,7 @@ def records(world: World, old: OldDirectories, kind: str) -> dict[str, list[list
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_everything_is_there_years_later(version: str, kind: str, place: str, old: Open, tmp_path: Path) -> None:
-    """Retention would have deleted all of it: that of records is switched off, that of offsets begins anew."""
+    """Retention would have deleted all of it: that of records is switched off, that of offsets begins again."""
     release = old(version)
     to = tmp_path / "data" if place == "of its own" else None
     world = adopted(release.data(kind), to=to, given=given(release))

@@ -126,7 +126,7 @@ def test_a_fenced_node_is_not_chosen(w: World) -> None:
     assert told(w, 1, 0, "b")[1] == 2
 
 
-def test_without_a_selector_nobody_is_sent_away() -> None:
+def test_without_a_selector_no_client_is_sent_away() -> None:
     w = cluster(ottla_nodes_racks="a,b,c")
     assert produce(w, 1).error_code == 0
     assert told(w, 1, 0, "b") == ("NONE", -1, [b"v"])

@@ -269,7 +269,7 @@ def unled() -> World:
 
 
 @pytest.mark.parametrize(("end", "begin"), [("kill", "begin"), ("pause", "resume")])
-def test_what_a_leader_took_while_nobody_led_is_there_when_it_leads_again(end: str, begin: str) -> None:
+def test_what_a_leader_took_while_there_was_none_is_there_when_it_leads_again(end: str, begin: str) -> None:
     w = unled()
     happens(w, end, 4)
     assert state(w, 0, "far")[0] == -1
@@ -278,7 +278,7 @@ def test_what_a_leader_took_while_nobody_led_is_there_when_it_leads_again(end: s
     assert (state(w, 0, "far")[0], records(w, 4, topic="far")) == (4, [b"v"])
 
 
-def test_what_a_leader_took_while_nobody_led_is_lost_in_an_unclean_election() -> None:
+def test_what_a_leader_took_while_there_was_none_is_lost_in_an_unclean_election() -> None:
     w = unled()
     happens(w, "begin", 3)
     r = m.ElectLeadersRequest

@@ -1,6 +1,6 @@
 """The lines of a conversation, byte for byte: how they are recorded and made may change, what they say may not.
 
-`OTTLA_GOLDEN=write` writes the file anew, for a change of the format that is meant.
+`OTTLA_GOLDEN=write` writes the file again, for a change of the format that is meant.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ class FirstHeartbeatComplete(Rule):
     severity="warning",
 )
 class NullForUnchanged(Rule):
-    """A heartbeat leaves out (null, -1) what the broker has: a member tells it again twice in a row at most."""
+    """A heartbeat leaves out (null, -1) what the broker has: a member sends it again twice in a row at most."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -102,7 +102,7 @@ class ShareFirstHeartbeat(Rule):
     severity="warning",
 )
 class ShareNullForUnchanged(Rule):
-    """A heartbeat leaves out (null) the subscription that the broker has: it is told again twice in a row at most."""
+    """A heartbeat leaves out (null) the subscription that the broker has: it is sent again twice in a row at most."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -138,7 +138,7 @@ class IntervalKept(Subscribed):
         found = reply.of(m.PushTelemetryResponse)
         pushed = request.of(m.PushTelemetryRequest)
         if found is not None and found.error_code and pushed is not None:
-            self._pushed.pop(bytes(pushed.client_instance_id), None)  # it may ask for its subscription, and push anew
+            self._pushed.pop(bytes(pushed.client_instance_id), None)  # it may ask for its subscription, and push again
 
 
 @rule(

@@ -146,7 +146,7 @@ class Client:
         self._waiting = _nothing if line.connection is None else line.connection.waiting
 
     def open(self) -> None:
-        """Tells of the connection, if that was not done."""
+        """Notes the connection, if that was not done."""
         if not self.is_known:
             self.is_known = True
             self._look(None)

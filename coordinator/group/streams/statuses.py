@@ -1,4 +1,4 @@
-"""What a streams group tells its members besides their tasks (KIP-1071)."""
+"""What replies to members of a streams group say besides their tasks (KIP-1071)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def processor_us_of_all(server: Server) -> float:
 
 
 def idle_percent(server: Server, during_s: float = 10.0) -> float:
-    """The share of a core when nobody asks for anything, after the work that follows from what was asked before."""
+    """The share of a core when there are no requests, after the work that follows from what was asked before."""
     time.sleep(during_s)
     before = processor_us(server)
     time.sleep(during_s)
