@@ -10,6 +10,7 @@ from .error_transactions import APIS
 
 NOTHING: Final = "what it hears without the error"
 FENCED, FENCED_OF_LIBRDKAFKA, NETWORK = 90, -144, 13  # PRODUCER_FENCED, librdkafka's own code, NETWORK_EXCEPTION
+FATAL_OF_LIBRDKAFKA = -150
 INVALID_STATE = 48  # INVALID_TXN_STATE
 NO_CODE = -1  # an exception that names no error, or an error that the client does not know
 KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
@@ -147,4 +148,48 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NO_CODE,
     ),
+    # what ends the membership is fatal, and the code of a fatal error hides its own (rdkafka_cgrp.c,
+    # rd_kafka_cgrp_handle_ConsumerGroupHeartbeat)
+    ("librdkafka", "ConsumerGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING)
+    | each(
+        (
+            *("INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST"),
+            *("GROUP_ID_NOT_FOUND", "GROUP_MAX_SIZE_REACHED", "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"),
+            *("UNSUPPORTED_ASSIGNOR", "INVALID_REGULAR_EXPRESSION"),
+        ),
+        FATAL_OF_LIBRDKAFKA,
+    ),
+    # it joins again
+    ("librdkafka", "ShareGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING),
+    # a session that fails begins again
+    ("librdkafka", "ShareFetch"): each(
+        ("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING
+    ),
+    # it takes the broker for one without the API, and is a member of a classic group; it tries again three times while
+    # the instance is another's (consumer_group_848.go, initialJoin)
+    ("franz-go", "ConsumerGroupHeartbeat"): each(("UNSUPPORTED_VERSION", "UNRELEASED_INSTANCE_ID"), NOTHING),
+    # it joins again
+    ("franz-go", "Heartbeat"): each(("REBALANCE_IN_PROGRESS",), NOTHING),
+    # it asks for all partitions, and the reply with the error has none
+    ("franz-go", "DescribeShareGroupOffsets"): each(("TOPIC_AUTHORIZATION_FAILED",), NOTHING),
+    # it joins again (consumer_share.go, manage)
+    ("franz-go", "ShareGroupHeartbeat"): each(
+        ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"), NOTHING
+    ),
+    # it aborts, and says that nothing was committed, without the error (txn.go, GroupTransactSession.End)
+    ("franz-go", "TxnOffsetCommit"): each(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "GROUP_ID_NOT_FOUND"),
+            *("STALE_MEMBER_EPOCH", "TRANSACTION_ABORTABLE", "CONCURRENT_TRANSACTIONS"),
+        ),
+        "the transaction was aborted",
+    ),
+    # it asks again (client.go, findCoordinator)
+    ("sarama", "FindCoordinator"): each(("GROUP_AUTHORIZATION_FAILED",), NOTHING),
+    # it joins again (consumer_group.go, newSession and heartbeatLoop)
+    ("sarama", "JoinGroup"): each(("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING),
+    ("sarama", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    ("sarama", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    # it has left already (consumer_group.go, leave)
+    ("sarama", "LeaveGroup"): each(("UNKNOWN_MEMBER_ID",), NOTHING),
 }

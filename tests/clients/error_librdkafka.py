@@ -16,10 +16,12 @@ from . import error_logins as logins
 from . import error_transactions as transactions
 from .error_clients import CLIENTS, GROUP, IN_GROUPS, SESSION_MS, TOPIC, WITHIN_S, Addresses, Does, Heard
 
+OF_NEW_GROUPS = ["ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"]
+
 
 def names_of_librdkafka() -> list[str]:
     names = [name for name, _ in _of_librdkafka(None)]
-    return [*names, *CLIENTS, *IN_GROUPS, *transactions.APIS, *logins.APIS, "OffsetForLeaderEpoch"]
+    return [*names, *CLIENTS, *IN_GROUPS, *transactions.APIS, *logins.APIS, *OF_NEW_GROUPS, "OffsetForLeaderEpoch"]
 
 
 def waited(futures: dict[Any, Future[Any]]) -> list[Any]:
@@ -39,6 +41,8 @@ class Librdkafka:
             "Produce": self._produce,
             "Fetch": self._fetch,
             "OffsetForLeaderEpoch": self._validate,
+            "ConsumerGroupHeartbeat": self._join_with_heartbeats,
+            **dict.fromkeys(["ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"], self._share),
             **dict.fromkeys(["JoinGroup", "SyncGroup"], self._join),
             **dict.fromkeys(
                 transactions.APIS, lambda name: transactions.of_librdkafka(self.settings, TOPIC, name, WITHIN_S)
@@ -103,6 +107,37 @@ class Librdkafka:
         try:
             consumer.subscribe([TOPIC], on_assign=lambda joined, _: joined.assign([start]))
             self._read(consumer)
+        finally:
+            consumer.close()
+
+    def _join_with_heartbeats(self, name: str) -> None:
+        settings = {"group.id": name, "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+        consumer = confluent_kafka.Consumer({**self.settings, **settings})
+        try:
+            consumer.subscribe([TOPIC])
+            self._read(consumer)
+        finally:
+            consumer.close()
+
+    def _share(self, name: str) -> None:
+        """Reads records in a share group, and acknowledges them."""
+        first = librdkafka.ConfigEntry(
+            "share.auto.offset.reset", "earliest", incremental_operation=librdkafka.AlterConfigOpType.SET
+        )
+        group = librdkafka.ConfigResource(librdkafka.ConfigResource.Type.GROUP, name, incremental_configs=[first])
+        waited(self.admin.incremental_alter_configs([group]))
+        consumer = confluent_kafka.ShareConsumer({**self.settings, "group.id": name})
+        try:
+            consumer.subscribe([TOPIC])
+            until = time.monotonic() + WITHIN_S
+            while not (found := list(consumer.poll(0.5))):
+                assert time.monotonic() < until, "no record"
+            for message in found:
+                if message.error():
+                    raise KafkaException(message.error())
+            for refused in consumer.commit_sync(WITHIN_S).values():
+                if refused is not None:
+                    raise refused
         finally:
             consumer.close()
 

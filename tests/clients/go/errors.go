@@ -71,7 +71,7 @@ func franzCodes(broker string, at login) {
 	value := "1000000"
 	settings := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &value}}
 	create := func(name string) error { _, err := admin.CreateTopic(ctx, 1, 1, nil, name); return err }
-	obey(merged(franzClusterCodes(client, options), franzLoginCodes(at, options), does{
+	obey(merged(franzClusterCodes(client, options), franzGroupCodes(client, options), franzLoginCodes(at, options), does{
 		"prepare":      create,
 		"CreateTopics": create,
 		"DeleteTopics": func(name string) error { _, err := admin.DeleteTopic(ctx, name); return err },
@@ -205,15 +205,21 @@ func franzPoll(ctx context.Context, options []kgo.Opt) error {
 		return err
 	}
 	defer consumer.Close()
+	_, err = franzRecords(ctx, consumer)
+	return err
+}
+
+// franzRecords waits for records, or an error.
+func franzRecords(ctx context.Context, consumer *kgo.Client) ([]*kgo.Record, error) {
 	within, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
 		fetches := consumer.PollFetches(within)
 		for _, one := range fetches.Errors() {
-			return one.Err
+			return nil, one.Err
 		}
 		if fetches.NumRecords() > 0 {
-			return nil
+			return fetches.Records(), nil
 		}
 	}
 }
@@ -246,7 +252,7 @@ func saramaCodes(broker string, at login) {
 	value := "1000000"
 	detail := &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1}
 	create := func(name string) error { return admin.CreateTopic(name, detail, false) }
-	obey(merged(saramaLoginCodes(broker, at, config), does{
+	obey(merged(saramaLoginCodes(broker, at, config), saramaGroupCodes(broker, config), does{
 		"prepare":          create,
 		"CreateTopics":     create,
 		"DeleteTopics":     admin.DeleteTopic,
