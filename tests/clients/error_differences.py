@@ -83,6 +83,19 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NETWORK,
     ),
+    # it joins again; a member without an instance id has no words for the error of one (its
+    # StreamsGroupHeartbeatRequestManager asks an Optional without a value)
+    ("java", "StreamsGroupHeartbeat"): each(
+        ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "FENCED_INSTANCE_ID"), NOTHING
+    ),
+    # it says so in its log, and goes on until it is asked again (StreamsGroupTopologyDescriptionRequestManager)
+    ("java", "StreamsGroupTopologyDescriptionUpdate"): each(
+        (
+            *("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"),
+            *("INVALID_REQUEST", "GROUP_ID_NOT_FOUND", "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"),
+        ),
+        "java.lang.IllegalStateException: no description of the topology",
+    ),
     ("java", "EndTxn"): {
         "INVALID_REQUEST": f"{KAFKA_EXCEPTION}: Unhandled error in EndTxnResponse",
         "INVALID_PRODUCER_EPOCH": FENCED,
@@ -161,7 +174,8 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ),
     # it joins again
     ("librdkafka", "ShareGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING),
-    # a session that fails begins again
+    # an error of the whole reply is none of its application (rdkafka_fetcher.c, at rd_kafka_broker_session_update), and
+    # the first fetch acknowledges nothing
     ("librdkafka", "ShareFetch"): each(
         ("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING
     ),

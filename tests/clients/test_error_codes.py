@@ -46,6 +46,14 @@ pytestmark = pytest.mark.slow
 FACTS = json.loads((Path(__file__).parents[2] / "schemas" / "errors.json").read_text())
 RETRIABLE = {int(code) for code, fact in FACTS.items() if fact["retriable"]}
 BY_NAME = {api.name: api for api in apis().values()}
+STREAMS: dict[str, object] = {
+    "group.streams.topology.description.plugin.class": (
+        "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+    ),
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.min.heartbeat.interval.ms": 50,
+    "group.streams.heartbeat.interval.ms": 50,
+}
 ON_NEW_TOPICS = ("CreatePartitions", "DeleteTopics")
 KNOWN_TO_KAFKAJS, UNKNOWN_TO_KAFKAJS = 88, -99  # the latest code that it knows, and its own for others
 UNEXPECTED = "java.lang.IllegalStateException: Unexpected error code"
@@ -182,6 +190,7 @@ def broker(port: int) -> Iterator[Broker]:
         "ottla.users": f"{USER}:{PASSWORD}",
         "delegation.token.secret.key": "secret",
         "group.initial.rebalance.delay.ms": 0,
+        **STREAMS,
     }
     with Broker(settings) as running:
         yield running

@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
@@ -88,7 +89,7 @@ public class ErrorCodes {
         }
     }
 
-    static double heartbeats(KafkaConsumer<byte[], byte[]> consumer) {
+    static double heartbeats(Consumer<byte[], byte[]> consumer) {
         return consumer.metrics().entrySet().stream().filter(one -> one.getKey().name().equals("heartbeat-total"))
             .mapToDouble(one -> (double) one.getValue().metricValue()).sum();
     }
@@ -197,6 +198,9 @@ public class ErrorCodes {
             admin.listConsumerGroupOffsets("errors-group").partitionsToOffsetAndMetadata().get()),
         Map.entry("OffsetDelete", (admin, name) -> admin.deleteConsumerGroupOffsets("errors-group", Set.of(PARTITION)).all().get()),
         Map.entry("ShareGroupDescribe", (admin, name) -> admin.describeShareGroups(List.of("no-group")).all().get()),
+        Map.entry("StreamsGroupDescribe", (admin, name) -> admin.describeStreamsGroups(List.of("no-group")).all().get()),
+        Map.entry("StreamsGroupHeartbeat", (admin, name) -> ErrorStreams.join(admin, settings(), TOPIC, name)),
+        Map.entry("StreamsGroupTopologyDescriptionUpdate", (admin, name) -> ErrorStreams.join(admin, settings(), TOPIC, name)),
         Map.entry("DescribeShareGroupOffsets", (admin, name) ->
             admin.listShareGroupOffsets(Map.of("no-group", new ListShareGroupOffsetsSpec())).all().get()),
         Map.entry("AlterShareGroupOffsets", (admin, name) -> admin.alterShareGroupOffsets(name, Map.of(PARTITION, 0L)).all().get()),
