@@ -32,7 +32,17 @@ LOCAL_DEFAULTS = {
     "group.streams.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
 }
-
+SETTLED = frozenset(
+    {
+        "group.consumer.assignment.interval.ms",
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+        "group.streams.initial.rebalance.delay.ms",
+    }
+)
+"""Keys whose default of ottla's is a part of `ottla.group.settle`, as the shorter heartbeat interval is. Clients are
+shown Kafka's default, because they look for what differs from it.
+"""
 RELEASES = (
     *("0.8.2", "0.9", "0.10.0", "0.10.1", "0.10.2", "0.11", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5"),
     *("2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2"),
@@ -209,9 +219,11 @@ class Config:
 
     def stated(self, name: str) -> str | None:
         """Returns the static value of a key: the given one, or our default if it differs from Kafka's; None if Kafka's
-        default applies.
+        default applies, or is shown.
         """
         value = self.values.get(name)
+        if name in SETTLED and name not in self.given and self.values["ottla.group.settle"]:
+            return None
         if name != "listeners" and name in self.given:  # listeners contain the ports that were bound
             return self.given[name]
         if name == "advertised.listeners":

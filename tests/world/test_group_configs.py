@@ -187,6 +187,32 @@ def test_keys_that_do_not_go_together_keep_the_broker_from_starting(settings: di
         configuration.build(configuration.from_arguments([f"{k}={v}" for k, v in settings.items()]))
 
 
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({}, {"consumer": ("1000", 5), "share": ("1000", 5), "streams": ("1000", 5)}),
+        (
+            {"group_consumer_assignment_interval_ms": "0"},
+            {"consumer": ("0", 4), "share": ("1000", 5), "streams": ("1000", 5)},
+        ),
+        ({"ottla_group_settle": "false"}, {"consumer": ("0", 4), "share": ("0", 4), "streams": ("0", 4)}),
+    ],
+)
+def test_clients_see_kafkas_default_where_groups_settle_faster(
+    settings: dict[str, str], shown: dict[str, tuple[str, int]]
+) -> None:
+    w = world(4, **settings)
+    r = m.DescribeConfigsRequest
+    for kind, name, prefix in ((32, "g", ""), (4, "1", "group.")):
+        keys = {one: f"{prefix}{one}.assignment.interval.ms" for one in shown}
+        asked = r.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=list(keys.values())
+        )
+        found = {one.name: one for one in w.ask("DescribeConfigs", 4, r(resources=[asked])).results[0].configs}
+        assert {one: (found[key].value, found[key].config_source) for one, key in keys.items()} == shown
+    assert w.broker.config["group.share.assignment.interval.ms"] == 0
+
+
 def test_our_own_assignment_interval_gives_way_to_a_bound() -> None:
     w = World(None, 0, group_consumer_min_assignment_interval_ms="500")
     assert w.broker.config["group.consumer.assignment.interval.ms"] == 500
