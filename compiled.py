@@ -26,7 +26,7 @@ MODULES = {
     "broker": "event_times internal_topics steps",
     "broker/shards": "host",
     "broker/replica": "appender high_watermarks partition stale_leaders",
-    "broker/apis": "k00_produce",
+    "broker/apis": "_produce_appends k00_produce",
 }
 
 

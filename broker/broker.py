@@ -36,6 +36,7 @@ from .later import Later
 from .limits import Limits
 from .loggers import Loggers
 from .metrics import Metrics
+from .repeated import KeptFrames
 from .replica.appender import Appender
 from .replica.directories import LogDirectories, LogDirectory
 from .replica.high_watermarks import HighWatermarks
@@ -74,6 +75,7 @@ class Broker:
     """
 
     zookeeper: ZooKeeper | None = None
+    token_issuer: TokenIssuer | None = None
 
     def __init__(self, config: Config, schedule: Schedule, files: Files, new_id: Callable[[], bytes]) -> None:
         self.config = config
@@ -115,7 +117,6 @@ class Broker:
             turn, settings, self.partitions, self.appender, self.metadata, self.share_states
         )
         self.tokens = tokens_of(config, turn, self.image, new_id)
-        self.token_issuer: TokenIssuer | None = None
         self.sasl = self._sasl_listeners(new_id)
         self.quotas, self.connection_rates = self._quotas()
         self.client_metrics = ClientMetricsManager(turn, self.image, self.limits, config["telemetry.max.bytes"], new_id)
@@ -126,6 +127,7 @@ class Broker:
         self.loggers = Loggers()
         self._views: dict[int, Broker] = {}  # by node
         self.node_lives.views = self
+        self.kept_frames = KeptFrames()
         self.extensions: dict[str, Any] = {}  # state of API families, made on first use
         turn.move = self.high_watermarks.move
         self.log_directories.offline = self._directory_failed

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from . import bugs
 from .client_activity import ClientActivity
 from .client_quotas import Usage
-from .clock import Cancellable
 
 if TYPE_CHECKING:
+    from .repeated import Served
     from .replies import Send
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -40,19 +40,12 @@ class SecurityProtocol(IntEnum):
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
-class Recognized(Protocol):
-    """A request that is like an earlier one."""
-
-    def begin(self) -> Cancellable | None:
-        """Serves it, and sends its reply once. Returns what is pending."""
-
-
 class Repeated(Protocol):
-    """Recognizes requests of a connection that are like an earlier one, and are served without decoding them."""
+    """Serves requests of a connection that are like an earlier one, without decoding them."""
 
-    def recognized(self, dispatcher: Any, peer: Peer, frame: memoryview, send: Send) -> Recognized | None:
-        """Returns the request of a frame; None if it has to be decoded. `dispatcher`: the one that serves the
-        connection, a `net.dispatch.Dispatcher`.
+    def serve(self, dispatcher: Any, peer: Peer, frame: memoryview, send: Send) -> Served:
+        """Serves the request of a frame, and calls `send` once. Returns what is pending, or DECODE: then it has done
+        nothing. `dispatcher`: the one that serves the connection, a `net.dispatch.Dispatcher`.
         """
 
 
@@ -62,7 +55,7 @@ class Peer:
 
     `activity`: what the client asked for, while the lab is on. `token_authenticated`: whether the client has shown a
     delegation token. `usage`: what the current request uses, if there are quotas. `throttle_ms`: for how long no
-    request is served after the reply. `repeated`: what recognizes requests that are like earlier ones.
+    request is served after the reply. `repeated`: by API key, what serves requests that are like earlier ones.
     """
 
     __slots__ = (
@@ -95,7 +88,7 @@ class Peer:
         self.throttle_ms = 0
         self.usage: Usage | None = None
         self.activity: ClientActivity | None = None
-        self.repeated: Repeated | None = None
+        self.repeated: dict[int, Repeated] = {}
         self.on_lost: list[Callable[[], object]] = []
 
     def lost(self) -> None:

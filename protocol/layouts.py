@@ -12,6 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from .buffers import Data
+from .emit import UNREADABLE, uvarint_at
+
+_INT = struct.Struct(">i")
+_VERSION = 3  # the place of its low byte in a frame; there are not that many
+_HEAD_SIZE = 8  # of a frame: the API, its version, and the correlation id
 
 
 class Layout:
@@ -44,3 +49,43 @@ def _formats(numbers: bytes, kinds: Sequence[str]) -> Iterator[str]:
         assert struct.calcsize(">" + kind) == size, "numbers lie where they were expected"
         yield kind
     assert next(left, None) is None, "every number was found"
+
+
+class RecordsLayout:
+    """The layout of a Produce request for one partition: what lies around the index of the partition and its records.
+
+    `frame`: a request without records, for partition 0, with the correlation id 0. The records are the last field of
+    all versions; behind them there are only sections without tagged fields, one for each level.
+    """
+
+    __slots__ = ("_after", "_before", "_index_at", "_is_flexible", "_version", "size")
+
+    def __init__(self, frame: bytes, is_flexible: bool) -> None:
+        self._is_flexible = is_flexible
+        self._after = b"\0\0\0" if is_flexible else b""
+        tail = (b"\1" if is_flexible else b"\0\0\0\0") + self._after
+        assert frame.endswith(bytes(_INT.size) + tail), "nothing else follows the partition"
+        self.size = len(frame)
+        self._index_at = self.size - len(tail) - _INT.size
+        self._version = frame[_VERSION]
+        self._before = frame[_HEAD_SIZE : self._index_at]
+
+    def records_of(self, frame: memoryview) -> tuple[int, memoryview] | None:
+        """Returns the index of the partition of a frame and its records; None for a frame of another layout."""
+        at = self._index_at
+        if len(frame) <= self.size or frame[_VERSION] != self._version or frame[_HEAD_SIZE:at] != self._before:
+            return None
+        (index,), start = _INT.unpack_from(frame, at), at + _INT.size
+        try:
+            if self._is_flexible:
+                length, start = uvarint_at(frame, start)
+                length -= 1
+            else:
+                (length,) = _INT.unpack_from(frame, start)
+                start += _INT.size
+        except UNREADABLE:
+            return None
+        end = start + length
+        if length < 0 or len(frame) - end != len(self._after) or frame[end:] != self._after:
+            return None
+        return index, frame[start:end]

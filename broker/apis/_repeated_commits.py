@@ -24,18 +24,15 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.layouts import Layout
 from ..net.context import Context
 from ..peer import Peer
+from ..repeated import DECODE, Repeats, Served
 from ..replies import Reply, Send
 from ._offset_commits import Kind, errors_of, is_all_there
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
-    from ..group.room import Room
     from ..net.dispatch import Dispatcher
 
 VERSION_MIN = 2  # older ones are those of emulated releases
-FRAME_BYTES_MAX = 4096
-KEPT_BYTES_MAX = 1 << 20  # of the frames of all connections; what is kept takes some ten times as much
-USED_ENOUGH = 16  # what was used as often was worth making, and so will be the next one
 _LENGTH = _CORRELATION_ID = struct.Struct(">i")
 
 
@@ -43,63 +40,35 @@ def note(context: Context, request: messages.OffsetCommitRequest, kind: Kind[mes
     """Notes that a commit was decoded. All of its partitions exist, or it is what is left without those that do not."""
     if context.broker.authorizer is not None:  # which looks at each of them
         return
-    peer = context.peer
-    repeated = peer.repeated
+    peer, key = context.peer, context.api.key
+    repeated = peer.repeated.get(key)
     if not isinstance(repeated, RepeatedCommits):
-        repeated = peer.repeated = RepeatedCommits(context.broker.groups.room, peer)
-    repeated.note(context, request, kind)
+        repeated = peer.repeated[key] = RepeatedCommits(context.broker.kept_frames, peer.on_lost)
+    if repeated.is_due() and context.version >= VERSION_MIN and is_repeatable(request):
+        repeated.learn(_Known(context, request, kind))
 
 
-class RepeatedCommits:
-    """What a connection commits again and again.
+class RepeatedCommits(Repeats["_Known"]):
+    """What a connection commits again and again."""
 
-    The second, fourth, eighth and so on of its commits that are decoded becomes what the next ones are compared with.
-    They are counted from the last one that was of use.
-    """
+    __slots__ = ()
 
-    __slots__ = ("_decoded", "_known", "_room", "_uses")
-
-    def __init__(self, room: Room, peer: Peer) -> None:
-        self._room = room
-        self._known: _Known | None = None
-        self._decoded = self._uses = 0
-        peer.on_lost.append(self._forget)
-
-    def note(
-        self, context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]
-    ) -> None:
-        """Like the function."""
-        if self._uses >= USED_ENOUGH:
-            self._decoded = self._uses = 0
-        self._decoded += 1
-        if self._decoded > 1 and not self._decoded & (self._decoded - 1):
-            self._forget()
-            if context.version >= VERSION_MIN and is_repeatable(request):
-                self._learn(_Known(context, request, kind))
-
-    def _learn(self, known: _Known) -> None:
-        size = known.layout.size
-        if size <= FRAME_BYTES_MAX and self._room.kept_bytes + size <= KEPT_BYTES_MAX:
-            self._known, self._uses = known, 0
-            self._room.kept_bytes += size
-
-    def _forget(self) -> None:
-        if self._known is not None:
-            self._room.kept_bytes -= self._known.layout.size
-            self._known = None
+    def serve(self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, send: Send) -> Served:
+        recognized = self.recognized(dispatcher, peer, frame, send)
+        return DECODE if recognized is None else recognized.begin()
 
     def recognized(self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, send: Send) -> _Commit | None:
         """Returns the commit of a frame that can be served here; None for another one."""
-        known = self._known
+        known = self.known
         if known is None:
             return None
         numbers = known.layout.numbers_of(frame)
         if numbers is None:
             return None
         if known.image_version != dispatcher.broker.groups.image.version and not known.is_there_still(dispatcher, peer):
-            self._forget()
+            self.forget()
             return None
-        self._uses += 1
+        self.used()
         if dispatcher.seam is not None:
             context = known.context(dispatcher, peer, numbers[0])
             send = dispatcher.seam.watched(context, known.commit.request, frame, send)
@@ -126,6 +95,10 @@ class _Known:
         accepted = kind.response(topics=errors_of(context, request.topics, ApiError(Errors.NONE)))
         self.reply = codec.build(api.response, version, accepted, headers.start_response(api.response, version, 0))
         _LENGTH.pack_into(self.reply, 0, len(self.reply) - _LENGTH.size)
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
 
     def _frame(self, value: int) -> bytes:
         """Returns the frame, without its length, with `value` for all of its numbers."""

@@ -27,25 +27,22 @@ from typing import TYPE_CHECKING
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages, records
-from ...protocol.buffers import Data
 from ...protocol.errors import ApiError, Errors
 from ...storage import validation
 from ...storage.producers import Verification
-from ...storage.validation import InvalidRecords
 from ..error_places import Place, Text, array, codes
 from ..error_replies import answers_with_error
-from ..internal_topics import is_internal
 from ..later import Later, Steps
 from ..net.context import Context
-from ..net.produce_waits import Wait, wait
 from ..replica.appender import Batch
 from ..replica.opening import many_unopened, open_in_steps
 from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..security.authorization import Check, Refusal
-from ..steps import STEP_ELEMENTS, STEPS_AT_ONCE, Allowance, Pace, TooLong, opened_in_steps, slices
-from ._nodes import node_endpoints
+from ..steps import STEP_ELEMENTS, Pace, TooLong, opened_in_steps, slices
+from ._produce_appends import TOPIC_IDS_SINCE, Appending, answered, find, is_transactional
 from ._produce_verification import Verifications
+from ._repeated_produces import note
 
 if TYPE_CHECKING:
     Topic = messages.ProduceRequest.TopicProduceData
@@ -57,19 +54,6 @@ if TYPE_CHECKING:
 TRANSACTIONS = Check(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id", Refusal.IN_HANDLER)
 TOPICS = Check(Operation.WRITE, ResourceType.TOPIC, "topic_data.name", Refusal.ELEMENT)
 AUTHORIZATION = (TRANSACTIONS, TOPICS)
-TOPIC_IDS_SINCE = 13
-LEADERS_SINCE = 10
-WITHOUT_START_OFFSET = frozenset(
-    (
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.MESSAGE_TOO_LARGE,
-        Errors.RECORD_LIST_TOO_LARGE,
-        Errors.CORRUPT_MESSAGE,
-        Errors.KAFKA_STORAGE_ERROR,
-    )
-)
-ADMIN_CLIENT = "__admin_client"
-TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 PARTITIONS = Place(
     "each partition",
     codes(
@@ -120,6 +104,7 @@ def handle(context: Context, request: messages.ProduceRequest) -> Outcome:
         unopened = many_unopened(one for topic in request.topic_data for one in _partitions(context, topic))
         if unopened:
             return _when_open(context, request, unopened)
+    note(context, request)
     return _handle(context, request)
 
 
@@ -153,7 +138,7 @@ def _append_all(
     by `id()` of the partition data in the request.
     """
     response = messages.ProduceResponse()
-    appending = _Appending(context, request.acks, verified)
+    appending = Appending(context, request.acks, verified)
     for topic in request.topic_data:
         out = messages.ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(out)
@@ -166,14 +151,14 @@ def _append_all(
             out.partition_responses.append(answer)
     if appending.long:
         return _append_long(context, request, response, appending)
-    return _answered(context, request, response, appending)
+    return answered(context, request, response, appending)
 
 
 async def _append_long(
     context: Context,
     request: messages.ProduceRequest,
     response: messages.ProduceResponse,
-    appending: _Appending,
+    appending: Appending,
 ) -> Reply:
     """Appends the batches whose records take long to decompress, one after the other and in steps."""
     _keep_records(wanted for _, _, _, wanted in appending.long)
@@ -183,33 +168,13 @@ async def _append_long(
             at = validation.single_batch(wanted.records, context.version)
             opened = await opened_in_steps(
                 context.broker.turn,
-                context.broker.appender.open_batch(_find(context, topic, wanted.index), wanted.records, at),
+                context.broker.appender.open_batch(find(context, topic, wanted.index), wanted.records, at),
             )
         except ApiError as error:
             opened = error
         answers[place] = appending.one(topic, wanted, opened)
-    outcome = _answered(context, request, response, appending)
+    outcome = answered(context, request, response, appending)
     return await _finished(outcome)
-
-
-def _answered(
-    context: Context,
-    request: messages.ProduceRequest,
-    response: messages.ProduceResponse,
-    appending: _Appending,
-) -> Reply | Later[Reply]:
-    """Returns the reply, or what completes with the reply when the high watermarks are reached."""
-    acks, failed, waits = request.acks, appending.failed, appending.waits
-    if acks == 0:
-        return CLOSE if failed else NO_REPLY
-    if failed and context.version >= LEADERS_SINCE:
-        _name_leaders(context, response)
-    if waits:
-        context.broker.turn.settle_moves()  # most high watermarks are reached at once, and the reply need not be parked
-        waits = [(partition, end, answer) for partition, end, answer in waits if partition.high_watermark < end]
-        if waits:
-            return wait(context, response, waits, request.timeout_ms)
-    return response
 
 
 async def _append_in_steps(context: Context, request: messages.ProduceRequest) -> Reply:
@@ -263,92 +228,13 @@ def _keep_records(parts: Iterable[Wanted]) -> None:
             wanted.records = memoryview(bytearray(wanted.records))
 
 
-class _Appending(Allowance):
-    """The appends of one request, and its allowance of work per step."""
-
-    __slots__ = ("acks", "context", "failed", "long", "verified", "waits")
-
-    def __init__(self, context: Context, acks: int, verified: dict[int, Verification | ApiError]) -> None:
-        self.left = STEPS_AT_ONCE
-        self.context = context
-        self.acks = acks
-        self.verified = verified
-        self.failed = False
-        self.waits: list[Wait] = []
-        # (list for the response part, its index, topic, partition data) of batches that take long
-        self.long: list[tuple[list[Answer], int, Topic, Wanted]] = []
-
-    def one(
-        self,
-        topic: Topic,
-        wanted: Wanted,
-        opened: Batch | ApiError | None = None,
-    ) -> Answer:
-        """Returns the response for one partition. Kafka gives messages for records, not for batches. Raises TooLong if
-        decompressing takes long.
-        """
-        answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
-        context, acks = self.context, self.acks
-        try:
-            partition = _find(context, topic, wanted.index)
-            at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
-            if acks not in (-1, 0, 1):
-                raise ApiError(Errors.INVALID_REQUIRED_ACKS)
-            verified = self.verified.get(id(wanted)) if self.verified else None
-            if isinstance(verified, ApiError) and verified.code != Errors.NOT_LEADER_OR_FOLLOWER:
-                raise verified
-        except ApiError as error:
-            error.put_into(answer, with_default=False)
-            self.failed = True
-            return answer
-        try:
-            if isinstance(verified, ApiError):
-                raise verified
-            context.broker.partitions.check_led(partition)
-            end = context.broker.appender.append(partition, wanted.records, at, acks, answer, verified, self, opened)
-        except ApiError as error:
-            self.failed = True
-            self._refuse(partition, answer, error)
-        else:
-            if acks == -1:
-                self.waits.append((partition, end, answer))
-        return answer
-
-    def _refuse(self, partition: Partition, answer: Answer, error: ApiError) -> None:
-        answer.error_code = error.code
-        self.context.broker.limits.note(error, partition.name)
-        if isinstance(error, InvalidRecords):
-            answer.error_message = error.message_or_default
-            answer.log_start_offset = partition.start_offset
-            answer.record_errors = [
-                messages.ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-                for index, text in error.errors
-            ]
-            return
-        context = self.context
-        if error.code == Errors.NOT_LEADER_OR_FOLLOWER and context.version >= LEADERS_SINCE:
-            leader = context.broker.partitions.known_leader(partition)
-            answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
-        if error.code not in WITHOUT_START_OFFSET:
-            answer.log_start_offset = partition.start_offset
-
-
 # transactions
-
-
-def _is_transactional(data: Data | None) -> bool:
-    return (
-        data is not None
-        and len(data) > TRANSACTIONAL_AT
-        and bool(data[TRANSACTIONAL_AT] & records.TRANSACTIONAL_MASK)
-        and data[records.MAGIC_AT] == records.MAGIC
-    )
 
 
 def _has_transactional(request: messages.ProduceRequest) -> bool:
     for topic in request.topic_data:
         for wanted in topic.partition_data:
-            if _is_transactional(wanted.records):
+            if is_transactional(wanted.records):
                 return True
     return False
 
@@ -368,7 +254,7 @@ def _in_transaction(context: Context, request: messages.ProduceRequest) -> Outco
         (topic, wanted, records.header_at(wanted.records))
         for topic in request.topic_data
         for wanted in topic.partition_data
-        if _is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
+        if is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
     ]
     headers = [one for one in found if one[2].producer_id >= 0]  # without a producer there is no transaction
     if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
@@ -379,7 +265,7 @@ def _in_transaction(context: Context, request: messages.ProduceRequest) -> Outco
         return _append_all(context, request, {})
     for topic, wanted, header in headers:
         try:
-            verifications.begin(_find(context, topic, wanted.index), id(wanted), header)
+            verifications.begin(find(context, topic, wanted.index), id(wanted), header)
         except ApiError as error:
             verifications.found[id(wanted)] = ApiError(error.code)
     if not verifications.to_ask:
@@ -414,23 +300,3 @@ def _errors(
     context: Context, topics: Iterable[Topic], error: ApiError
 ) -> list[messages.ProduceResponse.TopicProduceResponse]:
     return answers_with_error(context.api, context.version, PARTITIONS, topics, error)
-
-
-def _find(context: Context, topic: Topic, index: int) -> Partition:
-    broker = context.broker
-    if context.version >= TOPIC_IDS_SINCE:
-        name = broker.image.topic_names.get(topic.topic_id)
-        if name is None:
-            raise ApiError(Errors.UNKNOWN_TOPIC_ID)
-    else:
-        name = topic.name
-    partition = broker.partitions.get(name, index)
-    if is_internal(name) and context.client_id != ADMIN_CLIENT:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
-    return partition
-
-
-def _name_leaders(context: Context, response: messages.ProduceResponse) -> None:
-    """Adds the endpoints of the leaders for clients that sent to a broker that is not the leader (KIP-951)."""
-    leaders = (p.current_leader.leader_id for t in response.responses for p in t.partition_responses)
-    response.node_endpoints = node_endpoints(context, messages.ProduceResponse.NodeEndpoint, leaders)

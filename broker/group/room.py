@@ -49,7 +49,6 @@ class Room:
         self._members = 0
         self._joined = 0  # of them, since they were last counted
         self._counted_ms: int | None = None
-        self.kept_bytes = 0  # of frames that connections compare their commits with
 
     @property
     def groups(self) -> int:

@@ -27,6 +27,7 @@ from ..later import LargeReply, Later, after, drive
 from ..limits import REPLY_BYTES, REQUEST_BYTES, REQUEST_ELEMENTS, Limit
 from ..metrics import ApiTimes
 from ..peer import Peer
+from ..repeated import DECODE
 from ..replies import CLOSE, NO_REPLY, Reply, Send, Silence
 from ..security.authorization import Complete, check_request
 from ..unsupported_version import Listed, unsupported_version
@@ -88,10 +89,10 @@ class Dispatcher:
                 self._answer_unsupported(api, frame, correlation_id, send)
                 return None
             raise Refused(f"{api.name} has no version {version}")
-        if peer.repeated is not None and self._is_plain():
-            recognized = peer.repeated.recognized(self, peer, frame, send)
-            if recognized is not None:
-                return recognized.begin()
+        if key in peer.repeated and self._is_plain():
+            pending = peer.repeated[key].serve(self, peer, frame, send)
+            if pending is not DECODE:
+                return pending
         if len(frame) > self.frame_bytes_max:
             self.check_size(key, len(frame))
         times = self.broker.metrics.apis[key, version]
@@ -184,6 +185,12 @@ class Dispatcher:
             began = time.perf_counter_ns()
             outcome = self.call(api, context, request)
             times.handle_ns += time.perf_counter_ns() - began
+        return self.conclude(api, context, request, outcome, send, times)
+
+    def conclude(
+        self, api: Api, context: Context, request: Struct, outcome: object, send: Send, times: ApiTimes
+    ) -> Pending | None:
+        """Calls `send` with what a handler has returned, or returns it if it is pending."""
         if isinstance(outcome, Later):
             if not outcome.done:
                 return self._park(api, context, request, outcome, send, times)
@@ -233,12 +240,15 @@ class Dispatcher:
                     return self._narrowed(api, context, request, drive(api.narrowed(context, request)))
             outcome = handle(context, request)
             return outcome if isinstance(outcome, _SETTLED) else drive(outcome)
-        except ApiError as error:
-            return self.error_reply(api, context, request, error)
-        except MalformedMessage as error:
-            raise Refused(f"{api.name}: {error}") from None
         except Exception as error:
-            return self.error_reply(api, context, request, self._unexpected(api, context, error))
+            return self.failed(api, context, request, error)
+
+    def failed(self, api: Api, context: Context, request: Struct, error: Exception) -> Struct | Silence:
+        """Returns the reply to a request whose handler raised an exception. Raises Refused."""
+        if isinstance(error, MalformedMessage):
+            raise Refused(f"{api.name}: {error}") from None
+        told = error if isinstance(error, ApiError) else self._unexpected(api, context, error)
+        return self.error_reply(api, context, request, told)
 
     async def in_turns(self, api: Api, context: Context, request: Struct, *, encodes: bool = True) -> object:
         """Handles a large request in a turn of its own; what it returns is encoded in others, the arrays of a large

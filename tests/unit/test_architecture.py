@@ -62,6 +62,7 @@ FLOOR = {
     "metrics",
     "peer",
     "program",
+    "repeated",
     "replies",
     "retrying",
     "rounds",

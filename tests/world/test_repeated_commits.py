@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ottla.broker.apis import _repeated_commits as short_way
+from ottla.broker import repeated as short_way
 from ottla.broker.apis._repeated_commits import RepeatedCommits
 from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.broker.lab.faults.matching import Matcher, topic_names
@@ -395,21 +395,21 @@ def test_commits_of_many_partitions_are_decoded(served: Counter[Any]) -> None:
 def test_what_connections_keep_has_a_limit(served: Counter[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_way, "KEPT_BYTES_MAX", 200)
     world = connected()
-    room = world.broker.groups.room
+    frames = world.broker.kept_frames
     first, second = world.connect(), world.connect()
     commits(first, 3)
     assert served.total() == 1
-    assert 100 < room.kept_bytes < 200
+    assert 100 < frames.size < 200
     commits(second, 5)
     assert served.total() == 1, "there is no room for another one"
     first.lose()
-    assert room.kept_bytes == 0
+    assert frames.size == 0
     commits(second, 9)
     assert served.total() > 1
     commits(second, 30, topics={"u": 1})
-    kept = room.kept_bytes
+    kept = frames.size
     second.lose()
-    assert (kept > 0, room.kept_bytes) == (True, 0)
+    assert (kept > 0, frames.size) == (True, 0)
 
 
 def test_a_connection_that_is_lost_waits_no_more(served: Counter[Any]) -> None:
