@@ -4,7 +4,7 @@ with each of them, and the simulator of clusters must find it.
 
 from __future__ import annotations
 
-from ottla.broker.apis.k00_produce import _Appending
+from ottla.broker.apis._produce_appends import Appending
 from ottla.broker.config.nodes import Nodes
 from ottla.broker.controller.controller import MetadataController
 from ottla.broker.controller.node_lives import NodeLives
@@ -42,7 +42,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     (HighWatermarks, "_in_sync_end", "if partition.is_under_min_isr:", "if False:"),
     (HighWatermarks, "move", "partition.advance(min(end, bound))", "partition.advance(bound)"),
-    (_Appending, "one", "if acks == -1:", "if acks == 2:"),
+    (Appending, "one", "if acks == -1:", "if acks == 2:"),
     (ShardHosts, "_leads", "return self.partitions.leads(partition)", "return True"),
     (MetadataState, "replay_partition_change", "before.leader_epoch + 1}", "before.leader_epoch}"),
     (elections.Assignment, "completed", "if not in_sync.issuperset(needed):", "if False:"),
