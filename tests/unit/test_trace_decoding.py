@@ -101,6 +101,12 @@ def test_what_no_broker_writes_and_what_is_rare_go_the_long_way(of: dict[str, An
         decoded(of)
 
 
+def test_what_waited_for_a_reply_is_read_of_a_changed_line_too() -> None:
+    found = event_of(reply(waiting=[0, "3", 18], size="40"), LOOKED_AT, LOOKED_AT)
+    assert isinstance(found, Reply)
+    assert found.waiting == [0, 18]
+
+
 @pytest.mark.parametrize("data", [b"", b"nonsense", b'{"event":"request"', b'{"event":"reply","size":1e999}', b"\xff"])
 def test_what_is_no_json_goes_the_long_way(data: bytes) -> None:
     with pytest.raises(REFUSED):

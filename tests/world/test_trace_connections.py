@@ -41,8 +41,8 @@ class Traced:
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [one for one in self.events if one["event"] == kind]
 
-    def delay(self, at: str = "reply", **more: Any) -> None:
-        self.lab.ask("POST /v1/faults", api="Produce", action={"kind": "delay", "ms": DELAY_MS, "at": at}, **more)
+    def delay(self, at: str = "reply", ms: int = DELAY_MS, **more: Any) -> None:
+        self.lab.ask("POST /v1/faults", api="Produce", action={"kind": "delay", "ms": ms, "at": at}, **more)
 
     def in_flight_limit(self) -> tuple[str, list[str]]:
         """What the live verdict says of the rule, which is what it says by the trace."""
@@ -62,14 +62,16 @@ def asked(number: int) -> bytes:
     return request_frame("Metadata", 12, m.MetadataRequest(topics=[]), number, "client")
 
 
+@pytest.mark.parametrize("ms", [DELAY_MS // 10, DELAY_MS])
 @pytest.mark.parametrize("at", ["request", "reply"])
-def test_what_came_while_a_reply_was_put_off_is_in_its_event(at: str) -> None:
+def test_what_came_while_a_reply_was_put_off_is_in_its_event(at: str, ms: int) -> None:
+    """The reply is recorded in the block of its request, or in another one."""
     traced = Traced()
-    traced.delay(at, nth=1)
+    traced.delay(at, ms, nth=1)
     traced.client.feed(written(0))
     traced.client.feed(asked(1) + written(2))
     traced.client.feed(written(3)[:-1])
-    traced.world.pass_ms(DELAY_MS)
+    traced.world.pass_ms(ms)
     traced.client.feed(written(3)[-1:])
     assert [one.get("waiting") for one in traced.of("reply")] == [[3, 0], None, None, None]
 

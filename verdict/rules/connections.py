@@ -140,7 +140,7 @@ class ClosedWhileIdle(Rule):
 
     def asked(self, request: Request) -> None:
         closed = self._closed
-        if closed is None or request.connection == closed.connection:
+        if closed is None:
             return
         self._closed = None
         for topic, partition, head in batches(request):

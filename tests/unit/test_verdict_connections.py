@@ -1,0 +1,97 @@
+"""The rules of the verdict on connections that are lost and that are idle, beyond the clients that keep and break
+each.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ottla.protocol import messages as m
+
+from ..support.verdict_cases import produced
+from ..support.verdict_client_cases import is_lost
+from ..support.verdict_script import Script, records
+
+AGAIN = "KIP-899.bootstraps-again"
+IDLE = "protocol.closed-while-idle"
+
+
+def answers(s: Script, connection: int, listener: str) -> None:
+    s.opens(connection, listener)
+    s.asks("ApiVersions", 4, m.ApiVersionsRequest(), m.ApiVersionsResponse(), connection=connection)
+
+
+def begun() -> Script:
+    """A client that has come to its bootstrap servers, and then to another listener."""
+    script = Script()
+    answers(script, 1, "GIVEN")
+    answers(script, 2, "NODE")
+    return script
+
+
+@pytest.mark.parametrize(
+    ("knocks", "after_ms", "outcome"), [(5, 3000, "failed"), (4, 4000, "not exercised"), (20, 100, "not exercised")]
+)
+def test_a_client_has_some_time_and_some_attempts(knocks: int, after_ms: float, outcome: str) -> None:
+    script = begun()
+    for connection in range(3, 3 + knocks):
+        is_lost(script, connection, after_ms=after_ms)
+    assert script.rule(AGAIN)["outcome"] == outcome
+
+
+def test_a_broker_that_answers_again_was_not_lost() -> None:
+    script = begun()
+    for connection in range(3, 13):
+        is_lost(script, 2 * connection)
+        answers(script, 2 * connection + 1, "NODE")
+    answers(script, 99, "GIVEN")
+    assert script.rule(AGAIN)["outcome"] == "not exercised"
+
+
+def test_a_client_that_leaves_by_itself_has_not_lost_its_broker() -> None:
+    script = begun()
+    for connection in range(3, 13):
+        script.opens(connection, "NODE")
+        script.asks("ApiVersions", 4, m.ApiVersionsRequest(), lost=True, connection=connection, after_ms=3000)
+        script.closes(connection)
+    assert script.rule(AGAIN)["outcome"] == "not exercised"
+
+
+def test_a_client_that_has_kept_its_first_connection_may_use_it() -> None:
+    script = begun()
+    is_lost(script, 3)
+    script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse())
+    assert script.rule(AGAIN)["outcome"] == "passed"
+
+
+def test_a_client_with_one_listener_has_nowhere_else_to_go() -> None:
+    script = Script()
+    answers(script, 1, "NODE")
+    for connection in range(3, 13):
+        is_lost(script, connection)
+    assert script.rule(AGAIN)["outcome"] == "not exercised"
+
+
+def test_the_evidence_says_who_closed_the_connection() -> None:
+    script = begun()
+    for connection in range(3, 8):
+        is_lost(script, connection)
+    (failure,) = script.rule(AGAIN)["failures"]
+    assert [(one["what"], one["message"]) for one in failure["evidence"][2:]] == [("closed by the broker", "fault")]
+
+
+@pytest.mark.parametrize(("by", "reason"), [("client", ""), ("broker", "fault"), ("", "")])
+def test_a_batch_may_come_again_after_a_connection_that_was_not_idle(by: str, reason: str) -> None:
+    """Its reply can be lost."""
+    script = Script()
+    produced(script, records(0))
+    script.closes(1, by, reason)
+    produced(script, records(0), connection=2)
+    assert script.rule(IDLE)["outcome"] == "not exercised"
+
+
+def test_a_batch_that_was_refused_comes_again_though_its_connection_was_idle() -> None:
+    script = Script()
+    produced(script, records(0), 6)
+    script.closes(1, "broker", "idle")
+    produced(script, records(0), connection=2)
+    assert script.rule(IDLE)["outcome"] == "passed"
