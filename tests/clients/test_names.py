@@ -35,7 +35,7 @@ def may_have_hosts_of_its_own() -> bool:
     if shutil.which("unshare") is None:
         return False
     command = ["unshare", "-rm", "mount", "--bind", "/etc/hosts", "/etc/hosts"]
-    return not subprocess.run(command, capture_output=True, check=False).returncode
+    return not subprocess.run(command, capture_output=True, check=False, timeout=SECONDS).returncode
 
 
 @pytest.mark.skipif(not may_have_hosts_of_its_own(), reason="a program cannot have a file of hosts of its own here")

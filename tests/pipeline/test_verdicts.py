@@ -20,6 +20,8 @@ from ottla.traces import reading
 
 from ..support.seeds import seeds
 from ..support.traced_clients import HEAD, Traced, bytes_of
+from ..support.verdict_client_cases import closed_while_idle, in_flight_limit, starts_anew
+from ..support.verdict_script import Script
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -221,3 +223,28 @@ def test_values_that_no_broker_writes_fit_into_columns(tmp_path: Path) -> None:
     head, *others = examined(trace)
     assert (head["startedMs"], head["nodeId"], head["refused"]) == (0, 0, None)
     assert {row["clientId"] for row in others} == {"?"}
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize(
+    ("id", "does"),
+    [
+        ("KIP-98.in-flight-limit", in_flight_limit),
+        ("KIP-899.bootstraps-again", starts_anew),
+        ("protocol.closed-while-idle", closed_while_idle),
+    ],
+)
+def test_what_a_trace_says_of_connections_and_waiting_requests_is_read(
+    id: str, does: Callable[[Script, bool], None], right: bool, tmp_path: Path
+) -> None:
+    script = Script()
+    does(script, right)
+    lines = [HEAD, *(one | {"software": "", "software_version": ""} for one in script.lines)]
+    written(tmp_path / "t.jsonl", [bytes_of(one) for one in lines])
+    (trace,) = found([str(tmp_path)])
+    (client,) = reports(examined(trace))
+    rules: Any = client["rules"]
+    outcomes = {one["id"]: (one["outcome"], one["kept"], one["failed"]) for one in rules}
+    (whole,) = script.reports()
+    assert outcomes == {one["id"]: (one["outcome"], one["kept"], one["failed"]) for one in whole["rules"]}
+    assert outcomes[id][0] == ("passed" if right else "failed")
