@@ -53,11 +53,17 @@ def line(event: Event, topics: Topics) -> str:
     start = f"{at(event)} #{event.get('connection')} {event.get('peer')}{node}"
     if kind in ("opened", "closed"):
         listener = f" on {event['listener']}" if "listener" in event else ""
-        return printable(f"{start} {kind}{listener}")
+        return printable(f"{start} {kind}{listener}{_end(event)}")
     if kind == "refused":
         where = f"key {event.get('key')} v{event.get('version')} id={event.get('correlation_id')}"
         return printable(f"{start} > {where} {size_of(number(event, 'size'))} refused: {event.get('reason')}")
     return printable(f"{start} {'>' if kind == 'request' else '<'} {' '.join(_exchange(event, topics))}")
+
+
+def _end(event: Event) -> str:
+    """Who closed a connection, and why, where a trace says so."""
+    reason = f" ({event['reason']})" if "reason" in event else ""
+    return f" by the {event['by']}{reason}" if "by" in event else ""
 
 
 def _exchange(event: Event, topics: Topics) -> Iterator[str]:
@@ -68,6 +74,9 @@ def _exchange(event: Event, topics: Topics) -> Iterator[str]:
         yield f"client={text(event, 'client_id') or '-'}"
     else:
         yield f"{number(event, 'latency_us') / 1000:.1f}ms"
+        waiting = event.get("waiting")
+        if isinstance(waiting, list):
+            yield f"waiting={len(waiting)}"
     yield size_of(number(event, "size"))
     for noun, names in (
         ("topic", topics.of(found)),

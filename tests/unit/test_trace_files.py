@@ -159,6 +159,12 @@ def test_a_line_says_what_an_event_is() -> None:
     assert line({"event": "dropped", "count": 3}, topics) == "... 3 events are missing"
     assert line({"event": "damaged", "where": "t:3"}, topics) == "t:3: a damaged line is left out"
     assert line(exchanged("reply", "Produce", 0, None, size=0), topics).endswith("no reply")
+    assert "ms waiting=2 2.0KB" in line(exchanged("reply", "Heartbeat", 12, {}, waiting=[0, 3]), topics)
+    for end, words in (
+        ({"by": "client"}, "by the client"),
+        ({"by": "broker", "reason": "idle"}, "by the broker (idle)"),
+    ):
+        assert line({**OPENED, "event": "closed", **end}, topics).endswith(f" {words}")
     assert (size_of(100), size_of(3 << 20)) == ("100B", "3.0MB")
     assert '      "group_id": "g-1"' in list(detailed(JOIN, topics))
 
