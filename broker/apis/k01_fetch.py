@@ -47,6 +47,7 @@ from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
 from ._fetch_reading import Reading, read_in_steps, replica_of
 from ._nodes import node_endpoints
+from ._repeated_fetches import note
 
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
@@ -107,6 +108,7 @@ def cache(context: Context) -> SessionCache:
 
 
 def handle(context: Context, request: messages.FetchRequest) -> Outcome:
+    note(context, request)
     fetch = _context_of(context, request)
     if isinstance(fetch, int):
         return messages.FetchResponse(error_code=fetch)

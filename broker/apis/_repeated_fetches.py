@@ -1,0 +1,105 @@
+"""Fetches of a connection that are like an earlier one, served without decoding them.
+
+A consumer fetches the same partitions again and again: its requests differ in the correlation id, the epoch of the
+session and the offsets. After some requests the connection keeps the layout of their frames (`protocol.layouts`) and
+one request, into which the numbers of a frame of that layout are put. From there on it is served like any other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import headers, messages
+from ...protocol.layouts import Layout
+from ...protocol.structs import copied
+from ..net.context import Context
+from ..net.watching import Pending
+from ..peer import Peer
+from ..repeated import DECODE, Repeats, Served
+from ..replies import Send
+
+if TYPE_CHECKING:
+    from ..net.dispatch import Dispatcher
+
+PARTITIONS_MAX = 32
+SESSIONS_SINCE = 7
+_PREFIX_SIZE = 4  # of a frame, which says how long it is
+
+
+def note(context: Context, request: messages.FetchRequest) -> None:
+    """Notes a request, unless it was not decoded."""
+    if context.broker.authorizer is not None:
+        return
+    peer, key = context.peer, context.api.key
+    repeated = peer.repeated.get(key)
+    if not isinstance(repeated, RepeatedFetches):
+        repeated = peer.repeated[key] = RepeatedFetches(context.broker.kept_frames, peer.on_lost)
+    known = repeated.known
+    if known is not None and known.request is request:
+        return
+    if repeated.is_due() and sum(len(topic.partitions) for topic in request.topics) <= PARTITIONS_MAX:
+        repeated.learn(_Known(context, request))
+
+
+class RepeatedFetches(Repeats["_Known"]):
+    """What a connection fetches again and again."""
+
+    __slots__ = ()
+
+    def serve(self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, send: Send) -> Served:
+        known = self.known
+        numbers = None if known is None else known.layout.numbers_of(frame)
+        if known is None or numbers is None:
+            return DECODE
+        self.used()
+        return known.serve(dispatcher, peer, frame, numbers, send)
+
+
+class _Known:
+    """A request that was decoded, and what is the same for those that are like it."""
+
+    __slots__ = ("_has_epoch", "_partitions", "api", "client_id", "layout", "request", "times", "version")
+
+    def __init__(self, context: Context, request: messages.FetchRequest) -> None:
+        self.api = context.api
+        self.version = context.version
+        self.client_id = context.client_id
+        self.times = context.broker.metrics.apis[self.api.key, self.version]
+        self.request = copied(request)
+        self._has_epoch = self.version >= SESSIONS_SINCE
+        self._partitions = [wanted for topic in self.request.topics for wanted in topic.partitions]
+        zeros, ones = map(self._frame, (0, -1))
+        self.layout = Layout(zeros, ones, [*"ii"[: 1 + self._has_epoch], *"q" * len(self._partitions)])
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    def _put(self, epoch: int, offsets: tuple[int, ...]) -> None:
+        """Makes the request one with these numbers. Nothing keeps it: the one before it has been answered."""
+        self.request.session_epoch = epoch
+        for wanted, offset in zip(self._partitions, offsets, strict=True):
+            wanted.fetch_offset = offset
+
+    def _frame(self, value: int) -> bytes:
+        """Returns the frame, without its length, with `value` for all of its numbers."""
+        self._put(value if self._has_epoch else self.request.session_epoch, (value,) * len(self._partitions))
+        frame = headers.request_frame(self.api.name, self.version, self.request, value, self.client_id)
+        return frame[_PREFIX_SIZE:]
+
+    def serve(
+        self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, numbers: tuple[int, ...], send: Send
+    ) -> Pending | None:
+        """Serves a request, and calls `send` once. Returns what is pending."""
+        api, times, request = self.api, self.times, self.request
+        context = Context(dispatcher.broker, api, self.version, numbers[0], self.client_id, peer)
+        if self._has_epoch:
+            self._put(numbers[1], numbers[2:])
+        else:
+            self._put(request.session_epoch, numbers[1:])
+        times.count += 1
+        if peer.activity is not None:
+            peer.activity.note(api.key, self.version, self.client_id, request)
+        if dispatcher.seam is not None:
+            send = dispatcher.seam.watched(context, request, frame, send)
+        return dispatcher.serve(context, request, len(frame), send, times)
