@@ -190,6 +190,10 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ("franz-go", "ShareGroupHeartbeat"): each(
         ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"), NOTHING
     ),
+    # a session that fails begins again (consumer_share.go, shareFetch), and the first fetch acknowledges nothing
+    ("franz-go", "ShareFetch"): each(
+        ("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING
+    ),
     # it aborts, and says that nothing was committed, without the error (txn.go, GroupTransactSession.End)
     ("franz-go", "TxnOffsetCommit"): each(
         (
@@ -206,4 +210,19 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ("sarama", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
     # it has left already (consumer_group.go, leave)
     ("sarama", "LeaveGroup"): each(("UNKNOWN_MEMBER_ID",), NOTHING),
+}
+# A partition with an error has a leader, of the id 0 where Kafka does not name one. franz-go takes that for a hint
+# (consumer_share.go, handleShareReqResp and shareAck), and moves the partition to a node that there is not: it hears no
+# more of it within a minute, and asks for metadata all the time. What it wants to acknowledge again is moved likewise,
+# and what it then hears differs from time to time.
+ASTRAY: Final = {
+    "ShareFetch": (
+        *("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "UNKNOWN_TOPIC_OR_PARTITION"),
+        *("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "TOPIC_AUTHORIZATION_FAILED", "CORRUPT_MESSAGE"),
+        *("OFFSET_OUT_OF_RANGE", "KAFKA_STORAGE_ERROR", "FENCED_LEADER_EPOCH", "GROUP_ID_NOT_FOUND"),
+        *("OFFSET_NOT_AVAILABLE", "UNKNOWN_TOPIC_ID", "FENCED_STATE_EPOCH"),
+    ),
+    "ShareAcknowledge": (
+        *("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "KAFKA_STORAGE_ERROR"),
+    ),
 }

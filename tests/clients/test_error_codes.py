@@ -36,8 +36,8 @@ from .error_clients import (
     operations_of_java,
     operations_of_node,
 )
+from .error_differences import ASTRAY, NOTHING
 from .error_differences import INSTEAD as IN_GROUPS_AND_TRANSACTIONS
-from .error_differences import NOTHING
 from .error_differences_of_logins import INSTEAD as OF_LOGINS
 from .error_kafka_python import KafkaPython, names_of_kafka_python
 from .error_librdkafka import names_of_librdkafka
@@ -174,6 +174,7 @@ LEFT_OUT = {
     # a consumer without an instance id does not end after this error
     ("librdkafka", "JoinGroup", "FENCED_INSTANCE_ID"),
     ("librdkafka", "SyncGroup", "FENCED_INSTANCE_ID"),
+    *(("franz-go", api, error) for api, errors in ASTRAY.items() for error in errors),
 }
 
 

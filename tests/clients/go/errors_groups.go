@@ -87,6 +87,8 @@ func franzGroupCodes(client *kgo.Client, options []kgo.Opt) does {
 			return first(err, found.Error())
 		},
 		"ShareGroupHeartbeat": share,
+		"ShareFetch":          share,
+		"ShareAcknowledge":    share,
 		"TxnOffsetCommit":     func(name string) error { return franzConsumeAndWrite(ctx, name, options) },
 	}
 }
