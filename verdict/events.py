@@ -70,10 +70,13 @@ class Opened(Event):
 
 @dataclass(slots=True)
 class Closed(Event):
-    """`by`: client or broker, empty if it is not known. `reason`: of the broker (docs/reference/trace.md)."""
+    """`by`: client or broker, empty if it is not known. `reason`: of the broker (docs/reference/trace.md). `idle_us`:
+    since its last request or reply.
+    """
 
     by: str = ""
     reason: str = ""
+    idle_us: int = 0
 
 
 @dataclass(slots=True)

@@ -145,7 +145,7 @@ def _writer(request: Request) -> Writer:
 @dataclass(slots=True)
 class _Connection:
     """`client`: None until its first request. `listener`: where it came, if that was seen. `asked`: the request in
-    hand; `calls`: what is called for its reply.
+    hand; `calls`: what is called for its reply. `used_us`: when the last request or reply came.
     """
 
     client: _Client | None = None
@@ -157,6 +157,7 @@ class _Connection:
     listener: str = ""
     asked: Request | None = None
     calls: _Calls = NO_CALLS
+    used_us: int = 0
 
 
 ALL: Final = Share()
@@ -218,6 +219,7 @@ class Examiner:
         connection = self._connection(request.connection)
         connection.requests += 1
         request.listener = connection.listener
+        connection.used_us = request.mono_us
         named = request.of(m.ApiVersionsRequest) if request.key == API_VERSIONS else None
         if named is not None and named.client_software_name:
             connection.software, connection.software_version = named.client_software_name, named.client_software_version
@@ -274,6 +276,7 @@ class Examiner:
         if connection is None or connection.asked is None or connection.asked.exchange != reply.exchange:
             return  # of a request before the beginning of the stream
         request, connection.asked = connection.asked, None
+        connection.used_us = reply.mono_us
         if connection.client is not None:
             if request.key in WITH_RECORDS:
                 leave_records(reply)
@@ -298,6 +301,7 @@ class Examiner:
 
     def _refused(self, refused: Refused) -> None:
         connection = self._connection(refused.connection)
+        connection.used_us = refused.mono_us
         if connection.client is None:
             host = refused.address.rpartition(":")[0]
             who = Who(None, connection.software, connection.software_version, host)
@@ -308,6 +312,7 @@ class Examiner:
     def _closed(self, closed: Closed) -> None:
         connection = self._connections.pop(closed.connection, None)
         if connection is not None and connection.client is not None:
+            closed.idle_us = closed.mono_us - connection.used_us
             for call in connection.client.closings:
                 call(closed)
 

@@ -33,7 +33,8 @@ INTRODUCTION: Final = """\
 
 What eight clients do by [the rules of the verdict](verdict.md), with the retries and back-offs that each has by itself.
 Heartbeats and waits are short, Java's members of examined classic groups are cooperative, and librdkafka's examined
-transactional producer does not bootstrap again.
+transactional producer does not bootstrap again. In `network` Java's clients close connections that were idle for
+3.5 seconds (`connections.max.idle.ms`).
 
 Each client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in
 groups whose members came and went, and did transactions, as far as it has them. Then it went through

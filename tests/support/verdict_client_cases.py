@@ -129,6 +129,14 @@ def closed_while_idle(s: Script, right: bool) -> None:
     produced(s, records(1 if right else 0), connection=2)
 
 
+@case("protocol.closes-idle")
+def closes_idle(s: Script, right: bool) -> None:
+    metadata(s)
+    s.waits(9 * 60_000)
+    s.closes(1, *(("client",) if right else ("broker", "idle")))
+    s.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), connection=2, after_ms=1000)
+
+
 @case("KIP-98.in-flight-limit")
 def in_flight_limit(s: Script, right: bool) -> None:
     produced(s, records(0), waiting=[0, 3, 0, 0, 0] if right else [0, 0, 0, 0, 0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ottla.protocol import messages as m
 
-from ..support.verdict_cases import produced
+from ..support.verdict_cases import metadata, produced
 from ..support.verdict_client_cases import is_lost
 from ..support.verdict_script import Script, records
 
@@ -95,3 +95,33 @@ def test_a_batch_that_was_refused_comes_again_though_its_connection_was_idle() -
     script.closes(1, "broker", "idle")
     produced(script, records(0), connection=2)
     assert script.rule(IDLE)["outcome"] == "passed"
+
+
+def test_a_connection_that_was_refused_was_used() -> None:
+    script = Script()
+    script.waits(60_000)
+    script.opens(2)
+    script.refused(99, 0, connection=2)
+    script.closes(2)
+    script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), after_ms=2000, client_id=None)
+    assert script.rule("protocol.closes-idle")["outcome"] == "not exercised"
+
+
+@pytest.mark.parametrize(
+    ("by", "reason", "unused_ms", "after_ms"),
+    [
+        ("client", "", 2000, 1000),
+        ("client", "", 540_000, 500),
+        ("broker", "idle", 539_000, 1000),
+        ("broker", "stop", 540_000, 1000),
+        ("", "", 540_000, 1000),
+    ],
+)
+def test_a_connection_may_be_unused_for_a_while(by: str, reason: str, unused_ms: int, after_ms: int) -> None:
+    """What is closed when the client ends is closed because it ends."""
+    script = Script()
+    metadata(script)
+    script.waits(unused_ms)
+    script.closes(1, by, reason)
+    script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), connection=2, after_ms=after_ms)
+    assert script.rule("protocol.closes-idle")["outcome"] == "not exercised"

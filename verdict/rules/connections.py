@@ -16,6 +16,9 @@ SASL: Final = (17, 36, API_VERSIONS)
 FRAMED_SINCE: Final = 1  # version of SaslHandshake
 KNOCKS_MIN: Final = 5
 OUTAGE_US: Final = 10_000_000  # in which a client has noticed that its brokers are gone
+UNUSED_US: Final = 540_000_000  # after which Kafka's clients close a connection by default; its brokers: ten minutes
+PAUSE_US: Final = 3_000_000
+GOES_ON_US: Final = 1_000_000
 Place = tuple[int, int, str | bytes, int]
 """Producer id, epoch, topic and partition."""
 
@@ -153,6 +156,34 @@ class ClosedWhileIdle(Rule):
     def closed(self, closed: Closed) -> None:
         if closed.by == "broker" and closed.reason == "idle":
             self._closed = closed
+
+
+@rule(
+    "protocol.closes-idle",
+    "network",
+    messages=False,
+    source="connections.max.idle.ms",
+    why="The broker closes it a minute later, and a request that comes at that moment is lost and must be sent again.",
+    severity="warning",
+)
+class ClosesIdle(Rule):
+    """A client that goes on closes a connection by itself that it has not used for some time, nine minutes at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._closed: Closed | None = None
+
+    def asked(self, request: Request) -> None:
+        if self._closed is not None and request.mono_us - self._closed.mono_us >= GOES_ON_US:
+            self.kept()
+            self._closed = None
+
+    def closed(self, closed: Closed) -> None:
+        if closed.by == "client" and closed.idle_us >= PAUSE_US:
+            self._closed = closed
+        elif closed.reason == "idle" and closed.idle_us >= UNUSED_US:
+            minutes = closed.idle_us // 60_000_000
+            self.fail(f"the broker had to close a connection that was idle for {minutes} min", closed)
 
 
 @rule(

@@ -173,6 +173,7 @@ public class ExaminedClients {
             switch (name) {
                 case "idempotence" -> together(servers);
                 case "connections" -> seldom(servers);
+                case "network" -> plain(servers, "connections.max.idle.ms", "3500");
                 case "truncation" -> reading(servers);
                 case "transactions" -> transactions(servers);
                 case "classic-group" -> group(servers, "classic", "heartbeat.interval.ms", "100", "session.timeout.ms", "6000",
