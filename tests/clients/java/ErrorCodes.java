@@ -19,6 +19,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.ElectionType;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionReplica;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.*;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
@@ -162,6 +163,12 @@ public class ErrorCodes {
         Map.entry("DescribeLogDirs", (admin, name) -> admin.describeLogDirs(List.of(1)).allDescriptions().get()),
         Map.entry("AlterReplicaLogDirs", (admin, name) ->
             admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(TOPIC, 0, 1), directory(admin))).all().get()),
+        Map.entry("AddRaftVoter", (admin, name) ->
+            admin.addRaftVoter(99, Uuid.randomUuid(), Set.of(new RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 1))).all().get()),
+        Map.entry("RemoveRaftVoter", (admin, name) -> admin.removeRaftVoter(99, Uuid.randomUuid()).all().get()),
+        Map.entry("UnregisterController", (admin, name) -> admin.unregisterController(99).all().get()),
+        Map.entry("WriteTxnMarkers", (admin, name) ->
+            admin.abortTransaction(new AbortTransactionSpec(new TopicPartition("transactions", 0), 99, (short) 0, 0)).all().get()),
         Map.entry("UnregisterBroker", (admin, name) -> admin.unregisterBroker(99).all().get()),
         Map.entry("CreateDelegationToken", (admin, name) -> loggedIn().createDelegationToken().delegationToken().get()),
         Map.entry("RenewDelegationToken", (admin, name) -> loggedIn().renewDelegationToken(hmac()).expiryTimestamp().get()),
