@@ -300,7 +300,7 @@ def word_of(segments: list[str]) -> str:
 
 def find(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """Returns the route of a request, and the values of its path's fields. Raises Refused (404 or 405)."""
-    segments = path.split("/")[1:]
+    segments = path.split("/")[1:] or [""]  # a path without a slash, as CONNECT has
     word = word_of(segments)
     allowed = []
     for one in routes_of(PARTS[word]) if word in PARTS else ():

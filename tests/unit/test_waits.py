@@ -10,7 +10,7 @@ from ottla.broker.apis import apis
 from ..support.sources import ROOT, dotted, nodes, trees
 
 PAGE = (ROOT / "docs/reference/waits.md").read_text()
-WAITING = {"pause", "within", "park", "wait", "write", "write_at", "write_in_transaction", "begin"}
+WAITING = {"pause", "within", "park", "wait", "write", "write_at", "write_in_transaction", "begin", "answered"}
 """What a handler calls to wait for time, a high watermark or records."""
 CHANGES_OF_METADATA = "all that changes the metadata"
 
