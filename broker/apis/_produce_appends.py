@@ -120,7 +120,7 @@ class Appending(Allowance):
             answer.log_start_offset = partition.start_offset
 
 
-def answered(
+def answered_when_reached(
     context: Context,
     request: messages.ProduceRequest,
     response: messages.ProduceResponse,

@@ -23,7 +23,7 @@ from ..peer import Peer
 from ..repeated import DECODE, Repeats, Served
 from ..replies import Reply, Send
 from ..steps import TooLong
-from ._produce_appends import Appending, answered, is_transactional
+from ._produce_appends import Appending, answered_when_reached, is_transactional
 
 if TYPE_CHECKING:
     from ..net.dispatch import Dispatcher
@@ -165,7 +165,7 @@ class _Known:
         except TooLong:  # such a request needs several steps, and is kept for them
             return dispatcher.call(self.api, context, self._like(request, wanted.index, wanted.records))
         if appending.failed or request.acks == 0 or appending.unreached():
-            return answered(context, request, self._response(answer), appending)
+            return answered_when_reached(context, request, self._response(answer), appending)
         return answer
 
     def _accepted(self, correlation_id: int, answer: Answer) -> bytearray:

@@ -40,7 +40,7 @@ from ..replica.partition import Partition
 from ..replies import CLOSE, NO_REPLY, Silence
 from ..security.authorization import Check, Refusal
 from ..steps import STEP_ELEMENTS, Pace, TooLong, opened_in_steps, slices
-from ._produce_appends import TOPIC_IDS_SINCE, Appending, answered, find, is_transactional
+from ._produce_appends import TOPIC_IDS_SINCE, Appending, answered_when_reached, find, is_transactional
 from ._produce_verification import Verifications
 from ._repeated_produces import note
 
@@ -151,7 +151,7 @@ def _append_all(
             out.partition_responses.append(answer)
     if appending.long:
         return _append_long(context, request, response, appending)
-    return answered(context, request, response, appending)
+    return answered_when_reached(context, request, response, appending)
 
 
 async def _append_long(
@@ -173,7 +173,7 @@ async def _append_long(
         except ApiError as error:
             opened = error
         answers[place] = appending.one(topic, wanted, opened)
-    outcome = answered(context, request, response, appending)
+    outcome = answered_when_reached(context, request, response, appending)
     return await _finished(outcome)
 
 

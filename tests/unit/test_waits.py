@@ -10,7 +10,17 @@ from ottla.broker.apis import apis
 from ..support.sources import ROOT, dotted, nodes, trees
 
 PAGE = (ROOT / "docs/reference/waits.md").read_text()
-WAITING = {"pause", "within", "park", "wait", "write", "write_at", "write_in_transaction", "begin", "answered"}
+WAITING = {
+    "pause",
+    "within",
+    "park",
+    "wait",
+    "write",
+    "write_at",
+    "write_in_transaction",
+    "begin",
+    "answered_when_reached",
+}
 """What a handler calls to wait for time, a high watermark or records."""
 CHANGES_OF_METADATA = "all that changes the metadata"
 
