@@ -76,7 +76,7 @@ def test_what_has_ended_before_ends_without_an_error(ottla_lab, ottla_clock):
     ):
         trace.stop()
         ottla_clock.advance("2s")
-        assert ottla_lab.get("faults")["faults"] == []
+        assert [one["is_over"] for one in ottla_lab.get("faults")["faults"]] == [True]
         ottla_lab.reset()
 
 
