@@ -8,13 +8,14 @@ Only these rules count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from .broker.lab.client_routes import ClientView
     from .testing import Broker
 
 NAME: Final = "connections"
@@ -27,7 +28,8 @@ IDLE_S_MAX: Final = 20.0
 LOST_S: Final = 20.0
 """Twice what the rule gives a client to notice that its brokers are gone: it may have nothing to do at first."""
 POLL_S: Final = 0.1
-WORK: Final = ("Produce", "Fetch")
+WORK: Final = ("Produce v", "Fetch v")
+"""How requests begin, as clients are shown, that are the work of a producer or a consumer."""
 STEPS: Final = ("a connection is closed because it is idle", f"the broker of the metadata is lost for {LOST_S:g} s")
 
 
@@ -85,7 +87,6 @@ class Connections:
             pass
 
 
-def _works(client: Mapping[str, object]) -> bool:
+def _works(client: ClientView) -> bool:
     """Whether a client produces or fetches where metadata has sent it."""
-    asked = str(client["requests"])
-    return client["listener"] == KNOWN and any(f"'{name} v" in asked for name in WORK)
+    return client["listener"] == KNOWN and any(request.startswith(WORK) for request in client["requests"])
