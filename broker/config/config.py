@@ -34,14 +34,15 @@ LOCAL_DEFAULTS = {
 }
 SETTLED = frozenset(
     {
+        "group.initial.rebalance.delay.ms",
         "group.consumer.assignment.interval.ms",
         "group.share.assignment.interval.ms",
         "group.streams.assignment.interval.ms",
         "group.streams.initial.rebalance.delay.ms",
     }
 )
-"""Keys whose default of ottla's is a part of `ottla.group.settle`, as the shorter heartbeat interval is. Clients are
-shown Kafka's default, because they look for what differs from it.
+"""Keys whose default of ottla's is a part of `ottla.group.settle`, as the shorter heartbeat interval is: without it,
+Kafka's default is in force. Clients are shown that in any case, because they look for what differs from it.
 """
 RELEASES = (
     *("0.8.2", "0.9", "0.10.0", "0.10.1", "0.10.2", "0.11", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5"),
@@ -222,7 +223,7 @@ class Config:
         default applies, or is shown.
         """
         value = self.values.get(name)
-        if name in SETTLED and name not in self.given and self.values["ottla.group.settle"]:
+        if name in SETTLED and name not in self.given:
             return None
         if name != "listeners" and name in self.given:  # listeners contain the ports that were bound
             return self.given[name]

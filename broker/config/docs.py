@@ -73,7 +73,7 @@ OWN_DOCS = {
     ),
     "ottla.group.settle": (
         "Whether groups rebalance without waiting for Kafka's intervals, and share fetches that only their own member "
-        "can satisfy are answered soon; `false` waits as Kafka does, for the intervals that are configured."
+        "can satisfy are answered soon; `false` waits as Kafka does."
     ),
     "ottla.high.watermark": (
         "How high watermarks follow the log: a comma-separated list of policies: `immediate`, "

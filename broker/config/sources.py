@@ -18,6 +18,7 @@ from .config import (
     LOCAL_DEFAULTS,
     OWN_KEYS,
     RELEASES,
+    SETTLED,
     SYSTEM_PROPERTIES,
     Config,
     ConfigError,
@@ -106,7 +107,7 @@ def build(*sources: Iterable[tuple[str, str, str]]) -> Config:
     of_kafka = keys_in_force("broker", earlier)
     known = {**of_kafka, **OWN_KEYS, **AUTHORIZER_KEYS, **SYSTEM_PROPERTIES, **zookeeper_keys(earlier)}
     parse(config, known)
-    _settle_defaults(config)
+    _settle_defaults(config, earlier)
     _settle_earlier(config)
     _check(config)
     _drop_repeated(config, of_kafka)
@@ -143,10 +144,14 @@ def _drop_repeated(config: Config, known: Mapping[str, ConfigKey]) -> None:
                 )
 
 
-def _settle_defaults(config: Config) -> None:
+def _settle_defaults(config: Config, release: str | None) -> None:
     """Our own defaults give way to related keys that were given."""
     if "log.dirs" not in config.given and "log.dir" in config.given:
         config.values["log.dirs"] = None
+    if not config.values["ottla.group.settle"]:
+        known = keys("broker", release)
+        for name in SETTLED.intersection(known) - config.given.keys():
+            config.values[name] = known[name].parse(known[name].default)
     for kind in ("consumer", "share", "streams"):  # our default must not be below a given bound
         interval = f"group.{kind}.assignment.interval.ms"
         if interval not in config.given:

@@ -16,6 +16,7 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.ask import create, fetch, produce
+from ..support.at_once import AT_ONCE
 from ..support.dumps import check_directory
 from ..support.poll import until
 from ..support.wire import Wire
@@ -173,7 +174,7 @@ def loaded(wire: Wire) -> None:
 
 
 def test_kafka_knows_the_groups_that_ottla_wrote(tmp_path: Path) -> None:
-    with Broker({"ottla.group.settle": False}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+    with Broker(AT_ONCE, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         member, epoch, before = make_groups(wire)
     logs = [str(p) for p in sorted((tmp_path / "data").glob("__consumer_offsets-*/*.log")) if p.stat().st_size]
     dumped = tool("DumpLogSegments", "--offsets-decoder", "--files", ",".join(logs)).stdout

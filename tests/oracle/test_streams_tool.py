@@ -18,6 +18,7 @@ from ottla.protocol.records import Record, Template
 from ottla.testing import Broker
 
 from ..support import ask
+from ..support.at_once import AT_ONCE
 from ..support.differential import WITHOUT_RETENTION, await_coordinators
 from ..support.poll import until
 from ..support.stories.streams import SETTINGS, R, info, joining, part, tasks
@@ -132,7 +133,7 @@ def _lines(text: str, server: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def both() -> Iterator[Both]:
     with ExitStack() as stack:
-        ours = stack.enter_context(Broker({"ottla.group.settle": False, **SETTINGS}, lab=False))
+        ours = stack.enter_context(Broker({**AT_ONCE, **SETTINGS}, lab=False))
         theirs = stack.enter_context(Kafka(SETTINGS | WITHOUT_RETENTION))
         servers = ours.bootstrap_servers, theirs.bootstrap_servers
         for one in servers:

@@ -30,6 +30,7 @@ from ottla.coordinator.timeline import Timeline
 from ottla.coordinator.timers import Timers
 from ottla.protocol import messages as m
 
+from ..support.at_once import IN_WORLD
 from ..support.bugs import Bug
 from ..support.failing_appends import fail_appends
 from ..support.world import Answer, World, replayed, told_with
@@ -285,14 +286,14 @@ def _distinct(clients: list[Any]) -> list[Any]:
 def _world() -> World:
     """A world with its topics: made once, then begun again from its files."""
     if not _created:
-        world = World(offsets_topic_num_partitions="1", ottla_group_settle="false")
+        world = World(offsets_topic_num_partitions="1", **IN_WORLD)
         r = m.CreateTopicsRequest
         topics = [r.CreatableTopic(name=n, num_partitions=c, replication_factor=1) for n, c in TOPICS.items()]
         world.ask("CreateTopics", 5, r(topics=topics, timeout_ms=1000))
         world.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
         world.broker.stop()
         _created.append(world.files)
-    world = World(copy.deepcopy(_created[0]), offsets_topic_num_partitions="1", ottla_group_settle="false")
+    world = World(copy.deepcopy(_created[0]), offsets_topic_num_partitions="1", **IN_WORLD)
     world.pass_ms(100)
     return world
 

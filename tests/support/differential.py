@@ -23,6 +23,7 @@ from ottla.testing import Broker
 
 from ..oracle.kafka import Kafka
 from . import transcripts
+from .at_once import AT_ONCE
 from .orders import may_be_in_any_order, ordered, shape
 from .poll import until
 from .transcripts import Asks, Transcript, Voice
@@ -371,7 +372,7 @@ class Kept:
         """Ours, and Kafka's address; the address is empty where transcripts are played."""
         if self._pair is None or self._settings != settings:
             self.close()
-            ours = self._running.enter_context(Broker({"ottla.group.settle": False, **settings}, lab=False))
+            ours = self._running.enter_context(Broker({**AT_ONCE, **settings}, lab=False))
             plays = transcripts.mode() == "recorded"
             oracle = Kafka(settings | WITHOUT_RETENTION, plugin=str(settings.get("metric.reporters", "")))
             kafka = "" if plays else self._running.enter_context(oracle).bootstrap_servers

@@ -15,6 +15,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..oracle.cluster import KafkaCluster
+from .at_once import AT_ONCE
 from .differential import Pair, Tally
 from .node_world import happens
 from .poll import until
@@ -161,8 +162,8 @@ class Story:
         self.world = World(
             None,
             0,
-            **{"ottla.nodes": "3", "ottla.nodes.racks": ",".join(RACKS), "ottla.group.settle": "false"},
-            **{key: str(value) for key, value in SETTINGS.items()} | settings,
+            **{"ottla.nodes": "3", "ottla.nodes.racks": ",".join(RACKS)},
+            **{key: str(value) for key, value in (AT_ONCE | SETTINGS).items()} | settings,
         )
         self._at: dict[int, AtNode] = {}
         for name, (placed, configs) in INTERNAL.items():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ottla.broker.config import sources as configuration
-from ottla.broker.config.config import ConfigError
+from ottla.broker.config.config import SETTLED, ConfigError
 from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.protocol import compression, records
@@ -195,7 +195,6 @@ def test_keys_that_do_not_go_together_keep_the_broker_from_starting(settings: di
             {"group_consumer_assignment_interval_ms": "0"},
             {"consumer": ("0", 4), "share": ("1000", 5), "streams": ("1000", 5)},
         ),
-        ({"ottla_group_settle": "false"}, {"consumer": ("0", 4), "share": ("0", 4), "streams": ("0", 4)}),
     ],
 )
 def test_clients_see_kafkas_default_where_groups_settle_faster(
@@ -211,6 +210,18 @@ def test_clients_see_kafkas_default_where_groups_settle_faster(
         found = {one.name: one for one in w.ask("DescribeConfigs", 4, r(resources=[asked])).results[0].configs}
         assert {one: (found[key].value, found[key].config_source) for one, key in keys.items()} == shown
     assert w.broker.config["group.share.assignment.interval.ms"] == 0
+
+
+def test_without_settling_kafkas_intervals_are_in_force_unless_others_are_given() -> None:
+    given = {"ottla.group.settle": "false", "group.share.assignment.interval.ms": "7"}
+    config = configuration.build(configuration.from_arguments([f"{k}={v}" for k, v in given.items()]))
+    assert {name: config[name] for name in SETTLED} == {
+        "group.initial.rebalance.delay.ms": 3000,
+        "group.consumer.assignment.interval.ms": 1000,
+        "group.share.assignment.interval.ms": 7,
+        "group.streams.assignment.interval.ms": 1000,
+        "group.streams.initial.rebalance.delay.ms": 3000,
+    }
 
 
 def test_our_own_assignment_interval_gives_way_to_a_bound() -> None:

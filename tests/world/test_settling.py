@@ -8,6 +8,7 @@ from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ..support.at_once import IN_WORLD
 from ..support.group_world import join, sync, world
 from ..support.world import Answer, World
 
@@ -100,7 +101,7 @@ def test_a_member_that_joins_meanwhile_ends_the_wait() -> None:
         (subscription(topics=()), EMPTY, {}),
         (subscription(OWNED), EMPTY, {}),
         (b"\0", EMPTY, {}),
-        (subscription(), EMPTY, {"ottla_group_settle": "false"}),
+        (subscription(), EMPTY, IN_WORLD),
         (subscription(), EMPTY, {"group_initial_rebalance_delay_ms": "1"}),
     ],
     ids=["partitions", "user data", "unknown", "no topics", "cooperative", "metadata", "not settling", "a delay"],
