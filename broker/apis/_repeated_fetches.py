@@ -37,8 +37,15 @@ def note(context: Context, request: messages.FetchRequest) -> None:
     known = repeated.known
     if known is not None and known.request is request:
         return
-    if repeated.is_due() and sum(len(topic.partitions) for topic in request.topics) <= PARTITIONS_MAX:
+    if repeated.is_due() and _is_repeatable(request):
         repeated.learn(_Known(context, request))
+
+
+def _is_repeatable(request: messages.FetchRequest) -> bool:
+    """Whether the next request of a consumer may be like it: one that forgets partitions is sent once."""
+    return not request.forgotten_topics_data and (
+        sum(len(topic.partitions) for topic in request.topics) <= PARTITIONS_MAX
+    )
 
 
 class RepeatedFetches(Repeats["_Known"]):

@@ -221,6 +221,17 @@ class Notes:
     def reply(self, context: Any, message: Any) -> None: ...
 
 
+def test_a_fetch_that_forgets_partitions_is_not_kept(served: Counter[Any]) -> None:
+    """It may name very many, and is sent once."""
+    world = connected()
+    client = world.connect()
+    forgotten = [R.ForgottenTopic(topic="t", partitions=[1])]
+    before = world.broker.kept_frames.size
+    for _ in range(4):
+        client.ask("Fetch", 12, fetch(world, {("t", 0): 0}, forgotten_topics_data=forgotten))
+    assert (served.total(), world.broker.kept_frames.size) == (0, before)
+
+
 def test_what_connections_keep_ends_with_them(served: Counter[Any]) -> None:
     world = connected()
     client = world.connect()
