@@ -10,6 +10,7 @@ import sys
 import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -249,19 +250,26 @@ ENDS = {
 }
 
 
+@contextmanager
+def examining(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Runs the command in a process group of its own, and kills it if it has not ended."""
+    command = [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("how", ENDS)
 def test_the_report_is_there_though_the_program_is_ended(how: str, tmp_path: Path) -> None:
     send, signals, status = ENDS[how]
     program = tmp_path / "program.py"
     program.write_text(ENDLESS)
     command = f"exec {sys.executable} {program} {tmp_path / 'runs'}"
-    with subprocess.Popen(
-        [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", "--run", command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with examining("--run", command) as process:
         assert process.stderr is not None
         until((tmp_path / "runs").exists, "the program runs", 60)
         assert "examining" in process.stderr.readline()
@@ -276,12 +284,19 @@ def test_the_report_is_there_though_the_program_is_ended(how: str, tmp_path: Pat
     assert report.startswith("visitor ")
 
 
+@contextmanager
+def heeding(end: signal.Signals) -> Iterator[None]:
+    """Programs that are started meanwhile do not ignore a signal, as these tests may do (`nohup`)."""
+    before = signal.signal(end, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(end, before)
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_without_a_program_it_examines_until_a_signal_comes_to_its_process_group(end: signal.Signals) -> None:
-    command = [sys.executable, "-m", "ottla", "verdict", "--listen", "127.0.0.1:0", "--json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with heeding(end), examining("--json") as process:
         assert process.stderr is not None
         address = process.stderr.readline().split()[5].rstrip(":")
         with Wire(address, client_id="visitor") as wire:
@@ -295,9 +310,7 @@ def test_without_a_program_it_examines_until_a_signal_comes_to_its_process_group
 
 
 def test_after_nohup_it_goes_on_where_a_terminal_is_closed() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with heeding(signal.SIGHUP):
+        assert verdict_examination._ends() == list(verdict_examination.ENDS)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         assert verdict_examination._ends() == [signal.SIGINT, signal.SIGTERM]
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert verdict_examination._ends() == list(verdict_examination.ENDS)
