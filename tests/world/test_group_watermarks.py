@@ -65,8 +65,8 @@ def test_a_policy_for_every_topic_delays_coordinators_and_changes_nothing_else()
         records = [written(w, group) for group in ("g", "s", "c")]
         return waits, re.sub(r"\b17000000\d{5}\b", "now", repr([replies, records]))
 
-    at_once, expected = history(world(**IN_WORLD))
-    delayed, found = history(world(**IN_WORLD, ottla_high_watermark="*:lag=20ms"))
+    at_once, expected = history(world(4, **IN_WORLD))
+    delayed, found = history(world(4, **IN_WORLD, ottla_high_watermark="*:lag=20ms"))
     assert at_once == [0, 0, 0, 1, 0], "the first rebalance is begun by a timer"
     assert delayed == [20, 20, 0, 1, 20], "what writes nothing has nothing to wait for"
     assert found == expected
