@@ -150,7 +150,7 @@ def _settle_defaults(config: Config, release: str | None) -> None:
         config.values["log.dirs"] = None
     if not config.values["ottla.group.settle"]:
         known = keys("broker", release)
-        for name in SETTLED.intersection(known) - config.given.keys():
+        for name in sorted(SETTLED.intersection(known) - config.given.keys()):
             config.values[name] = known[name].parse(known[name].default)
     for kind in ("consumer", "share", "streams"):  # our default must not be below a given bound
         interval = f"group.{kind}.assignment.interval.ms"
