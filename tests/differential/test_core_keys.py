@@ -80,6 +80,7 @@ OWN_VALUES = {
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "group.consumer.assignment.interval.ms",
+    "group.initial.rebalance.delay.ms",
     "group.share.assignment.interval.ms",
     "group.streams.assignment.interval.ms",
     "group.streams.initial.rebalance.delay.ms",
