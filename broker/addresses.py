@@ -18,6 +18,11 @@ def address(text: str) -> Address | None:
     return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
 
 
+def text_of(end: object) -> str | None:
+    """Returns the address and port of one end of a connection, as a transport names it; None if it does not."""
+    return f"{end[0]}:{end[1]}" if isinstance(end, tuple) else None
+
+
 def addresses_of(host: str) -> list[Address]:
     """Returns the addresses of a host; none if there are none. An empty name is the loopback address, as in Java's
     `InetAddress.getByName`. It may wait for another machine: call it in a thread.

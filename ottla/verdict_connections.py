@@ -8,15 +8,13 @@ Only these rules count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from .verdict_guide import Guide
+
 if TYPE_CHECKING:
     from .broker.lab.client_routes import ClientView
-    from .testing import Broker
 
 NAME: Final = "connections"
 RULES: Final = ("KIP-899.bootstraps-again", "protocol.closed-while-idle")
@@ -27,7 +25,6 @@ IDLE_S_MAX: Final = 20.0
 """So long a connection may take to become idle and to be followed by another."""
 LOST_S: Final = 20.0
 """Twice what the rule gives a client to notice that its brokers are gone: it may have nothing to do at first."""
-POLL_S: Final = 0.1
 WORK: Final = ("Produce v", "Fetch v")
 """How requests begin, as clients are shown, that are the work of a producer or a consumer."""
 STEPS: Final = ("a connection is closed because it is idle", f"the broker of the metadata is lost for {LOST_S:g} s")
@@ -45,25 +42,10 @@ def settings(host: str, port: int) -> dict[str, object]:
     }
 
 
-class Connections:
-    """Takes the clients of a broker through it, in a thread of its own, while a verdict goes on. `done`: what was
-    brought about.
-    """
+class Connections(Guide):
+    """Takes the clients of a broker through it."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._lab = broker.lab
-        self._ended = Event()
-        self._threads = ThreadPoolExecutor(1)
-        self.done: list[str] = []
-
-    def begin(self) -> None:
-        self._work = self._threads.submit(self._run)
-
-    def end(self) -> None:
-        """Goes no further. Raises LabRefused or LabUnreachable if the broker did not do what it had to."""
-        self._ended.set()
-        self._threads.shutdown()
-        self._work.result()
+    steps = STEPS
 
     def _run(self) -> None:
         self._until(lambda: any(map(_works, self._lab.get("clients")["clients"])))
@@ -80,11 +62,6 @@ class Connections:
     def _is_exercised(self, id: str) -> bool:
         rules = [rule for client in self._lab.get("verdict")["clients"] for rule in client["rules"]]
         return any(one["id"] == id and one["outcome"] != "not exercised" for one in rules)
-
-    def _until(self, condition: Callable[[], bool]) -> None:
-        """Waits until a condition holds, or the examination ends."""
-        while not condition() and not self._ended.wait(POLL_S):
-            pass
 
 
 def _works(client: ClientView) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .broker.lab.verdict.routes import VerdictView
     from .verdict.report import ClientReport
     from .verdict.rule import Examination
+    from .verdict_guide import Guide
 
 LEAVING_S_MAX: Final = 5.0
 POLL_S: Final = 0.05
@@ -49,15 +50,10 @@ def serve(examination: Examination | None, seed: int, listen: str, command: str 
 def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     """Like `serve`, with the examination `truncation`: the reports have its rules only."""
     with _broker({"listeners": f"PLAINTEXT://{listen}", **verdict_truncation.SETTINGS}) as broker:
-        truncation = verdict_truncation.Truncation(broker)
+        guide = verdict_truncation.Truncation(broker)
         broker.lab.post("verdict", examination="basic")
-        truncation.begin()
-        try:
+        with _guided(guide, say):
             _receive(broker, f"the examination {verdict_truncation.NAME}", command, say)
-        finally:
-            truncation.end()
-        for step in verdict_truncation.STEPS:
-            say(f"{'provoked' if step in truncation.done else 'not come to'}: {step}")
         return _reports(broker, verdict_truncation.RULES)
 
 
@@ -66,14 +62,8 @@ def lose_connections(listen: str, command: str | None, say: Say) -> list[ClientR
     host, _, port = listen.rpartition(":")
     with _broker(verdict_connections.settings(host, int(port))) as broker:
         broker.lab.post("verdict", examination="network")
-        connections = verdict_connections.Connections(broker)
-        connections.begin()
-        try:
+        with _guided(verdict_connections.Connections(broker), say):
             _receive(broker, f"the examination {verdict_connections.NAME}", command, say, listen)
-        finally:
-            connections.end()
-        for step in verdict_connections.STEPS:
-            say(f"{'provoked' if step in connections.done else 'not come to'}: {step}")
         return _reports(broker, verdict_connections.RULES)
 
 
@@ -86,6 +76,18 @@ def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     ended = any(rule["outcome"] != "not exercised" for one in found for rule in one["rules"][:1])
     say(f"{'provoked' if ended else 'not come to'}: {verdict_login.STEP}")
     return found
+
+
+@contextmanager
+def _guided(guide: Guide, say: Say) -> Iterator[None]:
+    """Takes clients through an examination meanwhile, and says at its end what was brought about."""
+    guide.begin()
+    try:
+        yield
+    finally:
+        guide.end()
+    for step in guide.steps:
+        say(f"{'provoked' if step in guide.done else 'not come to'}: {step}")
 
 
 def _reports(broker: Broker, rules: Collection[str]) -> list[ClientReport]:

@@ -10,9 +10,9 @@ good order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from typing import TYPE_CHECKING, Final
+
+from .verdict_guide import Guide
 
 if TYPE_CHECKING:
     from .testing import Broker
@@ -31,31 +31,26 @@ SETTINGS: Final[dict[str, object]] = {
 }
 KEPT, CUT_OFF = ("a", "b"), ("c", "d", "e")
 FETCHES_MIN: Final = 5  # by which a consumer has found the replica that leads
-POLL_S: Final = 0.1
+STEPS: Final = (
+    f"a consumer has read the first records of the topic {TOPIC!r}",
+    "it has read records that the other replica lacks",
+    "an unclean election, by which these records are lost",
+    "the leader moves to the first node again",
+)
 
 
-class Truncation:
-    """Takes the consumers of a topic through it, in a thread of its own. `done`: what was brought about."""
+class Truncation(Guide):
+    """Takes the consumers of a topic through it."""
+
+    steps = STEPS
 
     def __init__(self, broker: Broker, topic: str = TOPIC) -> None:
-        self._lab = broker.lab
+        super().__init__(broker)
         self._topic = topic
         wanted = {"name": topic, "configs": {"unclean.leader.election.enable": "true"}}
         self._lab.post("seed", topics=[wanted])
         self._trace = int(self._lab.post("traces", api="Fetch", topic=topic)["number"])
         self._after = self._highest = self._fetches = 0
-        self.done: list[str] = []
-        self._ended = Event()
-        self._threads = ThreadPoolExecutor(1)
-
-    def begin(self) -> None:
-        self._work = self._threads.submit(self._run)
-
-    def end(self) -> None:
-        """Goes no further. Raises LabRefused or LabUnreachable if the broker did not do what it had to."""
-        self._ended.set()
-        self._threads.shutdown()
-        self._work.result()
 
     def _run(self) -> None:
         self._produce(*KEPT)
@@ -102,13 +97,6 @@ class Truncation:
     def _has_read(self, count: int) -> bool:
         return self._until(lambda: self._fetched() >= count)
 
-    def _until(self, condition: Callable[[], bool]) -> bool:
-        """Waits until a condition holds; returns False if the examination ends before."""
-        while not condition():
-            if self._ended.wait(POLL_S):
-                return False
-        return True
-
     def _fetched(self) -> int:
         """The highest offset from which a consumer has fetched."""
         page = self._lab.get(f"traces/{self._trace}/events", after=self._after)
@@ -119,11 +107,3 @@ class Truncation:
                 for topic in event["message"]["topics"]:
                     self._highest = max(self._highest, *(one["fetch_offset"] for one in topic["partitions"]), 0)
         return self._highest
-
-
-STEPS: Final = (
-    f"a consumer has read the first records of the topic {TOPIC!r}",
-    "it has read records that the other replica lacks",
-    "an unclean election, by which these records are lost",
-    "the leader moves to the first node again",
-)

@@ -24,9 +24,10 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.layouts import Layout
 from ..net.context import Context
 from ..peer import Peer
-from ..repeated import DECODE, Repeats, Served
+from ..repeated import DECODE, Served
 from ..replies import Reply, Send
 from ._offset_commits import Kind, errors_of, is_all_there
+from ._repeated import Known, Repeats
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
@@ -38,13 +39,8 @@ _LENGTH = _CORRELATION_ID = struct.Struct(">i")
 
 def note(context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]) -> None:
     """Notes that a commit was decoded. All of its partitions exist, or it is what is left without those that do not."""
-    if context.broker.authorizer is not None:  # which looks at each of them
-        return
-    peer, key = context.peer, context.api.key
-    repeated = peer.repeated.get(key)
-    if not isinstance(repeated, RepeatedCommits):
-        repeated = peer.repeated[key] = RepeatedCommits(context.broker.kept_frames, peer.on_lost)
-    if repeated.is_due() and context.version >= VERSION_MIN and is_repeatable(request):
+    repeated = RepeatedCommits.of(context)
+    if repeated is not None and repeated.is_due() and context.version >= VERSION_MIN and is_repeatable(request):
         repeated.learn(_Known(context, request, kind))
 
 
@@ -75,30 +71,25 @@ class RepeatedCommits(Repeats["_Known"]):
         return _Commit(known, dispatcher, peer, numbers, send)
 
 
-class _Known:
+class _Known(Known):
     """A commit that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = ("api", "client_id", "commit", "image_version", "kind", "layout", "reply", "times", "version")
+    __slots__ = ("commit", "image_version", "kind", "reply")
+    layout: Layout
 
     def __init__(
         self, context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]
     ) -> None:
-        self.api = api = context.api
-        self.version = version = context.version
-        self.client_id = context.client_id
+        super().__init__(context)
+        api, version = self.api, self.version
         self.kind = kind
         self.commit = RepeatedCommit(request, version)
-        self.times = context.broker.metrics.apis[api.key, version]
         self.image_version = context.broker.groups.image.version
         zeros, ones = map(self._frame, (0, -1))
         self.layout = Layout(zeros, ones, self.commit.kinds())
         accepted = kind.response(topics=errors_of(context, request.topics, ApiError(Errors.NONE)))
         self.reply = codec.build(api.response, version, accepted, headers.start_response(api.response, version, 0))
         _LENGTH.pack_into(self.reply, 0, len(self.reply) - _LENGTH.size)
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
 
     def _frame(self, value: int) -> bytes:
         """Returns the frame, without its length, with `value` for all of its numbers."""
@@ -135,11 +126,9 @@ class _Commit:
 
     def begin(self) -> _Commit | None:
         """Writes the offsets. Returns itself if it is pending then."""
-        known, peer = self._known, self._peer
+        known = self._known
         times, request, numbers = known.times, known.commit.request, self._numbers
-        times.count += 1
-        if peer.activity is not None:
-            peer.activity.note(known.api.key, known.version, known.client_id, request)
+        known.count(self._peer, request)
         groups = self._dispatcher.broker.groups
 
         def commit_offsets(shard: GroupShard) -> Result:

@@ -15,8 +15,9 @@ from ...protocol.structs import copied
 from ..net.context import Context
 from ..net.watching import Pending
 from ..peer import Peer
-from ..repeated import DECODE, Repeats, Served
+from ..repeated import DECODE, Served
 from ..replies import Send
+from ._repeated import Known, Repeats
 
 if TYPE_CHECKING:
     from ..net.dispatch import Dispatcher
@@ -28,14 +29,8 @@ _PREFIX_SIZE = 4  # of a frame, which says how long it is
 
 def note(context: Context, request: messages.FetchRequest) -> None:
     """Notes a request, unless it was not decoded."""
-    if context.broker.authorizer is not None:
-        return
-    peer, key = context.peer, context.api.key
-    repeated = peer.repeated.get(key)
-    if not isinstance(repeated, RepeatedFetches):
-        repeated = peer.repeated[key] = RepeatedFetches(context.broker.kept_frames, peer.on_lost)
-    known = repeated.known
-    if known is not None and known.request is request:
+    repeated = RepeatedFetches.of(context)
+    if repeated is None or (repeated.known is not None and repeated.known.request is request):
         return
     if repeated.is_due() and _is_repeatable(request):
         repeated.learn(_Known(context, request))
@@ -62,25 +57,19 @@ class RepeatedFetches(Repeats["_Known"]):
         return known.serve(dispatcher, peer, frame, numbers, send)
 
 
-class _Known:
+class _Known(Known):
     """A request that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = ("_has_epoch", "_partitions", "api", "client_id", "layout", "request", "times", "version")
+    __slots__ = ("_has_epoch", "_partitions", "request")
+    layout: Layout
 
     def __init__(self, context: Context, request: messages.FetchRequest) -> None:
-        self.api = context.api
-        self.version = context.version
-        self.client_id = context.client_id
-        self.times = context.broker.metrics.apis[self.api.key, self.version]
+        super().__init__(context)
         self.request = copied(request)
         self._has_epoch = self.version >= SESSIONS_SINCE
         self._partitions = [wanted for topic in self.request.topics for wanted in topic.partitions]
         zeros, ones = map(self._frame, (0, -1))
         self.layout = Layout(zeros, ones, [*"ii"[: 1 + self._has_epoch], *"q" * len(self._partitions)])
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
 
     def _put(self, epoch: int, offsets: tuple[int, ...]) -> None:
         """Makes the request one with these numbers. Nothing keeps it: the one before it has been answered."""
@@ -104,9 +93,7 @@ class _Known:
             self._put(numbers[1], numbers[2:])
         else:
             self._put(request.session_epoch, numbers[1:])
-        times.count += 1
-        if peer.activity is not None:
-            peer.activity.note(api.key, self.version, self.client_id, request)
+        self.count(peer, request)
         if dispatcher.seam is not None:
             send = dispatcher.seam.watched(context, request, frame, send)
         return dispatcher.serve(context, request, len(frame), send, times)

@@ -20,10 +20,11 @@ from ...protocol.layouts import RecordsLayout
 from ..net.context import Context
 from ..net.watching import Pending
 from ..peer import Peer
-from ..repeated import DECODE, Repeats, Served
+from ..repeated import DECODE, Served
 from ..replies import Reply, Send
 from ..steps import TooLong
 from ._produce_appends import Appending, answered_when_reached, is_transactional
+from ._repeated import Known, Repeats
 
 if TYPE_CHECKING:
     from ..net.dispatch import Dispatcher
@@ -38,13 +39,10 @@ _INT = struct.Struct(">i")
 def note(context: Context, request: messages.ProduceRequest) -> None:
     """Notes that a request was decoded."""
     topics = request.topic_data
-    if len(topics) != 1 or len(topics[0].partition_data) != 1 or context.broker.authorizer is not None:
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
         return
-    peer, key = context.peer, context.api.key
-    repeated = peer.repeated.get(key)
-    if not isinstance(repeated, RepeatedProduces):
-        repeated = peer.repeated[key] = RepeatedProduces(context.broker.kept_frames, peer.on_lost)
-    if repeated.is_due():
+    repeated = RepeatedProduces.of(context)
+    if repeated is not None and repeated.is_due():
         repeated.learn(_Known(context, request))
 
 
@@ -62,28 +60,15 @@ class RepeatedProduces(Repeats["_Known"]):
         return known.serve(dispatcher, peer, frame, *found, send)
 
 
-class _Known:
+class _Known(Known):
     """A request that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = (
-        "_count",
-        "_numbers",
-        "_numbers_at",
-        "_reply",
-        "_wanted",
-        "api",
-        "client_id",
-        "layout",
-        "request",
-        "times",
-        "version",
-    )
+    __slots__ = ("_count", "_numbers", "_numbers_at", "_reply", "_wanted", "request")
+    layout: RecordsLayout
 
     def __init__(self, context: Context, request: messages.ProduceRequest) -> None:
-        self.api = api = context.api
-        self.version = version = context.version
-        self.client_id = context.client_id
-        self.times = context.broker.metrics.apis[api.key, version]
+        super().__init__(context)
+        api, version = self.api, self.version
         self.request = self._like(request, 0, b"")
         self._wanted = self.request.topic_data[0].partition_data[0]
         frame = headers.request_frame(api.name, version, self.request, 0, self.client_id)
@@ -95,10 +80,6 @@ class _Known:
         self._numbers = struct.Struct(">ihqqq"[: 1 + self._count])
         self._reply = zeros
         _INT.pack_into(zeros, 0, len(zeros) - _INT.size)
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
 
     @staticmethod
     def _like(request: messages.ProduceRequest, index: int, records: Data) -> messages.ProduceRequest:
@@ -136,9 +117,7 @@ class _Known:
         try:
             if dispatcher.seam is not None:
                 send = dispatcher.seam.watched(context, request, frame, send)
-            times.count += 1
-            if peer.activity is not None:
-                peer.activity.note(api.key, self.version, self.client_id, request)
+            self.count(peer, request)
             began = perf_counter_ns()
             try:
                 outcome = self._append(dispatcher, context, request)

@@ -19,6 +19,7 @@ from typing import cast
 from ...protocol.errors import MalformedMessage
 from ...protocol.frames import PREFIX, api_key, frame_size, keys_of_frames
 from .. import bugs
+from ..addresses import text_of
 from ..clock import Cancellable
 from ..connection_rates import Verdict
 from ..metrics import Metrics
@@ -111,9 +112,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=HIGH_WATER, low=HIGH_WATER // 4)
-        address = transport.get_extra_info("peername")
-        at = f"{address[0]}:{address[1]}" if address else "unknown"
-        self.peer = Peer(self._listener, at, self._security_protocol)
+        at = text_of(transport.get_extra_info("peername"))
+        self.peer = Peer(self._listener, at or "unknown", self._security_protocol)
         self.last_active_ms = self._server.broker.schedule.monotonic_ms()
         self.dispatcher = self._server.gate(self)
         if not self._server.connected(self):

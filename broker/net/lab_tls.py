@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
+from ..addresses import text_of
 from ..lab.http import HttpConnection
 from ..metrics import Metrics
 from ..peer import Ending, Peer, SecurityProtocol
@@ -27,9 +28,7 @@ class HttpOverTls:
         self._data = bytearray(BUFFER_BYTES)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        address = transport.get_extra_info("peername")
-        if address:
-            self.peer.address = f"{address[0]}:{address[1]}"
+        self.peer.address = text_of(transport.get_extra_info("peername")) or ""
         self._http.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -39,7 +39,7 @@ PORT_MAX: Final = (1 << 16) - 1
 TEXT_MAX: Final = 255  # of a host or a rack
 
 Prepare = Callable[[], Awaitable[None]]
-"""Makes what has to be there before they are told. Raises ApiError."""
+"""Makes what has to be there before anything is sent to them. Raises ApiError."""
 Ask = Callable[[EndPoint, list[bytes]], list[bytes]]
 """Sends frames to a broker, each after the reply to the one before; returns the replies. Raises OSError."""
 
@@ -129,7 +129,7 @@ class Neighbours:
         try:
             while self._is_woken and not self._turn.stopped:
                 self._is_woken = False
-                with suppress(ApiError):  # it is tried again before they are told the next time
+                with suppress(ApiError):  # it is tried again before the next time that something is sent
                     await self._prepare()
                 behind, self._behind = self._behind, set()
                 changed, self._changed = self._changed, {}

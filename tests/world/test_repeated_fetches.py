@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis._repeated_fetches import RepeatedFetches
-from ottla.broker.lab.faults.matching import Matcher, topic_names
-from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
-from ottla.broker.repeated import DECODE
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ..support import repeated
 from ..support.ask import batch, produce_message
 from ..support.connected import Client, ConnectedWorld
-from ..support.machine import VirtualMachine
+from ..support.repeated import assert_same_counts, counted
 from ..support.topic_world import create, set_policy
 from ..support.wire import request_frame
 
@@ -27,15 +25,7 @@ R = m.FetchRequest
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How many fetches were not decoded, by the dispatcher that took them."""
-    found, serve = Counter[Any](), RepeatedFetches.serve
-
-    def counted(self: RepeatedFetches, dispatcher: Any, *arguments: Any) -> Any:
-        pending = serve(self, dispatcher, *arguments)
-        found[dispatcher] += pending is not DECODE
-        return pending
-
-    monkeypatch.setattr(RepeatedFetches, "serve", counted)
-    return found
+    return counted(monkeypatch, RepeatedFetches)
 
 
 def connected() -> ConnectedWorld:
@@ -67,20 +57,11 @@ def fetches(world: ConnectedWorld, client: Client, count: int, version: int = 12
     return found
 
 
-class Side:
-    """One of two brokers to which the same happens. `decodes`: it decodes every request."""
+class Side(repeated.Side):
+    """One of the two brokers, with the topics."""
 
     def __init__(self, decodes: bool, is_traced: bool) -> None:
-        self.world = world = connected()
-        self.tracer = None
-        if is_traced:
-            asked, machine = TraceAsked(raw="frames"), VirtualMachine(world.schedule)
-            self.tracer = Tracer(asked, None, Matcher(asked, topic_names(world.broker)), world.broker, machine)
-            world.seam.add(self.tracer)
-        world.dispatcher.is_own = not decodes
-        self.clients = [world.connect() for _ in range(3)]
-        self.replies: list[bytes] = []
-        self.noted = 0
+        super().__init__(connected(), decodes, is_traced)
 
     def fetch(self, number: int, version: int, change: int | None, offsets: dict[Any, int], **more: Any) -> None:
         """Sends a request with one bit changed, if `change` says which, and lets some time pass."""
@@ -91,24 +72,10 @@ class Side:
         client.feed(len(body).to_bytes(4, "big") + bytes(body))
         self.world.pass_ms(1)
 
-    def settle(self, number: int) -> None:
-        """Lets time pass, and connects again where the connection was closed, or waits."""
-        self.world.pass_ms(20)
-        client = self.clients[number]
-        if client.closed or client.connection.is_waiting():
-            self.replies.append(client.transport.written)
-            client.lose()
-            self.clients[number] = self.world.connect()
-
-    def state(self) -> Any:
-        events: list[bytes] = []
-        if self.tracer is not None:
-            self.tracer.flush()
-            events = list(self.tracer.ring.after(self.noted, 10_000, "frames")[2])
-            self.noted += len(events)
+    def state(self) -> list[Any]:
         cache = self.world.broker.extensions.get("fetch_sessions")
         sessions = [(one.id, one.epoch, list(one.entries)) for one in cache.sessions.values()] if cache else []
-        return self.replies, [client.transport.written for client in self.clients], events, sessions
+        return [*super().state(), sessions]
 
     def session(self) -> tuple[int, int]:
         """Returns the id and the epoch of a session that is there."""
@@ -160,15 +127,7 @@ def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, ser
         short, decoded = (side.state() for side in sides)
         for shown, expected in zip(short, decoded, strict=True):
             assert shown == expected, (event, version)
-    metrics = [side.world.broker.metrics for side in sides]
-    assert metrics[0].errors == metrics[1].errors
-    assert metrics[0].malformed == metrics[1].malformed
-    for key in metrics[1].apis:
-        times = [(one.apis[key].count, one.apis[key].parked) for one in metrics]
-        assert times[0] == times[1]
-    assert served[sides[0].world.dispatcher] > 15
-    assert served[sides[1].world.dispatcher] == 0
-    assert (sides[0].noted > 100) is is_traced
+    assert_same_counts(sides, served, is_traced)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

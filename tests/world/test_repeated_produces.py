@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis._repeated_produces import RepeatedProduces
-from ottla.broker.lab.faults.matching import Matcher, topic_names
-from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
-from ottla.broker.repeated import DECODE
 from ottla.protocol import compression, records
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
+from ..support import repeated
 from ..support.ask import batch, produce_message
 from ..support.connected import Client, ConnectedWorld
 from ..support.failing_appends import fail_appends
-from ..support.machine import VirtualMachine
+from ..support.repeated import assert_same_counts, counted
 from ..support.topic_world import create, set_policy
 from ..support.wire import request_frame
 
@@ -30,15 +28,7 @@ VERSIONS = range(3, 14)
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How many requests were not decoded, by the dispatcher that took them."""
-    found, serve = Counter[Any](), RepeatedProduces.serve
-
-    def counted(self: RepeatedProduces, dispatcher: Any, *arguments: Any) -> Any:
-        pending = serve(self, dispatcher, *arguments)
-        found[dispatcher] += pending is not DECODE
-        return pending
-
-    monkeypatch.setattr(RepeatedProduces, "serve", counted)
-    return found
+    return counted(monkeypatch, RepeatedProduces)
 
 
 def connected(**settings: str) -> ConnectedWorld:
@@ -68,23 +58,11 @@ def produces(world: ConnectedWorld, client: Client, count: int, version: int = 9
     return codes
 
 
-def traced(world: ConnectedWorld) -> Tracer:
-    asked, machine = TraceAsked(raw="frames"), VirtualMachine(world.schedule)
-    tracer = Tracer(asked, None, Matcher(asked, topic_names(world.broker)), world.broker, machine)
-    world.seam.add(tracer)
-    return tracer
-
-
-class Side:
-    """One of two brokers to which the same happens. `decodes`: it decodes every request."""
+class Side(repeated.Side):
+    """One of the two brokers, with the topics."""
 
     def __init__(self, decodes: bool, is_traced: bool) -> None:
-        self.world = connected()
-        self.tracer = traced(self.world) if is_traced else None
-        self.world.dispatcher.is_own = not decodes
-        self.clients = [self.world.connect() for _ in range(3)]
-        self.replies: list[bytes] = []
-        self.noted = 0
+        super().__init__(connected(), decodes, is_traced)
 
     def produce(self, number: int, version: int, shape: Callable[[], dict[str, Any]], change: Any) -> None:
         """Sends a request, whose frame `change` may change, and lets a little time pass."""
@@ -93,24 +71,9 @@ class Side:
         client.feed(change(frame) if change is not None else frame)
         self.world.pass_ms(1)
 
-    def settle(self, number: int) -> None:
-        """Lets time pass, and connects again where the connection was closed."""
-        self.world.pass_ms(20)
-        client = self.clients[number]
-        if client.closed or len(client.connection._private or b""):  # it waits for the rest of a frame
-            self.replies.append(client.transport.written)
-            client.lose()
-            self.clients[number] = self.world.connect()
-
-    def state(self) -> Any:
+    def state(self) -> list[Any]:
         logs = [p.open_log().active for _, p in sorted(self.world.broker.partitions.by_name.items())]
-        events: list[bytes] = []
-        if self.tracer is not None:
-            self.tracer.flush()
-            events = list(self.tracer.ring.after(self.noted, 10_000, "frames")[2])
-            self.noted += len(events)
-        written = [client.transport.written for client in self.clients]
-        return self.replies, written, [bytes(one.read(0, one.size)) for one in logs], events
+        return [*super().state(), [bytes(one.read(0, one.size)) for one in logs]]
 
     def happens(self, event: str) -> None:
         world = self.world
@@ -191,15 +154,7 @@ def test_what_is_not_decoded_has_the_same_effect(seed: int, is_traced: bool, ser
         short, decoded = (side.state() for side in sides)
         for shown, expected in zip(short, decoded, strict=True):
             assert shown == expected, (event, version)
-    metrics = [side.world.broker.metrics for side in sides]
-    assert metrics[0].errors == metrics[1].errors
-    assert metrics[0].malformed == metrics[1].malformed
-    for key in metrics[1].apis:
-        times = [(one.apis[key].count, one.apis[key].parked) for one in metrics]
-        assert times[0] == times[1]
-    assert served[sides[0].world.dispatcher] > 15
-    assert served[sides[1].world.dispatcher] == 0
-    assert (sides[0].noted > 100) is is_traced
+    assert_same_counts(sides, served, is_traced)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

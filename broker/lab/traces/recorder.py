@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...addresses import text_of
 from ...broker import Broker
 from ...machine import MachineTime
 from ..seam import Line, Watch, Watcher
@@ -65,7 +66,7 @@ class Recorder(Watcher):
         """Records that a connection was opened, before its first event."""
         peer, node = line.peer, self._clients[line.number].node
         name, protocol = peer.listener, peer.security_protocol.name
-        to = {} if line.connection is None else {"to": _text(line.connection.transport.get_extra_info("sockname"))}
+        to = {} if line.connection is None else {"to": text_of(line.connection.transport.get_extra_info("sockname"))}
         self._rare("opened", connection=line.number, peer=peer.address, **to, listener=name, **node, protocol=protocol)
 
     def closed(self, line: Line) -> None:
@@ -151,11 +152,6 @@ class Recorder(Watcher):
         if abs(zero_ms - self._zero_ms) >= SAME_CLOCK_MS:  # the machine's clock was set
             self._zero_ms = zero_ms
         return Times(ns, at_ms, clock_ms, self._zero_ms)
-
-
-def _text(address: object) -> str | None:
-    """An address of a socket as text; None if it is not known."""
-    return f"{address[0]}:{address[1]}" if isinstance(address, tuple) else None
 
 
 def _end(line: Line) -> dict[str, str]:

@@ -1,0 +1,81 @@
+"""Two brokers to which the same happens: one decodes every request, the other serves those that are like an earlier one
+of their connection without decoding them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from ottla.broker.apis._repeated import Repeats
+from ottla.broker.lab.faults.matching import Matcher, topic_names
+from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
+from ottla.broker.repeated import DECODE
+
+from .connected import ConnectedWorld
+from .machine import VirtualMachine
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, kind: type[Repeats[Any]]) -> Counter[Any]:
+    """Returns how many requests were not decoded, by the dispatcher that took them."""
+    found, serve = Counter[Any](), kind.serve
+
+    def served(self: Repeats[Any], dispatcher: Any, *arguments: Any) -> Any:
+        pending = serve(self, dispatcher, *arguments)
+        found[dispatcher] += pending is not DECODE
+        return pending
+
+    monkeypatch.setattr(kind, "serve", served)
+    return found
+
+
+def traced(world: ConnectedWorld) -> Tracer:
+    asked, machine = TraceAsked(raw="frames"), VirtualMachine(world.schedule)
+    tracer = Tracer(asked, None, Matcher(asked, topic_names(world.broker)), world.broker, machine)
+    world.seam.add(tracer)
+    return tracer
+
+
+class Side:
+    """One of the two brokers. `decodes`: it decodes every request."""
+
+    def __init__(self, world: ConnectedWorld, decodes: bool, is_traced: bool) -> None:
+        self.world = world
+        self.tracer = traced(world) if is_traced else None
+        world.dispatcher.is_own = not decodes
+        self.clients = [world.connect() for _ in range(3)]
+        self.replies: list[bytes] = []
+        self.noted = 0
+
+    def settle(self, number: int) -> None:
+        """Lets time pass, and connects again where the connection was closed, or waits for something."""
+        self.world.pass_ms(20)
+        client = self.clients[number]
+        if client.closed or client.connection.is_waiting() or client.connection._private:
+            self.replies.append(client.transport.written)
+            client.lose()
+            self.clients[number] = self.world.connect()
+
+    def state(self) -> list[Any]:
+        """What there is to see: the replies, and the events of the trace since the last time."""
+        events: list[bytes] = []
+        if self.tracer is not None:
+            self.tracer.flush()
+            events = list(self.tracer.ring.after(self.noted, 10_000, "frames")[2])
+            self.noted += len(events)
+        return [self.replies, [client.transport.written for client in self.clients], events]
+
+
+def assert_same_counts(sides: Sequence[Side], served: Counter[Any], is_traced: bool) -> None:
+    """The first side has served enough without decoding, and counted the same as the other one."""
+    metrics = [side.world.broker.metrics for side in sides]
+    assert metrics[0].errors == metrics[1].errors
+    assert metrics[0].malformed == metrics[1].malformed
+    for key in metrics[1].apis:
+        times = [(one.apis[key].count, one.apis[key].parked) for one in metrics]
+        assert times[0] == times[1]
+    assert served[sides[0].world.dispatcher] > 15
+    assert served[sides[1].world.dispatcher] == 0
+    assert (sides[0].noted > 100) is is_traced
