@@ -34,10 +34,10 @@ def post(site: Site, path: str, body: Any) -> int:
 @attack(lab=True)
 def a_thousand_rules_and_more(site: Site) -> None:
     """All of them look at each request."""
-    rule = {"topic": "nowhere-*", "client_id": "nobody-*", "action": {"kind": "delay", "ms": 1}}
+    rule = {"topic": "nowhere-*", "client_id": "no-client-*", "action": {"kind": "delay", "ms": 1}}
     codes = [post(site, "faults", rule) for _ in range(RULES_MAX + 10)]
     assert codes == [200] * RULES_MAX + [409] * 10
-    hold = {"topic": "nowhere-*", "client_id": "nobody-*"}
+    hold = {"topic": "nowhere-*", "client_id": "no-client-*"}
     codes = [post(site, "requests/holds", hold) for _ in range(HOLDS_MAX + 10)]
     assert codes == [200] * HOLDS_MAX + [409] * 10
     with site.wire() as wire:

@@ -137,7 +137,7 @@ class Program:
             raise AssertionError(f"{self.name} does not end:\n{self.tail()}") from None
         assert code == 0, f"{self.name} failed:\n{self.tail()}"
         self._reader.join()
-        said = [words for _, words in self.lines]  # after its end a client may still tell of futures that nobody took
+        said = [words for _, words in self.lines]  # after its end a client may still log futures that no one awaited
         assert ["ok"] in said, f"{self.name} has not ended well:\n{self.tail()}"
 
     def kill(self) -> None:

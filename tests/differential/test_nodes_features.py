@@ -90,7 +90,7 @@ def test_features_go_down_and_up(features: Story, version: int) -> None:
 
 
 def test_features_change_while_a_node_is_gone(features: Story) -> None:
-    """Nobody asks the node whether it knows the level: it has said so when it registered."""
+    """The node is not asked whether it knows the level: it has said so when it registered."""
     for what, back in (("stop", "start"), ("pause", "resume")):
         features.happens(what, 3)
         features.at(1).ask("UpdateFeatures", 2, feature_request(2, [(NAMES[0], 0, SAFE_DOWNGRADE)], try_only=False))

@@ -34,7 +34,7 @@ def text(value: str) -> bytes:
 
 
 class Family(NamedTuple):
-    """The coordinators of a topic. `key`: of a record of it, which deletes what nobody knows. `probe`: what is asked
+    """The coordinators of a topic. `key`: of a record of it, which deletes what does not exist. `probe`: what is asked
     until a coordinator loads.
     """
 

@@ -41,7 +41,7 @@ def story(kafka: KafkaCluster | None, tally: Tally, request: pytest.FixtureReque
 
 @pytest.mark.parametrize("what", ["stop", "kill"])
 def test_a_node_that_starts_again_leads_again(story: Story, what: str) -> None:
-    """Nobody asks for an election, and one partition that is led elsewhere is enough."""
+    """No one asks for an election, and one partition that is led elsewhere is enough."""
     name = f"preferred-{what}"
     ids = story.topic(name, [1, 2, 3], [2, 3, 1], [1, 3, 2])
     nodes.written(story.at(1), name, ids, "a")

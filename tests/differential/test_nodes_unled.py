@@ -84,7 +84,7 @@ def test_no_replica_that_stays_is_alive(story: Story, min_isr: str) -> None:
 
 
 def test_without_eligible_replicas_the_last_one_stays_in_sync(without_eligible: Story) -> None:
-    """A move to it ends at once, with nobody who leads."""
+    """A move to it ends at once, without a leader."""
     story = without_eligible
     story.topic("only", [1, 2])
     story.topic("leaves", [1, 2])

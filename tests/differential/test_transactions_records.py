@@ -112,12 +112,12 @@ def test_one_request_has_one_producer(pair: Pair) -> None:
 
 
 def test_transactional_records_without_a_producer(pair: Pair) -> None:
-    """They belong to no transaction: nobody asks for one, and readers of committed records see them at once."""
+    """They belong to no transaction: no one asks for one, and readers of committed records see them at once."""
     topic(pair, "unowned")
-    nobody = Writer("unowned", (-1, -1), -1)
-    produced(pair, 10, nobody, "unowned", b"v", sequence=-1)
-    produced(pair, 12, nobody, "unowned", b"w", b"x", sequence=-1)
-    produced(pair, 12, nobody, "unowned", b"y", sequence=5)
+    unowned = Writer("unowned", (-1, -1), -1)
+    produced(pair, 10, unowned, "unowned", b"v", sequence=-1)
+    produced(pair, 12, unowned, "unowned", b"w", b"x", sequence=-1)
+    produced(pair, 12, unowned, "unowned", b"y", sequence=5)
     produced(pair, 12, Writer("unowned", (-1, -1), 3), "unowned", b"z", sequence=-1)
     watched(pair, "unowned")
 

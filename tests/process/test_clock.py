@@ -18,6 +18,7 @@ from ottla.lab_client import Lab, LabRefused
 from ottla.testing import Broker
 
 from ..support.ask import batch, create, fetch, fetch_message, lab, lab_text, produce, produce_message
+from ..support.frozen import clock, wire
 from ..support.scripted import (
     Transaction,
     assert_silent,
@@ -33,6 +34,7 @@ from ..support.scripted import (
 from ..support.share_session import ShareSession
 from ..support.wire import Closed, Wire
 
+__all__ = ["clock", "wire"]
 pytestmark = pytest.mark.slow
 SETTINGS: dict[str, object] = {
     "ottla.lab.clock": "frozen",
@@ -47,18 +49,6 @@ SETTINGS: dict[str, object] = {
 def broker() -> Iterator[Broker]:
     with Broker(SETTINGS) as running:
         yield running
-
-
-@pytest.fixture
-def wire(broker: Broker) -> Iterator[Wire]:
-    with Wire(broker.bootstrap_servers, timeout=20) as found:
-        yield found
-
-
-@pytest.fixture
-def clock(broker: Broker) -> Clock:
-    broker.clock.freeze()
-    return broker.clock
 
 
 def test_the_session_of_a_classic_member_expires(wire: Wire, clock: Clock) -> None:

@@ -13,10 +13,12 @@ from ottla.clock import Clock
 from ottla.testing import Broker
 
 from ..support.ask import create
+from ..support.frozen import clock, wire
 from ..support.scripted import assert_silent, beat, consumer_members, find
 from ..support.stories.streams import joining, part
 from ..support.wire import Closed, Wire
 
+__all__ = ["clock", "wire"]
 pytestmark = pytest.mark.slow
 
 
@@ -24,18 +26,6 @@ pytestmark = pytest.mark.slow
 def broker() -> Iterator[Broker]:
     with Broker({"ottla.lab.clock": "frozen", "connections.max.idle.ms": 360_000_000}) as running:
         yield running
-
-
-@pytest.fixture
-def wire(broker: Broker) -> Iterator[Wire]:
-    with Wire(broker.bootstrap_servers, timeout=20) as found:
-        yield found
-
-
-@pytest.fixture
-def clock(broker: Broker) -> Clock:
-    broker.clock.freeze()
-    return broker.clock
 
 
 def test_the_session_of_a_share_group_s_member_expires(wire: Wire, clock: Clock) -> None:

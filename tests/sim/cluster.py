@@ -152,7 +152,7 @@ class Sim:
         return self.chance.choice([name for name in self.world.broker.image.topics if not name.startswith("__")])
 
     def admin(self, name: str, version: int, message: Any) -> None:
-        """A request whose reply nobody waits for; if it is there at once, it is judged."""
+        """A request whose reply is not waited for; if it is there at once, it is judged."""
         up = self.network.up()
         if up:
             self.network.send(self.chance.choice(up), name, version, message).reply()

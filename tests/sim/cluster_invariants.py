@@ -85,7 +85,7 @@ class LeadersHaveAllCommittedRecords(Invariant):
         assert not there, f"{elected} is elected for {told.name} with {sorted(there)} there: {before}"
         topic = told.name.rpartition("-")[0]
         is_allowed = topic in cluster.unclean_topics or cluster.asks_unclean or before.last_known_elr == (elected,)
-        assert is_allowed, f"nobody allowed the unclean election of {elected} for {told.name}: {before}"
+        assert is_allowed, f"no setting allowed the unclean election of {elected} for {told.name}: {before}"
 
 
 class ReplicasThatJoinAreThere(Invariant):

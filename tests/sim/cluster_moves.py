@@ -118,7 +118,7 @@ class ReplicasLeaveWhenOthersHaveTheLog(Invariant):
         if not left or _is_jump(before, after):
             return
         assert after.leader_epoch > before.leader_epoch, f"{left} leave {told.name} in the same epoch: {after}"
-        assert set(after.elr) or set(after.isr), f"nobody has the log of {told.name} after {left} left: {after}"
+        assert set(after.elr) or set(after.isr), f"no replica has the log of {told.name} after {left} left: {after}"
         if not left & set(before.adding):
             new = set(after.replicas) & set(before.adding)
             assert new <= set(after.isr), f"{left} left {told.name} before {new} were in sync: {after}"

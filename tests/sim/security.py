@@ -183,7 +183,7 @@ class Life:
             ms -= step
 
     def _log_in(self) -> None:
-        """Somebody tries a password: who has the right one is let in, and nobody else."""
+        """Somebody tries a password: who has the right one is let in, and no one else."""
         user, chance = self.chance.choice(USERS), self.chance
         mechanism = chance.choice(("PLAIN", *MECHANISMS))
         if mechanism == "PLAIN":

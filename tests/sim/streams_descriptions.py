@@ -124,7 +124,7 @@ class Descriptions:
         """Members are asked until the description is stored."""
         until_ms = self.sim.now_ms + WAIT_MS
         while self.sim.group is None or self.sim.group.described_epoch() < 0:
-            assert self.sim.now_ms < until_ms, f"nobody was asked for the description: {self.sim.group}"
+            assert self.sim.now_ms < until_ms, f"no member was asked for the description: {self.sim.group}"
             self.sim.go_on(5000)
         request = m.StreamsGroupDescribeRequest(group_ids=[APPLICATION], include_topology_description=True)
         (found,) = self.sim.world.ask("StreamsGroupDescribe", 1, request).groups

@@ -107,7 +107,7 @@ def test_a_follower_does_not_know_of_what_it_did_not_fetch(w: World) -> None:
     assert told(w, 2, 2) == ("NONE", -1, [])
     assert told(w, 2, 3) == ("OFFSET_OUT_OF_RANGE", -1, [])
     assert fetch(w, 2, 2).high_watermark == 2
-    assert told(w, 1, 0, "b") == ("NONE", -1, [b"1", b"2", b"3"]), "a replica out of sync is nobody's choice"
+    assert told(w, 1, 0, "b") == ("NONE", -1, [b"1", b"2", b"3"]), "a replica out of sync is never chosen"
     happens(w, "release", 2)
     assert told(w, 1, 0, "b")[1] == 2
     assert told(w, 2)[2] == [b"1", b"2", b"3"]

@@ -173,7 +173,7 @@ def test_no_leader_is_elected_without_a_controller(w: World) -> None:
 
 
 def test_a_new_controller_begins_all_sessions_again() -> None:
-    """It has heard of no heartbeat, and fences nobody earlier."""
+    """It has heard of no heartbeat, and fences no node earlier."""
     w = cluster(ottla_controller_node="4", ottla_nodes="5")
     happens(w, "kill", 1)
     w.pass_ms(8_000)

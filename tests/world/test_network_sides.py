@@ -246,7 +246,7 @@ def test_what_all_in_sync_have_on_one_side_is_committed() -> None:
     assert produce(w, 4, topic="near").error_code == 0
     w.pass_ms(SESSION_MS + 100)
     assert state(w, 0, "near", at=1)[0] == -1
-    assert produce(w, 4, topic="near", value=b"w").error_code == 0, "it does not hear that nobody leads"
+    assert produce(w, 4, topic="near", value=b"w").error_code == 0, "it does not hear that there is no leader"
     assert (records(w, 4, topic="near"), ends(w, "near")) == ([b"v", b"w"], {4: 2, 5: 2})
     assert "node 4, which is cut off, leads on in epoch 0" in problems(w, "near")
     refused = produce(w, 1, topic="near")
@@ -258,7 +258,7 @@ def test_what_all_in_sync_have_on_one_side_is_committed() -> None:
 
 
 def unled() -> World:
-    """Node 4 is cut off, and the last one in sync of `far`; it has taken a record since nobody leads."""
+    """Node 4 is cut off, and the last one in sync of `far`; it has taken a record since there is no leader."""
     w = five()
     create(w, "far", [4, 3])
     happens(w, "stop", 3)

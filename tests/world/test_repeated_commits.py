@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from ottla.broker import repeated as short_way
+from ottla.broker.apis import _repeated as short_way
 from ottla.broker.apis._repeated_commits import RepeatedCommits
 from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.broker.lab.faults.matching import Matcher, topic_names
