@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 from ottla.storage.checkpoints import decode_offsets
 
 from ottla.lab_cluster import Cluster
@@ -62,8 +63,15 @@ def append(servers: str, value: bytes, gone: tuple[int, ...] = ()) -> dict[int, 
     """Writes to each partition; returns the nodes of their replicas."""
     leaders, parts = settled(servers, gone)
     for index, address in leaders.items():
-        with Wire(address) as wire:
-            assert produce(wire, "t", value, partition=index).error_code == 0
+
+        def is_written(index: int = index, address: str = address) -> bool:
+            """A leader that one node tells of may not have heard yet that it is."""
+            with Wire(address) as wire:
+                code: int = produce(wire, "t", value, partition=index).error_code
+            assert code in (0, Errors.NOT_LEADER_OR_FOLLOWER)
+            return code == 0
+
+        until(is_written, "the leader takes the record", every=0.1)
     return {one.partition_index: list(one.replica_nodes) for one in parts}
 
 

@@ -48,13 +48,21 @@ class Driver:
         self.chrome.get(self.url.rstrip("/") + path)
 
     def _until(self, condition: Callable[[], Any], what: str) -> Any:
+        why: str | None = None
+
         def tried() -> Any:
+            nonlocal why
             try:
                 return condition()
-            except NOT_YET:
+            except NOT_YET as error:
+                why = error.msg
                 return None
 
-        return until(tried, what, WITHIN_S, EVERY_S)
+        try:
+            return until(tried, what, WITHIN_S, EVERY_S)
+        except AssertionError as error:
+            error.add_note(f"the driver said last: {why}")
+            raise
 
     # what is seen
 
@@ -143,7 +151,7 @@ class Driver:
 
         def is_gone() -> bool:
             shown = self.chrome.find_elements(By.CSS_SELECTOR, button)
-            for one in shown:
+            for one in reversed(shown):  # a second one lies over the first
                 one.click()
             return not shown
 

@@ -186,7 +186,8 @@ class Watch:
             filtered=True,
         )
         page.live(self._fetch, self._show)
-        ui.context.client.on_delete(self._end)
+        ui.on("left", self._end)
+        ui.context.client.on_delete(self._end)  # the browser ended and could not say so
 
     async def _turn(self) -> None:
         if self._number is not None:

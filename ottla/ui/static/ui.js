@@ -1,4 +1,4 @@
-// Keys, the theme, and whether the page is looked at.
+// Keys, the theme, whether the page is looked at, and that it is left.
 (() => {
   const body = () => document.body;
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
@@ -41,4 +41,5 @@
   });
 
   document.addEventListener("visibilitychange", () => emitEvent("visibility", document.visibilityState));
+  addEventListener("pagehide", () => emitEvent("left"));
 })();
