@@ -5,6 +5,7 @@ The client salts the password once; with 4096 iterations it would otherwise be t
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import time
 from pathlib import Path
@@ -76,11 +77,12 @@ salted_keys = {mechanism: salted(digest) for mechanism, (_, digest) in DIGESTS.i
 def sasl(side: str) -> Figures:
     directory = Path(mkdtemp(prefix=f"bench-{side}-"))
     if side == "ottla":
-        server: Broker | SecuredKafka = Broker(SETTINGS, directory=directory, lab=False).start()
-        servers = server.bootstrap_servers
+        server: Broker | SecuredKafka = Broker(SETTINGS, directory=directory, lab=False)
     else:
-        server = SecuredKafka(SETTINGS, directory, quick=False).start()
-        servers = server.sasl_servers
+        server = SecuredKafka(SETTINGS, directory, quick=False)
+    atexit.register(dispose, server)
+    server.start()
+    servers = server.sasl_servers if isinstance(server, SecuredKafka) else server.bootstrap_servers
     process, found = psutil.Process(server.pid), Figures()
     for mechanism in DIGESTS:
         _put(servers, mechanism)

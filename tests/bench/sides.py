@@ -60,13 +60,16 @@ def missing(side: str) -> str | None:
 
 
 def fresh(side: str, **settings: object) -> Server:
-    """A server with a new directory that is not started."""
+    """A server with a new directory that is not started. A Ctrl-C or an error disposes of it, too."""
     directory = Path(tempfile.mkdtemp(prefix=f"bench-{side}-"))
     named = {k.replace("_", "."): v for k, v in settings.items()}
+    server: Server
     if side == "kafka":
-        return Kafka(named, directory, quick=False)
-    kind = {"compiled": Compiled, "kfake": Kfake}.get(side, Broker)
-    return kind(named, directory=directory, lab=False)
+        server = Kafka(named, directory, quick=False)
+    else:
+        server = {"compiled": Compiled, "kfake": Kfake}.get(side, Broker)(named, directory=directory, lab=False)
+    atexit.register(dispose, server)
+    return server
 
 
 def dispose(server: Server) -> None:
@@ -75,10 +78,9 @@ def dispose(server: Server) -> None:
 
 
 def dispose_at_exit(server: Server) -> None:
-    """Stops a server with very many files, and removes them when all is measured.
+    """Stops a server of `fresh` with very many files, which are removed when all is measured.
 
     An ext4 without a journal passes over each inode that was removed in the last minutes when it makes another one, so
     that whoever is measured after the removal would pay a multiple for each new file.
     """
     server.stop()
-    atexit.register(shutil.rmtree, server.directory, ignore_errors=True)

@@ -1,0 +1,31 @@
+"""A benchmark that is interrupted leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+INTERRUPTED = """
+from tests.bench.sides import fresh
+server = fresh("ottla").start()
+print(server.pid, server.directory, flush=True)
+raise KeyboardInterrupt
+"""
+
+
+def test_ctrl_c_ends_the_server_and_removes_its_directory() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    pid, directory = ended.stdout.split()
+    is_orphan = psutil.pid_exists(int(pid))
+    if is_orphan:
+        os.kill(int(pid), signal.SIGKILL)
+    assert not is_orphan
+    assert not Path(directory).exists()
+    assert "KeyboardInterrupt" in ended.stderr
