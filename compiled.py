@@ -1,6 +1,6 @@
 """The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, what a
-Produce passes between its message and its log, and the runtime of the coordinators. The source is the same, compiled or
-not.
+Produce passes between its message and its log, the runtime of the coordinators, and what notes requests for traces. The
+source is the same, compiled or not.
 
 These modules gain because they use each other's classes. Modules that mostly handle what is interpreted (messages, the
 codec's functions, the loop) lose: docs/decisions/compiled.md has the figures.
@@ -27,6 +27,7 @@ MODULES = {
     "broker/shards": "host",
     "broker/replica": "appender high_watermarks partition stale_leaders",
     "broker/apis": "_produce_appends k00_produce",
+    "broker/lab/traces": "client",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from . import bugs
 from .client_activity import ClientActivity
@@ -49,6 +49,19 @@ class Repeated(Protocol):
         """
 
 
+class Software(NamedTuple):
+    """What a client says that it is.
+
+    It is a named tuple because compiled modules take any other tuple apart, and make a new object of it each time.
+    """
+
+    name: str
+    version: str
+
+
+UNKNOWN_SOFTWARE: Final = Software("unknown", "unknown")
+
+
 class Peer:
     """A client's connection: its listener with the security protocol, its address, who the client is, its software,
     and what to cancel when it closes.
@@ -84,7 +97,7 @@ class Peer:
         self.host = "/" + self.host_address
         self.principal = ANONYMOUS
         self.token_authenticated = False
-        self.software: tuple[str, str] = ("unknown", "unknown")
+        self.software = UNKNOWN_SOFTWARE
         self.throttle_ms = 0
         self.usage: Usage | None = None
         self.activity: ClientActivity | None = None

@@ -24,6 +24,7 @@ from ...protocol.features import KRAFT_VERSION, METADATA_VERSION, supported
 from ..controller.metadata_log import KRAFT_LEVEL
 from ..error_places import Place, codes
 from ..net.context import Context
+from ..peer import Software
 from ..security.authorization import Authorization
 from . import apis
 
@@ -36,7 +37,7 @@ ERRORS = (Place("the whole", codes("UNSUPPORTED_VERSION INVALID_REQUEST REBOOTST
 def handle(context: Context, request: messages.ApiVersionsRequest) -> messages.ApiVersionsResponse:
     r = messages.ApiVersionsResponse
     if context.version >= 3:
-        names = (request.client_software_name, request.client_software_version)
+        names = Software(request.client_software_name, request.client_software_version)
         if not all(SOFTWARE_PATTERN.fullmatch(name) for name in names):
             return r(error_code=Errors.INVALID_REQUEST)
         context.peer.software = names

@@ -164,8 +164,8 @@ class _Clients:
         return {
             "id": name,
             "client_id": activity.client_id if pushed is None else pushed.client_id,
-            "software_name": peer.software[0],
-            "software_version": peer.software[1],
+            "software_name": peer.software.name,
+            "software_version": peer.software.version,
             "principal": peer.principal,
             "listener": peer.listener,
             "security_protocol": peer.security_protocol.name,

@@ -67,7 +67,7 @@ def test_it_runs_in_an_empty_environment(built: Path, environment: Path, kind: s
     assert "1 passed" in ran(python, "-m", "pytest", "-q", "test_plugin.py", cwd=tmp_path)
 
 
-BY_COMPILED_MODULES = ("unit/test_segment.py", "world/test_transactions.py")
+BY_COMPILED_MODULES = ("unit/test_segment.py", "unit/test_trace_client.py", "world/test_transactions.py")
 
 
 @pytest.mark.gcc

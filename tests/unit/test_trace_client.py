@@ -108,6 +108,13 @@ def test_exchanges_of_apis_in_turn_are_all_noted() -> None:
     assert (noting.block.count, len(noting.sent)) == (12, 6)
 
 
+def test_a_block_names_a_client_once() -> None:
+    noting = Noting()
+    for _ in range(5):
+        noting.ask(METADATA)(reply(), False)
+    assert bytes(noting.block.out).count(b'"connection":7') == 1
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_replies_to_requests_that_wait_beside_each_other_are_told_apart(order: tuple[int, ...]) -> None:
     noting = Noting()
