@@ -20,6 +20,7 @@ NAME: Final = "connections"
 RULES: Final = ("KIP-899.bootstraps-again", "protocol.closed-while-idle")
 GIVEN, KNOWN = "GIVEN", "KNOWN"
 """The listener of the bootstrap servers, and that which metadata tells of."""
+LISTENERS: Final = 2
 IDLE_MS: Final = 1000
 IDLE_S_MAX: Final = 20.0
 """So long a connection may take to become idle and to be followed by another."""

@@ -12,7 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from . import verdict_connections, verdict_login, verdict_truncation
-from .testing import Broker
+from .free_ports import free_run
+from .testing import Broker, BrokerFailed
 
 if TYPE_CHECKING:
     from .broker.lab.verdict.routes import VerdictView
@@ -49,7 +50,9 @@ def serve(examination: Examination | None, seed: int, listen: str, command: str 
 
 def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     """Like `serve`, with the examination `truncation`: the reports have its rules only."""
-    with _broker({"listeners": f"PLAINTEXT://{listen}", **verdict_truncation.SETTINGS}) as broker:
+    host, port = _consecutive(listen, verdict_truncation.NODES)
+    listeners = f"PLAINTEXT://{host}:{port}"
+    with _broker({"listeners": listeners, **verdict_truncation.SETTINGS}) as broker:
         guide = verdict_truncation.Truncation(broker)
         broker.lab.post("verdict", examination="basic")
         with _guided(guide, say):
@@ -59,11 +62,11 @@ def truncate(listen: str, command: str | None, say: Say) -> list[ClientReport]:
 
 def lose_connections(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     """Like `truncate`, with the examination `connections`."""
-    host, _, port = listen.rpartition(":")
-    with _broker(verdict_connections.settings(host, int(port))) as broker:
+    host, port = _consecutive(listen, verdict_connections.LISTENERS)
+    with _broker(verdict_connections.settings(host, port)) as broker:
         broker.lab.post("verdict", examination="network")
         with _guided(verdict_connections.Connections(broker), say):
-            _receive(broker, f"the examination {verdict_connections.NAME}", command, say, listen)
+            _receive(broker, f"the examination {verdict_connections.NAME}", command, say, f"{host}:{port}")
         return _reports(broker, verdict_connections.RULES)
 
 
@@ -76,6 +79,21 @@ def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     ended = any(rule["outcome"] != "not exercised" for one in found for rule in one["rules"][:1])
     say(f"{'provoked' if ended else 'not come to'}: {verdict_login.STEP}")
     return found
+
+
+def _consecutive(listen: str, count: int) -> tuple[str, int]:
+    """Returns a host and the first of so many ports that follow each other: free ones for port 0, which each listener
+    would choose for itself. Raises BrokerFailed.
+    """
+    host, _, port = listen.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise BrokerFailed(f"cannot listen at {listen!r}: HOST:PORT was expected")
+    if int(port):
+        return host, int(port)
+    try:
+        return host, free_run(host, count)
+    except OSError as error:
+        raise BrokerFailed(f"cannot listen at {listen}: {error.strerror}") from None
 
 
 @contextmanager

@@ -22,8 +22,9 @@ RULES: Final = ("KIP-951.leader-taken", "KIP-320.truncation-found")
 TOPIC: Final = "truncation"
 END: Final = "end"
 """The value of the last record."""
+NODES: Final = 3
 SETTINGS: Final[dict[str, object]] = {
-    "ottla.nodes": 3,
+    "ottla.nodes": NODES,
     "default.replication.factor": 2,
     "replica.lag.time.max.ms": 500,
     "broker.session.timeout.ms": 1000,

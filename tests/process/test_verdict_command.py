@@ -22,7 +22,6 @@ from ottla.cli import main
 from ottla.testing import Broker
 
 from ..support.poll import until
-from ..support.ports import free_run
 from ..support.wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -199,7 +198,7 @@ def test_an_unclean_election_cuts_off_what_a_consumer_has_read(tmp_path: Path) -
     program = tmp_path / "program.py"
     program.write_text(READER)
     command = f"{sys.executable} {program} {tmp_path / 'read'}"
-    done = run("--examination", "truncation", "--listen", f"127.0.0.1:{free_run(3)}", "--run", command, "--all")
+    done = run("--examination", "truncation", "--listen", "127.0.0.1:0", "--run", command, "--all")
     assert done.exit_code == 0, done.output
     assert done.stderr.count("ottla: provoked: ") == 4
     rules = ("KIP-951.leader-taken", "KIP-320.truncation-found")
@@ -230,7 +229,7 @@ def test_a_client_begins_again_when_the_broker_that_it_knows_is_lost(
     monkeypatch.setattr(verdict_connections, "LOST_S", 3.0)
     program = tmp_path / "program.py"
     program.write_text(SELDOM)
-    asked = ("--examination", "connections", "--listen", f"127.0.0.1:{free_run(2)}", "--all", "--run")
+    asked = ("--examination", "connections", "--listen", "127.0.0.1:0", "--all", "--run")
     done = run(*asked, f"{sys.executable} {program} 8")
     assert done.exit_code == 0, done.output
     for step in verdict_connections.STEPS:
@@ -240,6 +239,14 @@ def test_a_client_begins_again_when_the_broker_that_it_knows_is_lost(
     for step in verdict_connections.STEPS:
         assert f"ottla: not come to: {step}" in done.stderr
     assert run("--examination", "connections", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+@pytest.mark.parametrize("examination", ["connections", "truncation"])
+@pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:one", "192.0.2.1:0"])
+def test_an_address_at_which_nothing_can_listen_is_refused(examination: str, listen: str) -> None:
+    done = run("--examination", examination, "--listen", listen, "--run", "true")
+    assert done.exit_code == 2
+    assert f"ottla: cannot listen at {listen}" in done.stderr.replace("'", "")
 
 
 ENDS = {
