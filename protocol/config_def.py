@@ -27,6 +27,7 @@ Facts = dict[str, Any]  # of one key
 Ranges = list[tuple[str, Facts | None]]
 """Of a key, the last release of a range, and what was different until then; None where there was no such key."""
 Value = bool | int | float | str | list[str]
+LISTS_ARE_SETS_SINCE = (4, 2)
 INTEGERS = {"INT": 2**31, "LONG": 2**63, "SHORT": 2**15}
 _RANGE = re.compile(r"\[(-?[\d.]+)?,?\.\.\.,?(-?[\d.]+)?\](?: or (-?\d+))?")
 _CHOICE = re.compile(r"(\(case insensitive\) )?\[([\w, .-]+)\]")
@@ -48,7 +49,8 @@ class ConfigInvalid(ValueError):
 
 class ConfigKey(NamedTuple):
     """One configuration key. `default` is text as in a properties file, or None for no value; `empty`: whether a list
-    may be empty.
+    may be empty; `repeats`: whether it keeps repeated values, and no value is checked for being empty: before 4.2 each
+    did (KIP-1161).
     """
 
     name: str
@@ -58,6 +60,7 @@ class ConfigKey(NamedTuple):
     has_default: bool
     internal: bool
     empty: bool = True
+    repeats: bool = False
 
     @property
     def is_throttled(self) -> bool:
@@ -73,12 +76,14 @@ class ConfigKey(NamedTuple):
         return value
 
     def canonical(self, text: str) -> str:
-        """Returns a valid value as Kafka writes it: `+5` is 5, and a list has no duplicates. Raises ConfigInvalid."""
+        """Returns a valid value as Kafka writes it: `+5` is 5, and a list has no duplicates, unless it keeps them.
+        Raises ConfigInvalid.
+        """
         value = _PARSERS[self.type](self, text)
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, list):
-            return ",".join(value if self.is_throttled else dict.fromkeys(value))
+            return ",".join(value if self.is_throttled or self.repeats else dict.fromkeys(value))
         return java_double(value) if isinstance(value, float) else str(value)
 
     def _check(self, value: Any) -> None:
@@ -107,6 +112,9 @@ class ConfigKey(NamedTuple):
     def _check_list(self, values: list[str]) -> None:
         if self.valid == "non-empty list":
             return  # the entries are checked where they are parsed
+        if self.repeats:
+            self._check_choice(values)
+            return
         if not values and not self.empty:
             words = (
                 f"Configuration '{self.name}' must not be empty. Valid values include: "
@@ -230,13 +238,13 @@ def keys(kind: str, release: str | None = None) -> dict[str, ConfigKey]:
     """
     today = _facts()[kind]
     if release is None:
-        return {name: _key(name, facts) for name, facts in today.items()}
+        return {name: _key(name, facts, None) for name, facts in today.items()}
     earlier = _facts(EARLIER_FACTS)[kind]
-    found = {name: _key(name, facts) for name, facts in today.items() if name not in earlier}
+    found = {name: _key(name, facts, release) for name, facts in today.items() if name not in earlier}
     for name, ranges in earlier.items():
         facts = _facts_of(ranges, release, today.get(name))
         if facts is not None:
-            found[name] = _key(name, facts)
+            found[name] = _key(name, facts, release)
     return dict(sorted(found.items()))
 
 
@@ -248,7 +256,8 @@ def keys_in_force(kind: str, release: str | None) -> dict[str, ConfigKey]:
     """
     if release is None:
         return keys(kind)
-    today, found = _facts()[kind], dict(keys(kind))
+    today = _facts()[kind]
+    found = {name: _key(name, facts, release) for name, facts in today.items()}
     for name, ranges in _facts(EARLIER_FACTS)[kind].items():
         now = today.get(name)
         facts = _facts_of(ranges, release, now)
@@ -259,11 +268,18 @@ def keys_in_force(kind: str, release: str | None) -> dict[str, ConfigKey]:
             if not facts.get("default") or now["type"] == "CLASS" or name in DEFAULT_OF_TODAY:
                 facts = now
         if facts is not None:
-            found[name] = _key(name, facts)
+            found[name] = _key(name, facts, release)
     return dict(sorted(found.items()))
 
 
-def _key(name: str, facts: Facts) -> ConfigKey:
+def lists_are_sets(release: str | None) -> bool:
+    """Whether lists lose the values that are there already, as Kafka's do since 4.2 (KIP-1161). `release`: None for
+    today's.
+    """
+    return release is None or numbers_of(release) >= LISTS_ARE_SETS_SINCE
+
+
+def _key(name: str, facts: Facts, release: str | None) -> ConfigKey:
     return ConfigKey(
         name,
         facts["type"],
@@ -272,6 +288,7 @@ def _key(name: str, facts: Facts) -> ConfigKey:
         "default" in facts,
         facts.get("internal", False),
         facts.get("empty", True),
+        not lists_are_sets(release),
     )
 
 

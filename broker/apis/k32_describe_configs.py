@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ...coordinator.hashing import TABLE_SIZE, put_order
 from ...coordinator.metadata import topics as topic_rules
-from ...coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
+from ...coordinator.metadata.client_metrics import client_metrics_keys
 from ...coordinator.metadata.configs import MIN_ISR
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -132,7 +132,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
     if resource.resource_type == CLIENT_METRICS:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return _in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name)))
+        return _in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name), release))
     raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 
@@ -163,10 +163,12 @@ def describe_loggers(loggers: Loggers) -> list[Described]:
     ]
 
 
-def describe_client_metrics(own: dict[str, str]) -> list[Described]:
-    """Returns every key of a subscription of client metrics, whose own configuration is `own`."""
+def describe_client_metrics(own: dict[str, str], release: str | None) -> list[Described]:
+    """Returns every key of a subscription of client metrics, whose own configuration is `own`. `release`: the earlier
+    one that is emulated.
+    """
     found = []
-    for key in CLIENT_METRICS_KEYS.values():
+    for key in client_metrics_keys(release).values():
         if key.name not in own:
             found.append(Described(key, key.default, DEFAULT_SOURCE, []))
             continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...protocol.config_def import ConfigKey, keys, keys_in_force, numbers_of, topic_synonyms
+from ...protocol.config_def import ConfigKey, keys, keys_in_force, lists_are_sets, numbers_of, topic_synonyms
 from ..peer import SecurityProtocol
 from .lab_clock import SEEDED_START_MS, ClockStart, parse_clock
 from .listener_values import Listener, ListenerValues, parse_listener, security_protocols
@@ -50,7 +50,6 @@ RELEASES = (
     *("4.3", "4.4"),
 )
 """The releases of Kafka that can be emulated; the last one is what this broker is without emulation."""
-LISTS_ARE_SETS_SINCE = (4, 2)
 OWN_KEYS = {
     key.name: key
     for key in (
@@ -192,7 +191,7 @@ class Config:
 
     def drops_repeated(self, name: str) -> bool:
         """Whether a list loses the values that are there already: those of Kafka's keys do since 4.2 (KIP-1161)."""
-        return name not in OWN_KEYS and (self.emulates is None or numbers_of(self.emulates) >= LISTS_ARE_SETS_SINCE)
+        return name not in OWN_KEYS and lists_are_sets(self.emulates)
 
     @property
     def uses_zookeeper(self) -> bool:

@@ -20,6 +20,7 @@ ADAPTED = {
     8: "offset_commit",
     9: "offset_fetch",
     18: "api_versions",
+    19: "create_topics",
     20: "delete_topics",
     32: "describe_configs",
     33: "alter_configs",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
-from ...protocol.config_def import ConfigKey
+from ...protocol.config_def import ConfigKey, lists_are_sets
 from ...protocol.errors import ApiError, Errors
 from ..hashing import java_order
 
@@ -13,14 +14,6 @@ if TYPE_CHECKING:
     from ..group.regex import Pattern
 
 _VALUES = "any values that are not empty"
-KEYS = {
-    key.name: key
-    for key in (
-        ConfigKey("interval.ms", "INT", "300000", None, True, False),
-        ConfigKey("match", "LIST", "", _VALUES, True, False),
-        ConfigKey("metrics", "LIST", "", _VALUES, True, False),
-    )
-}
 INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
 MATCHED = frozenset(
     (
@@ -30,14 +23,32 @@ MATCHED = frozenset(
 )
 
 
-def check_client_metrics(name: str, values: dict[str, str]) -> None:
-    """Validates a subscription (ClientMetricsConfigs). Raises ConfigInvalid, or ApiError with Kafka's message."""
+@cache
+def client_metrics_keys(release: str | None = None) -> dict[str, ConfigKey]:
+    """Returns the keys of a subscription, by name. `release`: the earlier one that is emulated."""
+    repeats = not lists_are_sets(release)
+    found = (
+        ConfigKey("interval.ms", "INT", "300000", None, True, False),
+        ConfigKey("match", "LIST", "", _VALUES, True, False, repeats=repeats),
+        ConfigKey("metrics", "LIST", "", _VALUES, True, False, repeats=repeats),
+    )
+    return {key.name: key for key in found}
+
+
+STORED = client_metrics_keys("4.1")  # they parse what any release has accepted
+
+
+def check_client_metrics(name: str, values: dict[str, str], release: str | None = None) -> None:
+    """Validates a subscription (ClientMetricsConfigs). `release`: the earlier one that is emulated. Raises
+    ConfigInvalid, or ApiError with Kafka's message.
+    """
+    keys = client_metrics_keys(release)
     if not name:
         raise ApiError(Errors.INVALID_REQUEST, "Subscription name can't be empty")
-    unknown = next((key for key in java_order(values) if key not in KEYS), None)
+    unknown = next((key for key in java_order(values) if key not in keys), None)
     if unknown is not None:
         raise ApiError(Errors.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
-    parsed = {key: KEYS[key].parse(value) for key, value in values.items()}
+    parsed = {key: keys[key].parse(value) for key, value in values.items()}
     interval = parsed.get("interval.ms", INTERVAL_MS_MIN)
     if not INTERVAL_MS_MIN <= interval <= INTERVAL_MS_MAX:
         text = f"Invalid value {interval} for interval.ms, interval must be between 100 and 3600000 (1 hour)"
@@ -51,7 +62,7 @@ def patterns_of(values: Mapping[str, str]) -> dict[str, Pattern]:
 
     Raises ApiError(INVALID_CONFIG).
     """
-    given_patterns = KEYS["match"].parse(values.get("match", ""))
+    given_patterns = STORED["match"].parse(values.get("match", ""))
     if not given_patterns:
         return {}
     from ..group.regex import tried  # its library takes long to import

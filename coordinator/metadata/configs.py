@@ -356,7 +356,7 @@ def _alter(
         elif kind == GROUP:
             check_group_config(controller, after)
         elif kind == CLIENT_METRICS:
-            check_client_metrics(name, after)
+            check_client_metrics(name, after, controller.defaults.release)
     except ConfigInvalid as error:
         return ApiError(Errors.INVALID_CONFIG, str(error))
     except ApiError as error:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocol.checksum import crc32c
 from ..hashing import java_order
-from ..metadata.client_metrics import KEYS, patterns_of
+from ..metadata.client_metrics import STORED, patterns_of
 
 if TYPE_CHECKING:
     from ..group.regex import Pattern
 
 ALL_METRICS = "*"
-INTERVAL_MS_DEFAULT = int(KEYS["interval.ms"].default or 0)
+INTERVAL_MS_DEFAULT = int(STORED["interval.ms"].default or 0)
 Attributes = Mapping[str, str | None]
 """What patterns are compared with, by the names in `client_metrics.MATCHED`."""
 
@@ -40,7 +40,9 @@ class Subscription:
         """Returns the subscription with these values. Raises ApiError(INVALID_CONFIG): a data directory of Kafka can
         have patterns that RE2 does not know.
         """
-        parsed = {name: KEYS[name].parse(values.get(name, KEYS[name].default)) for name in ("metrics", "interval.ms")}
+        parsed = {
+            name: STORED[name].parse(values.get(name, STORED[name].default)) for name in ("metrics", "interval.ms")
+        }
         return cls(tuple(java_order(dict.fromkeys(parsed["metrics"]))), parsed["interval.ms"], patterns_of(values))
 
     def applies_to(self, attributes: Attributes) -> bool:

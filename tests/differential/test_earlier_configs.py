@@ -80,3 +80,25 @@ def test_wrong_values_and_what_is_said_of_them(pair: Pair, release: str) -> None
             resource = a.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
             pair.ask("AlterConfigs", 0, a(resources=[resource]))
     assert pair.errors("AlterConfigs") in (set(), {"INVALID_REQUEST", "INVALID_CONFIG"})
+
+
+LISTS = ("delete,delete", "delete,compact,delete", " delete , delete", "delete,,delete", "delete,", "", "*")
+
+
+def test_a_list_of_a_topic_keeps_what_is_repeated(pair: Pair, release: str) -> None:
+    c, r = m.CreateTopicsRequest, m.MetadataRequest
+    for index, text in enumerate(LISTS):
+        name = f"listed-{index}"
+        config = c.CreatableTopicConfig(name="cleanup.policy", value=text)
+        made = c.CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[config])
+        replies = pair.ask("CreateTopics", 1, c(topics=[made], timeout_ms=30_000))
+        if not replies[1].topics[0].error_code:
+            asked = r(topics=[r.MetadataRequestTopic(name=name)])
+            pair.until("Metadata", 0, asked, lambda reply: not reply.topics[0].error_code and led(reply.topics[0]))
+            d = m.DescribeConfigsRequest
+            wanted = d.DescribeConfigsResource(
+                resource_type=TOPIC, resource_name=name, configuration_keys=["cleanup.policy"]
+            )
+            pair.ask("DescribeConfigs", 0, d(resources=[wanted]))
+    refused = "UNKNOWN_SERVER_ERROR" if release in ("0.11", "1.1") else "INVALID_CONFIG"
+    assert pair.errors("CreateTopics") == {"NONE", refused}

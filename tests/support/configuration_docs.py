@@ -14,7 +14,7 @@ from ottla.broker.config.checks import DEFAULT_ONLY
 from ottla.broker.config.config import AUTHORIZER_KEYS, LOCAL_DEFAULTS, OWN_KEYS, SYSTEM_PROPERTIES, ZOOKEEPER_KEYS
 from ottla.broker.config.docs import OWN_DOCS, TOPIC_DOCS
 from ottla.broker.config.effects import without_effect
-from ottla.coordinator.metadata.client_metrics import KEYS as CLIENT_METRICS_KEYS
+from ottla.coordinator.metadata.client_metrics import client_metrics_keys
 from ottla.protocol.config_def import ConfigKey, dynamic_broker_keys, keys
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
@@ -171,7 +171,7 @@ def _of_resources(known: Mapping[str, ConfigKey]) -> list[str]:
     ]
     lines += ["", "## Keys of client metrics", "", "All have an effect.", ""]
     lines += [_row("key", "type", "default"), _row(*["---"] * 3)]
-    lines += [_row(f"`{key.name}`", key.type.lower(), _default(key)) for key in CLIENT_METRICS_KEYS.values()]
+    lines += [_row(f"`{key.name}`", key.type.lower(), _default(key)) for key in client_metrics_keys().values()]
     return lines
 
 

@@ -6,6 +6,7 @@ import pytest
 from ottla.coordinator.metadata.client_metrics import check_client_metrics
 from ottla.coordinator.telemetry.client_instance import ClientInstance
 from ottla.coordinator.telemetry.subscriptions import Attributes, Subscription, Wanted, wanted_of
+from ottla.protocol.config_def import ConfigInvalid
 from ottla.protocol.errors import ApiError, Errors
 
 ID = bytes(range(16))
@@ -40,6 +41,14 @@ def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(pattern: str
     with pytest.raises(ApiError, match="Illegal client matching pattern") as refused:
         check_client_metrics("m", {"match": pattern})
     assert refused.value.code == Errors.INVALID_CONFIG
+
+
+def test_metrics_may_be_empty_texts_as_in_kafka_before_4_2_if_it_is_emulated() -> None:
+    values = {"metrics": "a.b,,a.b", "match": "client_id=a,client_id=a"}
+    with pytest.raises(ConfigInvalid, match="values must not be empty"):
+        check_client_metrics("m", values)
+    check_client_metrics("m", values, "4.1")
+    assert Subscription.of(values).applies_to({**JAVA, "client_id": "a"})
 
 
 def test_a_client_is_asked_for_the_metrics_of_all_subscriptions_at_the_shortest_interval() -> None:
