@@ -121,8 +121,13 @@ SMALL = {
     # the 48 MB for one compiler fill up, and Java sweeps them again and again
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
 }
-# How Spark starts Python and talks to it: over TCP each task waits 40 ms for a delayed acknowledgement.
-WORKERS = {"spark.python.daemon.module": "ottla.pipeline.daemon", "spark.python.unix.domain.socket.enabled": "true"}
+# How Spark starts Python and talks to it: over TCP each task waits 40 ms for a delayed acknowledgement. On a busy
+# machine a Python may take longer to start than the 15 seconds for which Spark waits.
+WORKERS = {
+    "spark.python.daemon.module": "ottla.pipeline.daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.authenticate.socketTimeout": "120s",
+}
 SESSION_SETTINGS = {
     "spark.master": "local[*]",
     "spark.driver.host": "127.0.0.1",

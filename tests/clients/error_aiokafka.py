@@ -12,7 +12,18 @@ from aiokafka import errors as aiokafka_errors
 
 from . import error_logins as logins
 from . import error_transactions as transactions
-from .error_clients import GROUP, SESSION_MS, TOPIC, WITHIN_S, Addresses, Heard
+from .error_clients import (
+    FETCH_WAIT_MS,
+    GROUP,
+    HEARTBEAT_MS,
+    SESSION_MS,
+    TOPIC,
+    WITHIN_S,
+    Addresses,
+    Heard,
+    NoMoreHeartbeats,
+    until_beaten,
+)
 from .error_kafka_python import KafkaPython, codes_within
 
 _TOPIC_0 = aiokafka.TopicPartition(TOPIC, 0)
@@ -32,6 +43,7 @@ OF_AIOKAFKA_ADMIN: dict[str, Callable[[Any, str], Any]] = {
     "AlterConfigs": lambda admin, _: admin.alter_configs([_SETTING]),
     "DescribeConfigs": lambda admin, _: admin.describe_configs([_SETTING]),
     "DeleteRecords": lambda admin, _: admin.delete_records({_TOPIC_0: aiokafka_admin.RecordsToDelete(0)}),
+    "FindCoordinator": lambda admin, name: admin.find_coordinator(name),
     "ListGroups": lambda admin, _: admin.list_consumer_groups(),
     "DescribeGroups": lambda admin, _: admin.describe_consumer_groups([GROUP]),
 }
@@ -53,7 +65,7 @@ class Aiokafka:
             helper.close()
 
     def do(self, api: str, name: str) -> Heard:
-        does = {"Produce": self._produce, "Fetch": self._fetch, "JoinGroup": self._join, "SyncGroup": self._join}
+        does = {"Produce": self._produce, "Fetch": self._fetch, "Heartbeat": self._beat}
         try:
             if api in OF_AIOKAFKA_ADMIN:
                 return next(codes_within(asyncio.run(self._administer(OF_AIOKAFKA_ADMIN[api], name))), 0)
@@ -64,9 +76,11 @@ class Aiokafka:
             elif api in transactions.APIS:
                 asyncio.run(transactions.of_aiokafka(self.bootstrap, TOPIC, name, WITHIN_S))
             else:
-                asyncio.run(does[api](name))
+                asyncio.run(does.get(api, self._join)(name))
         except transactions.Raised as error:
             return error.code
+        except NoMoreHeartbeats as error:
+            return str(error)
         except aiokafka_errors.KafkaError as error:
             return int(getattr(error, "errno", -1))
         return 0
@@ -120,17 +134,36 @@ class Aiokafka:
         consumer.assign([partition])
         await self._read(consumer, lambda: consumer.seek(partition, 0))
 
-    async def _join(self, name: str) -> None:
-        consumer = aiokafka.AIOKafkaConsumer(
+    def _member(self, name: str) -> aiokafka.AIOKafkaConsumer:
+        return aiokafka.AIOKafkaConsumer(
             TOPIC,
             bootstrap_servers=self.bootstrap,
+            client_id=name,
             group_id=name,
             session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
             retry_backoff_ms=10,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
-        await self._read(consumer)
+
+    async def _join(self, name: str) -> None:
+        await self._read(self._member(name))
+
+    async def _beat(self, name: str) -> None:
+        """Reads a record, and goes on until more heartbeats were sent."""
+        consumer, loop = self._member(name), asyncio.get_running_loop()
+
+        def polls() -> None:
+            asyncio.run_coroutine_threadsafe(consumer.getmany(timeout_ms=HEARTBEAT_MS), loop).result(WITHIN_S)
+
+        try:
+            await consumer.start()
+            await asyncio.wait_for(consumer.getone(), WITHIN_S)
+            await asyncio.to_thread(until_beaten, self.at.lab, name, polls)
+        finally:
+            await consumer.stop()
 
     def close(self) -> None:
         pass

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
@@ -13,9 +16,13 @@ from typing import NamedTuple, Protocol
 ENDED = "the process has ended"
 TOPIC, GROUP = "errors", "errors-group"
 WITHIN_S = 60.0
-SESSION_MS = 6000  # after an UNKNOWN_MEMBER_ID the member that there was is waited for
+SESSION_MS = 1500  # after an UNKNOWN_MEMBER_ID the member that there was is waited for
 CLIENTS = ["Produce", "Fetch", "JoinGroup"]  # what producers and consumers do
-IN_GROUPS = ["SyncGroup"]
+IN_GROUPS = ["SyncGroup", "Heartbeat", "LeaveGroup"]
+HEARTBEAT_MS = 50
+FETCH_WAIT_MS = 20
+FETCHES_MAX = 100  # of a member, each of up to FETCH_WAIT_MS, without the heartbeats
+BEATS = 3  # heartbeats of a member that goes on after an error of one
 Heard = int | str
 """The code of an error, 0 for none; or the words of an exception that is not Kafka's."""
 USER, PASSWORD = "alice", "alice-secret"
@@ -24,10 +31,11 @@ Does = Callable[[str], object]
 
 
 class Addresses(NamedTuple):
-    """Where the broker is. `secured`: its listener where clients log in."""
+    """Where the broker is. `secured`: its listener where clients log in; `lab`: its HTTP API."""
 
     bootstrap: str
     secured: str
+    lab: str
 
 
 class Client(Protocol):
@@ -99,6 +107,34 @@ def operations_of_go(client: str) -> list[str]:
 def operations_of_node() -> list[str]:
     source = (Path(__file__).parent / "node" / "errors.js").read_text()
     return re.findall(r"^  ([A-Z]\w+): ", source, re.MULTILINE)
+
+
+def asked(lab: str, client_id: str) -> Counter[str]:
+    """How often a client has asked each API, on the connections that it has."""
+    with urllib.request.urlopen(f"{lab}/v1/clients?limit=1000", timeout=WITHIN_S) as answer:
+        clients = json.loads(answer.read())["clients"]
+    found: Counter[str] = Counter()
+    for one in clients:
+        if one["client_id"] == client_id:
+            for api, count in one["requests"].items():
+                found[api.split()[0]] += count
+    return found
+
+
+class NoMoreHeartbeats(Exception):
+    """A member goes on without heartbeats."""
+
+
+def until_beaten(lab: str, name: str, polls: Callable[[], object]) -> None:
+    """Lets a member, with the client id `name`, poll until it has sent more heartbeats.
+
+    Raises NoMoreHeartbeats: it has fetched so often that it would have sent them.
+    """
+    begun = asked(lab, name)["Fetch"]
+    while (found := asked(lab, name))["Heartbeat"] < BEATS:
+        if found["Fetch"] - begun > FETCHES_MAX:
+            raise NoMoreHeartbeats("no more heartbeats")
+        polls()
 
 
 def new_name() -> str:

@@ -12,6 +12,8 @@ NOTHING: Final = "what it hears without the error"
 FENCED, FENCED_OF_LIBRDKAFKA, NETWORK = 90, -144, 13  # PRODUCER_FENCED, librdkafka's own code, NETWORK_EXCEPTION
 FATAL_OF_LIBRDKAFKA = -150
 INVALID_STATE = 48  # INVALID_TXN_STATE
+EITHER: Final = "the error, or what it hears without one, whichever comes first"
+NO_HEARTBEATS: Final = "no more heartbeats"
 NO_CODE = -1  # an exception that names no error, or an error that the client does not know
 KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
 
@@ -57,14 +59,43 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NOTHING,
     ),
-    # it leaves as it closes, and nothing can be done any more
-    ("java", "LeaveGroup"): each(
-        ("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID"), NOTHING
+    # it joins again; an error that it does not name is none, and the next heartbeat comes (rdkafka_cgrp.c,
+    # rd_kafka_cgrp_handle_Heartbeat)
+    ("librdkafka", "Heartbeat"): each(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "INVALID_GROUP_ID"),
+            "GROUP_AUTHORIZATION_FAILED",
+        ),
+        NOTHING,
     ),
-    # it joins again; without the right to a topic it waits for it
-    ("java", "ShareGroupHeartbeat"): each(
-        ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "TOPIC_AUTHORIZATION_FAILED"), NOTHING
-    ),
+    # it joins again, or sends the next heartbeat; after FENCED_INSTANCE_ID none, and its application is not told
+    # (coordinator/base.py, _handle_heartbeat_response and _do_heartbeat)
+    ("kafka-python", "Heartbeat"): each(
+        (
+            *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "INVALID_GROUP_ID"),
+            "GROUP_AUTHORIZATION_FAILED",
+        ),
+        NOTHING,
+    )
+    | each(("FENCED_INSTANCE_ID",), NO_HEARTBEATS),
+    # it joins again; an error that it does not name has no code (group_coordinator.py, _do_heartbeat)
+    ("aiokafka", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING)
+    | each(("COORDINATOR_LOAD_IN_PROGRESS", "INVALID_GROUP_ID", "FENCED_INSTANCE_ID"), NO_CODE),
+    # it joins again (runner.js, scheduleFetch)
+    ("kafkajs", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
+    # it leaves as it closes, and nothing can be done any more (of librdkafka rdkafka_cgrp.c,
+    # rd_kafka_cgrp_handle_LeaveGroup; of kafka-python coordinator/base.py, maybe_leave_group_async; of aiokafka
+    # group_coordinator.py, _maybe_leave_group; of kafkajs runner.js, stop)
+    **{
+        (client, "LeaveGroup"): each(
+            ("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID"), NOTHING
+        )
+        for client in ("java", "librdkafka", "kafka-python", "aiokafka", "kafkajs")
+    },
+    # it joins again; without the right to a topic it stays, and its application hears so at its next poll unless it has
+    # records before (AbstractHeartbeatRequestManager.onErrorResponse)
+    ("java", "ShareGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING)
+    | each(("TOPIC_AUTHORIZATION_FAILED",), EITHER),
     ("java", "ShareFetch"): each(
         (
             *("OFFSET_OUT_OF_RANGE", "LEADER_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_ID_NOT_FOUND"),
@@ -96,6 +127,20 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         "java.lang.IllegalStateException: no description of the topology",
     ),
+    # with transactions as before Kafka 4.0; its exception has the errors of partitions in words of its own
+    # (TransactionManager.AddPartitionsToTxnHandler)
+    ("java", "AddPartitionsToTxn"): each(
+        ("CLUSTER_AUTHORIZATION_FAILED", "INVALID_REQUEST", "OPERATION_NOT_ATTEMPTED"),
+        f"{KAFKA_EXCEPTION}: Could not add partitions to transaction due to errors",
+    )
+    | fenced(),
+    ("java", "AddOffsetsToTxn"): each(
+        ("INVALID_REQUEST",), f"{KAFKA_EXCEPTION}: Unexpected error in AddOffsetsToTxnResponse"
+    )
+    | fenced(),
+    # it tries again (sink.go, doTxnReq), or it aborts (txn.go, GroupTransactSession.End)
+    ("franz-go", "AddPartitionsToTxn"): {"OPERATION_NOT_ATTEMPTED": NOTHING},
+    ("franz-go", "AddOffsetsToTxn"): {"TRANSACTION_ABORTABLE": "the transaction was aborted"},
     ("java", "EndTxn"): {
         "INVALID_REQUEST": f"{KAFKA_EXCEPTION}: Unhandled error in EndTxnResponse",
         "INVALID_PRODUCER_EPOCH": FENCED,
@@ -172,7 +217,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         FATAL_OF_LIBRDKAFKA,
     ),
-    # it joins again
+    # it joins again (rdkafka_cgrp.c, rd_kafka_cgrp_handle_ShareGroupHeartbeat)
     ("librdkafka", "ShareGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING),
     # an error of the whole reply is none of its application (rdkafka_fetcher.c, at rd_kafka_broker_session_update), and
     # the first fetch acknowledges nothing
@@ -182,7 +227,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     # it takes the broker for one without the API, and is a member of a classic group; it tries again three times while
     # the instance is another's (consumer_group_848.go, initialJoin)
     ("franz-go", "ConsumerGroupHeartbeat"): each(("UNSUPPORTED_VERSION", "UNRELEASED_INSTANCE_ID"), NOTHING),
-    # it joins again
+    # it joins again (consumer_group.go, manage)
     ("franz-go", "Heartbeat"): each(("REBALANCE_IN_PROGRESS",), NOTHING),
     # it asks for all partitions, and the reply with the error has none
     ("franz-go", "DescribeShareGroupOffsets"): each(("TOPIC_AUTHORIZATION_FAILED",), NOTHING),
@@ -190,7 +235,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ("franz-go", "ShareGroupHeartbeat"): each(
         ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "GROUP_ID_NOT_FOUND"), NOTHING
     ),
-    # a session that fails begins again (consumer_share.go, shareFetch), and the first fetch acknowledges nothing
+    # a session that fails begins again (consumer_share.go, handleShareReqResp), and its first fetch acknowledges none
     ("franz-go", "ShareFetch"): each(
         ("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING
     ),

@@ -9,11 +9,27 @@ from typing import Any
 import kafka
 from kafka import admin as kafka_python
 from kafka import errors as kafka_errors
+from kafka.admin._transactions import AbortTransactionSpec
 from kafka.structs import OffsetAndMetadata
 
 from . import error_logins as logins
 from . import error_transactions as transactions
-from .error_clients import CLIENTS, GROUP, IN_GROUPS, SESSION_MS, TOPIC, WITHIN_S, Addresses, Does, Heard
+from .error_clients import (
+    CLIENTS,
+    FETCH_WAIT_MS,
+    GROUP,
+    HEARTBEAT_MS,
+    IN_GROUPS,
+    SESSION_MS,
+    TOPIC,
+    USER,
+    WITHIN_S,
+    Addresses,
+    Does,
+    Heard,
+    NoMoreHeartbeats,
+    until_beaten,
+)
 
 
 def names_of_kafka_python() -> list[str]:
@@ -31,7 +47,8 @@ class KafkaPython:
             "Produce": self._produce,
             "Fetch": self._fetch,
             "OffsetForLeaderEpoch": self._validate,
-            **dict.fromkeys(["JoinGroup", "SyncGroup"], self._join),
+            **dict.fromkeys(["JoinGroup", "SyncGroup", "LeaveGroup"], self._join),
+            "Heartbeat": self._beat,
             **dict.fromkeys(
                 transactions.APIS, lambda name: transactions.of_kafka_python(self.bootstrap, TOPIC, name, WITHIN_S)
             ),
@@ -46,6 +63,8 @@ class KafkaPython:
             return next(codes_within(self._does[api](name)), 0)
         except transactions.Raised as error:
             return error.code
+        except NoMoreHeartbeats as error:
+            return str(error)
         except kafka_errors.KafkaError as error:
             code: int | None = error.errno
             return repr(error) if code is None else code
@@ -69,6 +88,8 @@ class KafkaPython:
             enable_auto_commit=False,
             retry_backoff_ms=10,
             session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
             consumer_timeout_ms=int(WITHIN_S * 1000),
         )
 
@@ -103,6 +124,16 @@ class KafkaPython:
         finally:
             consumer.close()
 
+    def _beat(self, name: str) -> None:
+        """Reads a record, and goes on until more heartbeats were sent."""
+        consumer = self._consumer(name, client_id=name)
+        try:
+            consumer.subscribe([TOPIC])
+            next(consumer)
+            until_beaten(self.at.lab, name, lambda: consumer.poll(HEARTBEAT_MS))
+        finally:
+            consumer.close()
+
     def close(self) -> None:
         self.admin.close()
 
@@ -132,11 +163,33 @@ def _of_kafka_python(admin: Any) -> Iterator[tuple[str, Does]]:
     yield "DeleteGroups", lambda _: admin.delete_groups(["no-group"])
     yield "OffsetFetch", lambda _: admin.list_group_offsets({GROUP: [partition]})
     yield "OffsetCommit", lambda _: admin.alter_group_offsets(GROUP, {partition: OffsetAndMetadata(1, "", -1)})
+    yield "OffsetDelete", lambda _: admin.delete_group_offsets(GROUP, [partition])
+    yield "FindCoordinator", lambda name: admin.describe_groups([name])
+    yield "DescribeAcls", lambda _: admin.describe_acls(_right(kafka_python.ACLFilter))
+    yield "CreateAcls", lambda _: admin.create_acls([_right(kafka_python.ACL)])
+    yield "DeleteAcls", lambda _: admin.delete_acls([_right(kafka_python.ACLFilter)])
+    yield "DescribeUserScramCredentials", lambda _: admin.describe_user_scram_credentials([USER])
+    yield "AlterUserScramCredentials", lambda _: admin.alter_user_scram_credentials([_credential()])
+    yield "AlterPartitionReassignments", lambda _: admin.alter_partition_reassignments({partition: [1]})
+    yield "WriteTxnMarkers", lambda _: admin.abort_transaction(_open_transaction())
     yield "DescribeProducers", lambda _: admin.describe_producers([partition])
     yield "DescribeTransactions", lambda _: admin.describe_transactions(["none"])
     yield "ListTransactions", lambda _: admin.list_transactions()
     yield "DescribeQuorum", lambda _: admin.describe_metadata_quorum()
     yield "UpdateFeatures", lambda _: admin.update_features({})
+
+
+def _right(kind: Any) -> Any:
+    topic = kafka_python.ResourcePattern(kafka_python.ResourceType.TOPIC, "t")
+    return kind("User:u", "*", kafka_python.ACLOperation.READ, kafka_python.ACLPermissionType.ALLOW, topic)
+
+
+def _credential() -> Any:
+    return kafka_python.UserScramCredentialUpsertion("u", "SCRAM-SHA-256", "secret", iterations=4096)
+
+
+def _open_transaction() -> Any:
+    return AbortTransactionSpec(kafka.TopicPartition(transactions.WRITTEN, 0), 99, 0)
 
 
 def _moved(admin: Any) -> object:

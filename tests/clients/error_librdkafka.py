@@ -14,7 +14,21 @@ from confluent_kafka import admin as librdkafka
 
 from . import error_logins as logins
 from . import error_transactions as transactions
-from .error_clients import CLIENTS, GROUP, IN_GROUPS, SESSION_MS, TOPIC, WITHIN_S, Addresses, Does, Heard
+from .error_clients import (
+    CLIENTS,
+    FETCH_WAIT_MS,
+    GROUP,
+    HEARTBEAT_MS,
+    IN_GROUPS,
+    SESSION_MS,
+    TOPIC,
+    WITHIN_S,
+    Addresses,
+    Does,
+    Heard,
+    NoMoreHeartbeats,
+    until_beaten,
+)
 
 OF_NEW_GROUPS = ["ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"]
 
@@ -43,7 +57,8 @@ class Librdkafka:
             "OffsetForLeaderEpoch": self._validate,
             "ConsumerGroupHeartbeat": self._join_with_heartbeats,
             **dict.fromkeys(["ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"], self._share),
-            **dict.fromkeys(["JoinGroup", "SyncGroup"], self._join),
+            **dict.fromkeys(["JoinGroup", "SyncGroup", "LeaveGroup"], self._join),
+            "Heartbeat": self._beat,
             **dict.fromkeys(
                 transactions.APIS, lambda name: transactions.of_librdkafka(self.settings, TOPIC, name, WITHIN_S)
             ),
@@ -53,6 +68,8 @@ class Librdkafka:
     def do(self, api: str, name: str) -> Heard:
         try:
             self._does[api](name)
+        except NoMoreHeartbeats as error:
+            return str(error)
         except KafkaException as error:
             return int(error.args[0].code())
         return 0
@@ -79,8 +96,10 @@ class Librdkafka:
         raise AssertionError("no record")
 
     def _consumer(self, group: str) -> confluent_kafka.Consumer:
-        settings = {"group.id": group, "auto.offset.reset": "error", "fetch.error.backoff.ms": 10}
-        return confluent_kafka.Consumer({**self.settings, **settings, "session.timeout.ms": SESSION_MS})
+        settings = {"group.id": group, "client.id": group, "auto.offset.reset": "error", "fetch.error.backoff.ms": 10}
+        times = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+        times["fetch.wait.max.ms"] = FETCH_WAIT_MS
+        return confluent_kafka.Consumer({**self.settings, **settings, **times})
 
     def _fetch(self, name: str) -> None:
         consumer = self._consumer(name)
@@ -101,14 +120,25 @@ class Librdkafka:
         finally:
             consumer.close()
 
-    def _join(self, name: str) -> None:
+    def _poll(self, consumer: confluent_kafka.Consumer) -> None:
+        message = consumer.poll(HEARTBEAT_MS / 1000)
+        if message is not None and message.error():
+            raise KafkaException(message.error())
+
+    def _join(self, name: str, beats: bool = False) -> None:
         consumer = self._consumer(name)
         start = confluent_kafka.TopicPartition(TOPIC, 0, 0)
         try:
             consumer.subscribe([TOPIC], on_assign=lambda joined, _: joined.assign([start]))
             self._read(consumer)
+            if beats:
+                until_beaten(self.at.lab, name, lambda: self._poll(consumer))
         finally:
             consumer.close()
+
+    def _beat(self, name: str) -> None:
+        """Reads a record, and goes on until more heartbeats were sent."""
+        self._join(name, beats=True)
 
     def _join_with_heartbeats(self, name: str) -> None:
         settings = {"group.id": name, "group.protocol": "consumer", "auto.offset.reset": "earliest"}
@@ -167,6 +197,8 @@ def _of_librdkafka(admin: Any) -> Iterator[tuple[str, Does]]:
             admin.incremental_alter_configs([librdkafka.ConfigResource(resource, TOPIC, incremental_configs=[setting])])
         ),
     )
+    setting_alone = librdkafka.ConfigResource(resource, TOPIC, set_config={"retention.ms": "1000000"})
+    yield "AlterConfigs", lambda _: waited(admin.alter_configs([setting_alone]))
     yield "DeleteRecords", lambda _: waited(admin.delete_records([confluent_kafka.TopicPartition(TOPIC, 0, 0)]))
     yield "ListOffsets", lambda _: waited(admin.list_offsets({partition: librdkafka.OffsetSpec.latest()}))
     yield (
@@ -176,6 +208,9 @@ def _of_librdkafka(admin: Any) -> Iterator[tuple[str, Does]]:
         ),
     )
     yield "ListGroups", lambda _: checked(admin.list_consumer_groups().result(WITHIN_S).errors)
+    # of the admin client: one that connects drops its first connection, at times with the answer
+    yield "FindCoordinator", lambda name: waited(admin.describe_consumer_groups([name]))
+    yield "ConsumerGroupDescribe", lambda _: waited(admin.describe_consumer_groups([GROUP]))
     yield "DescribeGroups", lambda _: waited(admin.describe_consumer_groups([GROUP]))
     yield "DeleteGroups", lambda _: waited(admin.delete_consumer_groups(["no-group"]))
     yield (
@@ -194,11 +229,30 @@ def _of_librdkafka(admin: Any) -> Iterator[tuple[str, Does]]:
             for one in found.topic_partitions
         ),
     )
+    yield from _of_rights_and_users(admin)
+
+
+def _of_rights_and_users(admin: Any) -> Iterator[tuple[str, Does]]:
+    yield "DescribeAcls", lambda _: admin.describe_acls(_right(librdkafka.AclBindingFilter)).result(WITHIN_S)
+    yield "CreateAcls", lambda _: waited(admin.create_acls([_right(librdkafka.AclBinding)]))
+    yield "DeleteAcls", lambda _: waited(admin.delete_acls([_right(librdkafka.AclBindingFilter)]))
+    yield "AlterUserScramCredentials", lambda _: waited(admin.alter_user_scram_credentials([_credential()]))
     yield "DescribeUserScramCredentials", lambda _: waited(admin.describe_user_scram_credentials(["u"]))
 
 
-def main(bootstrap: str, secured: str) -> None:
-    client = Librdkafka(Addresses(bootstrap, secured))
+def _right(kind: Any) -> Any:
+    read, allow = librdkafka.AclOperation.READ, librdkafka.AclPermissionType.ALLOW
+    literal = librdkafka.ResourcePatternType.LITERAL
+    return kind(librdkafka.ResourceType.TOPIC, "t", literal, "User:u", "*", read, allow)
+
+
+def _credential() -> Any:
+    info = librdkafka.ScramCredentialInfo(librdkafka.ScramMechanism.SCRAM_SHA_256, 4096)
+    return librdkafka.UserScramCredentialUpsertion("u", info, b"secret")
+
+
+def main(*at: str) -> None:
+    client = Librdkafka(Addresses(*at))
     for line in sys.stdin:
         api, name = line.split()
         print("heard", client.do(api, name), flush=True)

@@ -54,7 +54,8 @@ def of_kafka_python(bootstrap: str, read: str, name: str, within_s: float) -> No
     try:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(WRITTEN, b"x", partition=0)
+        # or its error and the next step would meet in any order
+        producer.send(WRITTEN, b"x", partition=0).get(within_s)
         offsets = {kafka.TopicPartition(read, 0): OffsetAndMetadata(1, "", -1)}
         producer.send_offsets_to_transaction(offsets, ConsumerGroupMetadata(name, -1, "", None))
         producer.commit_transaction()

@@ -269,7 +269,7 @@ class _Member(threading.Thread):
         self.goes = threading.Event()
         self.has_partitions = threading.Event()
         more: dict[str, Any] = {"group_id": TOPIC, "group_instance_id": "twin"}
-        more |= {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+        more |= {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "auto_commit_interval_ms": 200}
         self._consumer = kafka.KafkaConsumer(TOPIC, bootstrap_servers=at, **more)
         self.start()
 

@@ -44,6 +44,13 @@ OF_JAVA = {
 }
 # rdkafka_telemetry.c, rd_kafka_handle_get_telemetry_subscriptions and rd_kafka_handle_push_telemetry
 OF_LIBRDKAFKA = {**OF_JAVA, (GET, "INVALID_REQUEST"): ASKS, (PUSH, "TELEMETRY_TOO_LARGE"): AGAIN}
+# metrics_714.go, pushMetrics: it asks again 30 s after an error of its asking, and goes on pushing where it says in its
+# log that it asks
+OF_FRANZ_GO = {
+    **OF_LIBRDKAFKA,
+    (PUSH, "THROTTLING_QUOTA_EXCEEDED"): AGAIN,
+    (PUSH, "UNSUPPORTED_COMPRESSION_TYPE"): AGAIN,
+}
 Goes = Callable[[], None]
 
 
@@ -102,9 +109,18 @@ def does(broker: Broker, name: str, rule: FaultRule, expected: str, goes: Goes) 
     return ASKS if asked(broker, name)[GET] > (2 if GET in name else 1) else AGAIN
 
 
+def of_java(broker: Broker, names: list[str], request: pytest.FixtureRequest) -> AbstractContextManager[Goes]:
+    directory: Path = request.getfixturevalue("tmp_path")
+    return running([*program("broker", "TelemetryErrors", directory), broker.bootstrap_servers, "t", *names])
+
+
+def of_franz_go(broker: Broker, names: list[str], request: pytest.FixtureRequest) -> AbstractContextManager[Goes]:
+    clients = str(request.getfixturevalue("go_program"))
+    return running([clients, broker.bootstrap_servers, "franz-telemetry", "t", *names])
+
+
 @contextmanager
-def of_java(broker: Broker, names: list[str], directory: Path) -> Iterator[Goes]:
-    command = [*program("broker", "TelemetryErrors", directory), broker.bootstrap_servers, "t", *names]
+def running(command: list[str]) -> Iterator[Goes]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield lambda: None
@@ -113,7 +129,7 @@ def of_java(broker: Broker, names: list[str], directory: Path) -> Iterator[Goes]
 
 
 @contextmanager
-def of_librdkafka(broker: Broker, names: list[str], directory: Path) -> Iterator[Goes]:
+def of_librdkafka(broker: Broker, names: list[str], request: pytest.FixtureRequest) -> Iterator[Goes]:
     settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "linger.ms": 0}
     producers = [Producer({**settings, "client.id": name}) for name in names]
 
@@ -133,25 +149,26 @@ def of_librdkafka(broker: Broker, names: list[str], directory: Path) -> Iterator
     [
         pytest.param("java", of_java, OF_JAVA, marks=pytest.mark.oracle),
         pytest.param("librdkafka", of_librdkafka, OF_LIBRDKAFKA),
+        pytest.param("franz-go", of_franz_go, OF_FRANZ_GO, marks=pytest.mark.go),
     ],
-    ids=["java", "librdkafka"],
+    ids=["java", "librdkafka", "franz-go"],
 )
 def test_a_client_meets_each_error_of_telemetry(
     broker: Broker,
     client: str,
-    starts: Callable[[Broker, list[str], Path], AbstractContextManager[Goes]],
+    starts: Callable[[Broker, list[str], pytest.FixtureRequest], AbstractContextManager[Goes]],
     table: dict[tuple[str, str], str],
-    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     rules = {place: failing(broker, client_id(client, *place), *place) for place in table}
     found = {}
-    with starts(broker, [client_id(client, *place) for place in table], tmp_path) as goes:
+    with starts(broker, [client_id(client, *place) for place in table], request) as goes:
         for place, expected in table.items():
             found[place] = does(broker, client_id(client, *place), rules[place], expected, goes)
     assert found == table
 
 
-@pytest.mark.parametrize("table", [OF_JAVA, OF_LIBRDKAFKA], ids=["java", "librdkafka"])
+@pytest.mark.parametrize("table", [OF_JAVA, OF_LIBRDKAFKA, OF_FRANZ_GO], ids=["java", "librdkafka", "franz-go"])
 def test_the_table_has_each_declared_error(table: dict[tuple[str, str], str]) -> None:
     declared = {
         (api, Errors(code).name) for api in (GET, PUSH) for place in BY_NAME[api].errors for code in place.errors

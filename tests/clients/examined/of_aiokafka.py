@@ -54,6 +54,14 @@ async def _started(make: Callable[[], Client]) -> Client:
             await asyncio.sleep(0.1)
 
 
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    """Its fetcher cancels what waits to fetch again, and raises that (`Fetcher.close`): the rest is closed then."""
+    try:
+        await consumer.stop()
+    except asyncio.CancelledError:
+        await consumer._client.close()
+
+
 async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
     producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more))
@@ -69,7 +77,7 @@ async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> Non
                 await consumer.commit()
             await consumer.end_offsets([PLAIN])
             await consumer.topics()
-    await consumer.stop()
+    await _stop(consumer)
     await producer.stop()
 
 
@@ -95,7 +103,7 @@ async def _reading(at: str, enough: Enough) -> None:
     await consumer.seek_to_beginning(partition)
     while not enough():
         await consumer.getmany(timeout_ms=50, max_records=RECORDS_READ_MAX)
-    await consumer.stop()
+    await _stop(consumer)
 
 
 async def _transactions(at: str, enough: Enough) -> None:

@@ -31,6 +31,7 @@ func heard(err error) string {
 	var ofTopic *sarama.TopicError
 	var ofPartition *sarama.TopicPartitionError
 	var ofConfig *sarama.DescribeConfigError
+	var ofSetting *sarama.AlterConfigError
 	switch {
 	case err == nil:
 		return "0"
@@ -42,6 +43,8 @@ func heard(err error) string {
 		return fmt.Sprint(int16(ofPartition.Err))
 	case errors.As(err, &ofConfig):
 		return fmt.Sprint(int16(ofConfig.Err))
+	case errors.As(err, &ofSetting):
+		return fmt.Sprint(int16(ofSetting.Err))
 	case errors.As(err, &ofSarama):
 		return fmt.Sprint(int16(ofSarama))
 	}
@@ -71,7 +74,7 @@ func franzCodes(broker string, at login) {
 	value := "1000000"
 	settings := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &value}}
 	create := func(name string) error { _, err := admin.CreateTopic(ctx, 1, 1, nil, name); return err }
-	obey(merged(franzClusterCodes(client, options), franzGroupCodes(client, options), franzLoginCodes(at, options), does{
+	obey(merged(franzClusterCodes(client, options), franzAdminCodes(client, options), franzGroupCodes(client, options), franzLoginCodes(at, options), does{
 		"prepare":      create,
 		"CreateTopics": create,
 		"DeleteTopics": func(name string) error { _, err := admin.DeleteTopic(ctx, name); return err },
@@ -174,7 +177,7 @@ func franzCodes(broker string, at login) {
 			return franzPoll(ctx, append(options, kgo.ConsumerGroup(name), kgo.ConsumeTopics(errorsTopic)))
 		},
 		"SyncGroup": func(name string) error {
-			return franzPoll(ctx, append(options, kgo.ConsumerGroup(name), kgo.ConsumeTopics(errorsTopic), kgo.SessionTimeout(6*time.Second)))
+			return franzPoll(ctx, append(options, kgo.ConsumerGroup(name), kgo.ConsumeTopics(errorsTopic), kgo.SessionTimeout(sessionTime), kgo.HeartbeatInterval(50*time.Millisecond)))
 		},
 		"InitProducerId": func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
 		"EndTxn":         func(name string) error { return franzTransact(ctx, append(options, kgo.TransactionalID(name))) },
@@ -252,7 +255,7 @@ func saramaCodes(broker string, at login) {
 	value := "1000000"
 	detail := &sarama.TopicDetail{NumPartitions: 1, ReplicationFactor: 1}
 	create := func(name string) error { return admin.CreateTopic(name, detail, false) }
-	obey(merged(saramaLoginCodes(broker, at, config), saramaGroupCodes(broker, config), does{
+	obey(merged(saramaLoginCodes(broker, at, config), saramaGroupCodes(broker, config), saramaAdminCodes(broker, admin, config), does{
 		"prepare":          create,
 		"CreateTopics":     create,
 		"DeleteTopics":     admin.DeleteTopic,

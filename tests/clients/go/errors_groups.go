@@ -17,7 +17,8 @@ import (
 
 const (
 	heartbeatKey = 12
-	beats        = 3 // heartbeats of a member that goes on after an error of one
+	beats        = 3                       // heartbeats of a member that goes on after an error of one
+	sessionTime  = 1500 * time.Millisecond // after an UNKNOWN_MEMBER_ID the member that there was is waited for
 )
 
 // A hook of franz-go that counts heartbeats which were answered.
@@ -211,7 +212,7 @@ func saramaConsume(broker, name string, config sarama.Config, heartbeats int64) 
 	config.MetricRegistry = metrics.NewRegistry()
 	config.Consumer.MaxWaitTime = 20 * time.Millisecond // of a request that the end of the session waits for
 	config.Consumer.Group.Heartbeat.Interval = 20 * time.Millisecond
-	config.Consumer.Group.Session.Timeout = 6 * time.Second
+	config.Consumer.Group.Session.Timeout = sessionTime
 	group, err := sarama.NewConsumerGroup([]string{broker}, name, &config)
 	if err != nil {
 		return err

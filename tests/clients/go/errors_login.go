@@ -122,3 +122,19 @@ func merged(all ...does) does {
 	}
 	return found
 }
+
+// franzTelemetry has clients that write records, and push their metrics, until it is killed.
+func franzTelemetry(broker, topic string, names []string) {
+	var producers []*kgo.Client
+	for _, name := range names {
+		options := []kgo.Opt{kgo.SeedBrokers(broker), kgo.ClientID(name), kgo.DefaultProduceTopic(topic), kgo.AllowAutoTopicCreation()}
+		producer, err := kgo.NewClient(append(options, kgo.ConnIdleTimeout(5*time.Minute))...) // the broker counts requests of connections that are open
+		no("a producer", err)
+		producers = append(producers, producer)
+	}
+	for range time.Tick(50 * time.Millisecond) {
+		for _, producer := range producers {
+			producer.Produce(context.Background(), kgo.StringRecord("value"), nil)
+		}
+	}
+}

@@ -267,6 +267,8 @@ func main() {
 		saramaAstray(broker)
 	case "franz-errors":
 		franzCodes(broker, login{os.Args[3], os.Args[4], os.Args[5]})
+	case "franz-telemetry":
+		franzTelemetry(broker, os.Args[3], os.Args[4:])
 	case "sarama-errors":
 		saramaCodes(broker, login{os.Args[3], os.Args[4], os.Args[5]})
 	case "throughput":

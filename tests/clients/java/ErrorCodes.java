@@ -37,6 +37,7 @@ public class ErrorCodes {
 
     static final String TOPIC = "errors";
     static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
+    static final int SESSION_MS = 1500; // after an UNKNOWN_MEMBER_ID the member that there was is waited for
     static String bootstrap;
     static Admin loggedIn;
     static DelegationToken token;
@@ -81,7 +82,7 @@ public class ErrorCodes {
 
     /** Reads in a classic group, and goes on until heartbeats were answered after an error. */
     static void beat(String name) {
-        Object[] more = {"group.id", name, "auto.offset.reset", "earliest", "heartbeat.interval.ms", 50, "session.timeout.ms", 6000};
+        Object[] more = {"group.id", name, "auto.offset.reset", "earliest", "heartbeat.interval.ms", 50, "session.timeout.ms", SESSION_MS};
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(more)) {
             consumer.subscribe(List.of(TOPIC));
             read(consumer);
@@ -98,16 +99,19 @@ public class ErrorCodes {
     /** A transaction with a record and an offset. An error that ends it is raised as it came. */
     static void transact(String name) throws Exception {
         Properties settings = settings("transactional.id", name, "max.block.ms", 60000);
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+        KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+        try {
             producer.initTransactions();
             producer.beginTransaction();
-            producer.send(new ProducerRecord<>("transactions", 0, null, new byte[10]));
+            producer.send(new ProducerRecord<>("transactions", 0, null, new byte[10])).get(); // or its error and the next step would meet in any order
             producer.sendOffsetsToTransaction(Map.of(PARTITION, new OffsetAndMetadata(1)), new ConsumerGroupMetadata(name));
             producer.commitTransaction();
         } catch (Exception problem) {
             for (Throwable one = problem; one != null; one = one.getCause())
                 if (Errors.forException(one) != Errors.UNKNOWN_SERVER_ERROR) throw new ExecutionException(one);
             throw problem;
+        } finally {
+            producer.close(Duration.ZERO); // which does not wait for what cannot be done any more
         }
     }
 
@@ -237,10 +241,12 @@ public class ErrorCodes {
             }
         }),
         Map.entry("JoinGroup", (admin, name) -> readInGroup(name)),
-        Map.entry("SyncGroup", (admin, name) -> readInGroup(name, "session.timeout.ms", 6000)),
+        Map.entry("SyncGroup", (admin, name) -> readInGroup(name, "session.timeout.ms", SESSION_MS, "heartbeat.interval.ms", 50)),
         Map.entry("Heartbeat", (admin, name) -> beat(name)),
         Map.entry("LeaveGroup", (admin, name) -> readInGroup(name)),
         Map.entry("TxnOffsetCommit", (admin, name) -> transact(name)),
+        Map.entry("AddPartitionsToTxn", (admin, name) -> transact(name)),
+        Map.entry("AddOffsetsToTxn", (admin, name) -> transact(name)),
         Map.entry("EndTxn", (admin, name) -> transact(name)),
         Map.entry("ShareGroupHeartbeat", (admin, name) -> share(admin, name)),
         Map.entry("ShareFetch", (admin, name) -> share(admin, name)),

@@ -21,6 +21,7 @@ public class StreamsPrograms {
         PROGRAMS.putAll(StreamsTopologies.PROGRAMS);
         PROGRAMS.putAll(StreamsOthers.PROGRAMS);
         PROGRAMS.putAll(StreamsTroubles.PROGRAMS);
+        PROGRAMS.putAll(StreamsErrors.PROGRAMS);
     }
 
     static synchronized void tell(String line) {

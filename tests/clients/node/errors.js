@@ -5,7 +5,7 @@
 const readline = require('readline')
 const { Kafka, logLevel } = require('kafkajs')
 
-const TOPIC = 'errors', GROUP = 'errors-group'
+const TOPIC = 'errors', GROUP = 'errors-group', SESSION_MS = 1500
 const retry = { initialRetryTime: 10, maxRetryTime: 50, retries: 4 }
 const kafka = new Kafka({ clientId: 'errors', brokers: [process.argv[2]], logLevel: logLevel.NOTHING, retry })
 const admin = kafka.admin()
@@ -41,18 +41,24 @@ async function transact(name) { // a record and an offset
   }
 }
 
-async function consume(name) {
-  const consumer = kafka.consumer({ groupId: name, retry: { ...retry, restartOnFailure: async () => false }, maxWaitTimeInMs: 100, sessionTimeout: 6000 })
+async function consume(name, then = () => {}) { // reads a record, and does something more as a member
+  const again = { ...retry, restartOnFailure: async () => false }
+  const consumer = kafka.consumer({ groupId: name, retry: again, maxWaitTimeInMs: 100, sessionTimeout: SESSION_MS, heartbeatInterval: 50 })
   await consumer.connect()
   try {
     await consumer.subscribe({ topics: [TOPIC], fromBeginning: true })
-    await within(30000, new Promise((resolve, reject) => {
-      consumer.on(consumer.events.CRASH, event => reject(event.payload.error))
-      consumer.run({ eachMessage: async () => resolve() }).catch(reject)
-    }))
+    const crash = new Promise((_, reject) => consumer.on(consumer.events.CRASH, event => reject(event.payload.error)))
+    const read = new Promise((resolve, reject) => consumer.run({ eachMessage: async () => resolve(), autoCommit: false }).catch(reject))
+    await within(30000, Promise.race([crash, read.then(() => then(consumer))]))
   } finally {
     await consumer.disconnect()
   }
+}
+
+function beat(name) { // goes on until heartbeats were answered
+  let beats = 0
+  const beaten = consumer => new Promise(resolve => consumer.on(consumer.events.HEARTBEAT, () => { if (++beats === 3) resolve() }))
+  return consume(name, beaten)
 }
 
 async function connect(more) { // anew
@@ -66,6 +72,7 @@ async function connect(more) { // anew
 }
 
 const login = { brokers: [process.argv[3]], sasl: { mechanism: 'scram-sha-256', username: process.argv[4], password: process.argv[5] } }
+const right = { resourceType: 2, resourceName: 't', resourcePatternType: 3, principal: 'User:u', host: '*', operation: 3, permissionType: 3 }
 const create = name => admin.createTopics({ topics: [{ topic: name, numPartitions: 1, replicationFactor: 1 }] })
 const does = {
   prepare: create,
@@ -80,14 +87,24 @@ const does = {
   ListGroups: () => admin.listGroups(),
   DescribeGroups: () => admin.describeGroups([GROUP]),
   DeleteGroups: () => admin.deleteGroups(['no-group']),
+  FindCoordinator: name => admin.describeGroups([name]),
+  DescribeAcls: () => admin.describeAcls(right),
+  CreateAcls: () => admin.createAcls({ acl: [right] }),
+  DeleteAcls: () => admin.deleteAcls({ filters: [right] }),
+  AlterPartitionReassignments: () => admin.alterPartitionReassignments({ topics: [{ topic: TOPIC, partitionAssignment: [{ partition: 0, replicas: [1] }] }] }),
+  ListPartitionReassignments: () => admin.listPartitionReassignments({ topics: [{ topic: TOPIC, partitions: [0] }] }),
+  OffsetCommit: name => consume(name, consumer => consumer.commitOffsets([{ topic: TOPIC, partition: 0, offset: '1' }])),
+  Heartbeat: beat,
+  LeaveGroup: name => consume(name),
+  InitProducerId: transact,
   OffsetFetch: () => admin.fetchOffsets({ groupId: GROUP, topics: [TOPIC] }),
   ApiVersions: () => connect({}),
   SaslHandshake: () => connect(login),
   SaslAuthenticate: () => connect(login),
   Produce: produce,
-  Fetch: consume,
-  JoinGroup: consume,
-  SyncGroup: consume,
+  Fetch: name => consume(name),
+  JoinGroup: name => consume(name),
+  SyncGroup: name => consume(name),
   AddPartitionsToTxn: transact,
   AddOffsetsToTxn: transact,
   TxnOffsetCommit: transact,
