@@ -16,7 +16,7 @@ from ..protocol.errors import ApiError, Errors
 from . import bugs
 from .clock import Cancellable, Schedule
 from .later import Later, drive
-from .rounds import Round
+from .rounds import Due, Round
 
 T = TypeVar("T")
 RETRY_MS = 100  # until failed work is tried again
@@ -157,7 +157,7 @@ class Turn:
         interval_ms: Callable[[], float],
         call: Callable[[], object],
         first_ms: float | None = None,
-        due_ms: Callable[[], float] | None = None,
+        due_ms: Callable[[], Due] | None = None,
     ) -> None:
         """Runs `call` as an input event at intervals until the broker stops, even if it fails. `first_ms`: the delay of
         the first call. `due_ms`: when there is something to do, if nothing happens before (`rounds.py`).

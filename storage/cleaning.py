@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -35,6 +36,7 @@ from .index import AbortedTransaction
 from .layout import CLEANED, LOG, SWAP, file_name
 from .log import Log
 from .segment import Segment
+from .settings import FOREVER
 
 WRITE_BYTES = 1 << 20
 ENTRY_BYTES = 24  # of a key in Kafka's map: a hash of 16 bytes and an offset
@@ -145,6 +147,19 @@ def plan(log: Log, last_stable_offset: int, now_ms: int) -> Plan | None:
     delay_ms = max(0, now_ms - oldest - settings.max_compaction_lag_ms) if oldest >= 0 else 0
     is_due = ratio > settings.min_cleanable_dirty_ratio or delay_ms > 0
     return Plan(inactive, first_dirty, end, ratio, log, now_ms, is_due, delay_ms)
+
+
+def next_ms(log: Log, now_ms: int) -> float:
+    """Returns a time after `now_ms` at which another segment of a log may be cleaned, or has to be, because time has
+    passed; infinity if that takes more than time.
+    """
+    settings = log.settings
+    first_dirty = max(log.first_dirty_offset, log.bases[0])
+    dirty = [s.max_timestamp for s, after in zip(log.segments, log.bases[1:], strict=False) if after > first_dirty]
+    times = [one + settings.min_compaction_lag_ms for one in dirty if settings.min_compaction_lag_ms]
+    if settings.max_compaction_lag_ms < FOREVER:
+        times += [one + settings.max_compaction_lag_ms + 1 for one in dirty]
+    return min((one for one in times if one > now_ms), default=math.inf)
 
 
 def steps(files: Files, job: Job) -> Steps[Outcome]:

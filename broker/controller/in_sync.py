@@ -59,13 +59,13 @@ class InSync:
         lag_ms: int = self.settings.config["replica.lag.time.max.ms"]
         return lag_ms
 
-    def _due_ms(self) -> float:
-        """Returns the monotonic time at which a replica may be late."""
-        partitions = self.partitions.by_name.values()
-        if self._refused or len(partitions) > ROUND_STEP:
-            return -math.inf
-        since_ms = (since for one in partitions for _, since in self._behind(one))
-        return min(since_ms, default=math.inf) + self._lag_ms + 1
+    def _due_ms(self) -> Iterator[float]:
+        """Yields the monotonic times at which replicas of each partition may be late."""
+        if self._refused:
+            yield -math.inf
+            return
+        for one in list(self.partitions.by_name.values()):
+            yield min((since for _, since in self._behind(one)), default=math.inf) + self._lag_ms + 1
 
     def _round(self) -> None:
         self._refused.clear()

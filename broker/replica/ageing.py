@@ -10,6 +10,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 from functools import partial
+from itertools import repeat
 
 from ...storage import retention
 from ...storage.files import Files
@@ -23,7 +24,7 @@ from .partition import Partition
 from .partitions import Partitions
 
 SEGMENTS_STEP = 8  # segments that a log loses at a time
-LOOKS_MAX = 4096  # at logs, segments and producers, to find out when retention is due next
+LOOKS = 4  # at segments and producers, that take as long as a part of what a round looks at
 REMOVE_FILES_MS = 10_000
 ROUND_STEP = 1024  # logs that are checked per turn of the loop
 
@@ -49,24 +50,20 @@ class Ageing:
         config = self.settings.config
         interval_ms, first_ms = config["log.retention.check.interval.ms"], config["log.initial.task.delay.ms"]
         self.turn.every(lambda: interval_ms, self.apply_retention, due_ms=self._due_ms)
-        self.turn.every(
-            lambda: REMOVE_FILES_MS,
-            self.remove_files,
-            first_ms,
-            lambda: -math.inf if self._with_removed else math.inf,
-        )
+        self.turn.every(lambda: REMOVE_FILES_MS, self.remove_files, first_ms, self._removable_ms)
 
-    def _due_ms(self) -> float:
-        """Returns the monotonic time at which retention may have something to do."""
-        now_ms, expiration_ms = self.turn.schedule.now_ms(), self.settings.value("producer.id.expiration.ms")
-        due_ms, left = math.inf, LOOKS_MAX
+    def _due_ms(self) -> Iterator[float]:
+        """Yields the monotonic times at which retention may have something to do in each log."""
+        schedule, expiration_ms = self.turn.schedule, self.settings.value("producer.id.expiration.ms")
         for partition, log in self.partitions.open_logs():
-            left -= 1 + len(log.segments) + len(log.producers.by_id) + len(log.producers.verifying)
-            if left < 0 or partition.high_watermark < log.start_offset:
-                return -math.inf
+            if partition.high_watermark < log.start_offset:
+                yield -math.inf
+                return
+            now_ms = schedule.now_ms()
             at_ms = retention.next_ms(log, partition.high_watermark, now_ms)
-            due_ms = min(due_ms, at_ms, log.producers.next_expiry_ms(expiration_ms))
-        return self.turn.schedule.monotonic_ms() + due_ms - now_ms
+            yield schedule.monotonic_ms() - now_ms + min(at_ms, log.producers.next_expiry_ms(expiration_ms))
+            looks = len(log.segments) + len(log.producers.by_id) + len(log.producers.verifying)
+            yield from repeat(math.inf, looks // LOOKS)
 
     def apply_retention(self) -> None:
         """Begins a round that takes out the segments that retention releases."""
@@ -106,6 +103,14 @@ class Ageing:
         if self._with_removed and not self._removes:
             self._removes = True
             self.turn.background(self._remove_files())
+
+    def _removable_ms(self) -> Iterator[float]:
+        """Yields the monotonic times at which files of each log may be removed."""
+        schedule = self.turn.schedule
+        for partition in list(self._with_removed):
+            removed = () if partition.log is None else partition.log.removed
+            first_ms = min((when for when, _ in removed), default=-math.inf)  # of none, a round forgets it
+            yield schedule.monotonic_ms() + first_ms - schedule.now_ms()
 
     async def _remove_files(self) -> None:
         try:

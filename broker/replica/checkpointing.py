@@ -31,16 +31,15 @@ class Checkpoints:
         interval_ms = self.log_directories.config["log.flush.offset.checkpoint.interval.ms"]
         self.turn.every(lambda: interval_ms, self.begin_round, due_ms=self._due_ms)
 
-    def _due_ms(self) -> float:
-        """Returns when the checkpoints differ from the offsets, or may differ: now or never."""
-        if self._busy or len(self.partitions.by_name) > ROUND_STEP:
-            return -math.inf
+    def _due_ms(self) -> Iterator[float]:
+        """Yields when the checkpoints differ from the offsets, or may differ: now or never."""
+        if self._busy:
+            yield -math.inf
+            return
         for directory in self.log_directories.online:
             for _ in self._collect(directory):
-                continue
-            if not directories.are_stored(directory):
-                return -math.inf
-        return math.inf
+                yield math.inf
+            yield math.inf if directories.are_stored(directory) else -math.inf
 
     def begin_round(self) -> None:
         """Begins a round; after the one that runs, if there is one."""

@@ -117,9 +117,17 @@ class Cleaner:
         return any(run.partition is partition for run in self._runs.values())
 
     def _due_ms(self, settings: Settings) -> float:
-        """Returns when there is a log to clean, or may be: now or never."""
-        is_due = any(map(_waits, self._compacted)) or any(plan.is_due for _, plan in self._found(settings))
-        return -math.inf if is_due else math.inf
+        """Returns the monotonic time at which there is a log to clean, or may be."""
+        if any(plan.is_due for _, plan in self._found(settings)):
+            return -math.inf
+        waiting = [log for one in self._compacted if (log := one.log) is not None and _waits(log)]
+        if not waiting:
+            return math.inf
+        from ...storage import cleaning
+
+        schedule = self.turn.schedule
+        now_ms = schedule.now_ms()
+        return schedule.monotonic_ms() - now_ms + min(cleaning.next_ms(log, now_ms) for log in waiting)
 
     def idle_ms(self) -> int:
         """Returns how long ago it looked for a log to clean last, or would have without a rest."""
@@ -295,9 +303,8 @@ class Cleaner:
             self.partitions.io_failed(partition, error)
 
 
-def _waits(partition: Partition) -> bool:
+def _waits(log: Log) -> bool:
     """Whether a log may have to be cleaned because time has passed."""
-    log = partition.log
-    if log is None or len(log.segments) == 1:
+    if len(log.segments) == 1 or not log.is_cleanable:
         return False
     return log.settings.min_compaction_lag_ms > 0 or log.settings.max_compaction_lag_ms < FOREVER

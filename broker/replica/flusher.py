@@ -108,8 +108,16 @@ class Flusher:
         if _waits(partition):
             self._ageing[partition] = None
 
-    def _due_ms(self) -> float:
-        return -math.inf if self._ageing else math.inf
+    def _due_ms(self) -> Iterator[float]:
+        """Yields the monotonic times at which the oldest record of each log has waited for `flush.ms`."""
+        schedule = self.turn.schedule
+        for partition in list(self._ageing):
+            log = partition.log
+            since_ms = None if log is None else log.unflushed_since_ms
+            if log is None or since_ms is None:
+                yield -math.inf  # a round forgets it
+            else:
+                yield schedule.monotonic_ms() + since_ms + log.settings.flush_ms - schedule.now_ms()
 
     def begin_round(self) -> None:
         """Begins a round that flushes the logs whose oldest unflushed record has waited for `flush.ms`."""

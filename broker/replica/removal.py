@@ -32,7 +32,13 @@ class Removal:
 
     def start(self) -> None:
         first_ms = self.settings.config["log.initial.task.delay.ms"]
-        self.turn.every(lambda: ROUND_MS, self.remove_due, first_ms, lambda: -math.inf if self._waiting else math.inf)
+        self.turn.every(lambda: ROUND_MS, self.remove_due, first_ms, self._due_ms)
+
+    def _due_ms(self) -> float:
+        """Returns the monotonic time at which the first directory is due."""
+        schedule = self.turn.schedule
+        first_ms = min((due_ms for due_ms, *_ in self._waiting), default=math.inf)
+        return schedule.monotonic_ms() + first_ms - schedule.now_ms()
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ottla.broker.clock import VirtualSchedule
 from ottla.broker.lab.clock.naming import name_of
-from ottla.broker.rounds import REST_MS_MAX, Round
+from ottla.broker.rounds import LOOK_STEP, REST_MS_MAX, Due, Round
 from ottla.broker.turn import Turn
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.share.acknowledge_types import ACCEPT
@@ -68,6 +68,41 @@ def test_400_days_of_three_idle_nodes_are_few_events() -> None:
     node_world.happens(w, "begin", 2)
     assert count_events(w, 400 * DAY_MS) < 100
     assert len(w.schedule.timers) == 0, "nodes with nothing to do wait for nothing"
+
+
+def test_400_days_of_2_000_partitions_with_producers_are_few_events() -> None:
+    """A round looks at so many in steps; those that have files to remove have an event for each."""
+    w, many = World(), 2_000
+    assert topic_world.create(w, "many", many, retention_ms="90000000") == 0
+    r, data = m.ProduceRequest, batch(b"a", now=w.schedule.now_ms(), producer_id=5, producer_epoch=0, base_sequence=0)
+    parts = [r.PartitionProduceData(index=index, records=data) for index in range(many)]
+    topics = [r.TopicProduceData(name="many", partition_data=parts)]
+    (made,) = w.ask("Produce", 9, r(acks=1, timeout_ms=1000, topic_data=topics)).responses
+    assert {one.error_code for one in made.partition_responses} == {0}
+    assert count_events(w, 90_000_000) < 300
+    assert count_events(w, 400 * DAY_MS) < many + 300
+    logs = [log for _, log in w.broker.partitions.open_logs()]
+    assert (len(logs) >= many, {log.start_offset == log.end_offset for log in logs}) == (True, {True})
+    assert (count_events(w, 400 * DAY_MS), len(w.schedule.timers)) == (0, 0)
+
+
+@pytest.mark.parametrize("lag", ["min", "max"])
+def test_a_log_is_cleaned_when_its_lag_is_over_after_few_events(lag: str) -> None:
+    w, month_ms = World(), 30 * DAY_MS
+    ratio = "0.01" if lag == "min" else "1"
+    lags = {f"{lag}_compaction_lag_ms": str(month_ms), "min_cleanable_dirty_ratio": ratio}
+    assert topic_world.create(w, "t", 1, 10_000, cleanup_policy="compact", segment_ms="1000", **lags) == 0
+    log = w.broker.partitions.by_name["t", 0].open_log()
+    for number in range(3):
+        data = bytes(records.encode([Record(b"key", b"%d" % number, w.schedule.now_ms())]))
+        assert topic_world.produced(w.ask("Produce", 9, produce_message("t", data))).error_code == 0
+        w.pass_ms(10_000)
+    assert log.first_dirty_offset <= 0
+    events = count_events(w, month_ms - 60_000)
+    assert (events < 1_000, log.first_dirty_offset <= 0) == (True, True)
+    w.pass_ms(120_000)
+    assert log.first_dirty_offset > 0
+    assert count_events(w, month_ms) < 1_000
 
 
 def tree(w: World, path: str = "/data") -> Iterator[tuple[str, Any]]:
@@ -207,7 +242,7 @@ class Rounds:
     def __init__(self) -> None:
         self.schedule = VirtualSchedule()
         self.turn = Turn(self.schedule)
-        self.due_ms = float("inf")
+        self.due_ms: Due = float("inf")
         self.ran: list[int] = []
         self.turn.every(lambda: 10, self.run, due_ms=lambda: self.due_ms)
 
@@ -254,3 +289,55 @@ def test_a_round_whose_time_cannot_be_told_does_not_rest() -> None:
     rounds.turn.every(lambda: 10, lambda: ran.append(rounds.schedule.monotonic_ms()), due_ms=lambda: 1 // 0)
     rounds.schedule.advance(35)
     assert (ran, rounds.ran) == ([10, 20, 30], [])
+
+
+class Looked:
+    """A round that looks at much. `seen`: how many parts it has looked at; `steps`: of the loop."""
+
+    def __init__(self, parts: int) -> None:
+        self.rounds, self.seen, self.parts, self.due_ms = Rounds(), 0, parts, float("inf")
+        self.rounds.schedule.advance(9)
+        self.rounds.due_ms = self.look()
+
+    def look(self) -> Iterator[float]:
+        for number in range(self.parts):
+            self.seen += 1
+            yield self.due_ms if number == self.parts - 1 else float("inf")
+
+    def step(self) -> None:
+        schedule = self.rounds.schedule
+        schedule.elapsed_ms = max(schedule.elapsed_ms, schedule.timers.next_ms())
+        schedule.take_next()()
+
+
+def test_a_round_looks_at_much_in_steps_which_are_no_events() -> None:
+    looked = Looked(2 * LOOK_STEP + 5)
+    other: list[int] = []
+
+    def never() -> float:
+        other.append(1)
+        return float("inf")
+
+    looked.rounds.turn.every(lambda: 10, lambda: None, first_ms=0, due_ms=never)
+    looked.step()
+    for seen in (LOOK_STEP, 2 * LOOK_STEP, 2 * LOOK_STEP + 5):
+        looked.step()
+        assert (looked.seen, looked.rounds.ran, len(other)) == (seen, [], 1)
+    assert len(looked.rounds.schedule.timers) == 0, "both rest"
+
+
+def test_a_round_that_finds_something_in_a_later_step_does_it_at_once() -> None:
+    looked = Looked(LOOK_STEP + 5)
+    looked.due_ms = 10
+    looked.step()
+    assert looked.rounds.ran == []
+    looked.step()
+    assert looked.rounds.ran == [10]
+
+
+def test_what_happens_while_a_round_looks_makes_it_run() -> None:
+    looked = Looked(3 * LOOK_STEP)
+    looked.step()
+    looked.rounds.turn.settle()
+    looked.step()
+    assert (looked.seen, looked.rounds.ran) == (LOOK_STEP, [10])
