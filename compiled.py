@@ -1,6 +1,6 @@
 """The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, what a
-Produce passes between its message and its log, the runtime of the coordinators, and what notes requests for traces. The
-source is the same, compiled or not.
+Produce passes between its message and its log, the runtime of the coordinators, the way of requests that are like an
+earlier one, and what notes requests for traces. The source is the same, compiled or not.
 
 These modules gain because they use each other's classes. Modules that mostly handle what is interpreted (messages, the
 codec's functions, the loop) lose: docs/decisions/compiled.md has the figures.
@@ -19,14 +19,18 @@ from setuptools import Extension
 ROOT = Path(__file__).resolve().parent
 TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ottla`
 MODULES = {
-    "protocol": "plain_messages records spans",
-    "storage": "epochs log producers rolling segment validation",
-    "coordinator": "aftermath batch parked runtime shard_runtime timeline timers",
-    "coordinator/group/offsets": "store",
-    "broker": "event_times internal_topics steps",
+    "protocol": "frames layouts plain_messages records spans",
+    "storage": "batch_info epochs log producers rolling segment validation",
+    "coordinator": "aftermath batch journal packing parked runtime shard_runtime timeline timers",
+    "coordinator/group": "format",
+    "coordinator/group/consumer": "leaving",
+    "coordinator/metadata": "new_partitions staged",
+    "coordinator/group/offsets": "long_commits repeated store",
+    "broker": "alarm event_times internal_topics metrics peer repeated replies steps timer_queue turn",
+    "broker/net": "context",
     "broker/shards": "host",
-    "broker/replica": "appender high_watermarks partition stale_leaders",
-    "broker/apis": "_produce_appends k00_produce",
+    "broker/replica": "appender followers high_watermarks partition stale_leaders",
+    "broker/apis": "_produce_appends _repeated _repeated_commits _repeated_fetches _repeated_produces k00_produce",
     "broker/lab/traces": "client",
 }
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE, Template
 from .journal import Mark
-from .shard import RECORD_OVERHEAD, Body, Decision, Encoded, Packed, Result
+from .packing import RECORD_OVERHEAD, Body, Encoded, Packed
+from .shard import Decision, Result
 
 T = TypeVar("T")
 Reply = Callable[[Any, ApiError | None], None]

@@ -25,8 +25,9 @@ from .batch import Batch, Long, Parked, Reply, Writer, Written, parts_of, size_o
 from .journal import START, Mark
 from .lifecycle import TRANSITIONS, State
 from .loading import Entry, Replay
+from .packing import Encoded, Packed, encode_batch
 from .parked import Bugs, ParkedReplies
-from .shard import Decided, Decision, Encoded, Packed, RecordFormat, Result, Shard, encode_batch
+from .shard import Decided, Decision, RecordFormat, Result, Shard
 from .timeline import Timeline
 from .timers import Timer, Timers
 

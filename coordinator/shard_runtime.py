@@ -17,8 +17,9 @@ from ..protocol.errors import ApiError, Errors
 from ..protocol.records import HEADER_SIZE
 from .batch import Long, Parked, Reply, Written, parts_of, told
 from .journal import START, Mark
+from .packing import Packed
 from .runtime import Runtime
-from .shard import Decision, Packed
+from .shard import Decision
 
 MARKER = "transaction-marker"
 STEP_PACKED = 1024  # of packed records that are replayed in one step

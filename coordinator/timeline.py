@@ -124,6 +124,8 @@ class TimelineDict(Generic[K, V]):
             before = snapshots[-1].before.get(self)
             if before is None:
                 snapshots[-1].before[self] = dict(zip(keys, map(self._now.get, keys, repeat(_ABSENT)), strict=False))
+            elif all(map(before.__contains__, keys)):  # as where one group commits several times between two snapshots
+                return
             elif before.keys().isdisjoint(keys):
                 before.update(zip(keys, map(self._now.get, keys, repeat(_ABSENT)), strict=False))
             else:

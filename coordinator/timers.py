@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
-from .journal import NEVER, Journal, JournaledDict
+from .journal import NEVER, Journal
+from .journaled import JournaledDict
 
 K = TypeVar("K", bound=Hashable)
 Operation = Callable[[int], Any]

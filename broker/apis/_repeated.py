@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from ...protocol.layouts import Layout, RecordsLayout
 from ...protocol.structs import Struct
 from ..net.context import Context
 from ..peer import Peer
@@ -27,12 +26,12 @@ USED_ENOUGH = 16  # what was used as often was worth making, and so will be the 
 
 
 class Known:
-    """A request that was decoded, and what is the same for those that are like it."""
+    """A request that was decoded, and what is the same for those that are like it. `size`: how many bytes are kept."""
 
-    __slots__ = ("api", "client_id", "layout", "times", "version")
-    layout: Layout | RecordsLayout
+    __slots__ = ("api", "client_id", "size", "times", "version")
 
     def __init__(self, context: Context) -> None:
+        self.size = 0
         self.api = context.api
         self.version = context.version
         self.client_id = context.client_id
@@ -94,9 +93,9 @@ class Repeats(ABC, Generic[K]):
 
     def learn(self, known: K) -> None:
         """Has the next requests compared with this one, unless it is long, or others keep much already."""
-        if known.layout.size <= FRAME_BYTES_MAX and self._kept.size + known.layout.size <= KEPT_BYTES_MAX:
+        if known.size <= FRAME_BYTES_MAX and self._kept.size + known.size <= KEPT_BYTES_MAX:
             self.known, self._uses = known, 0
-            self._kept.size += known.layout.size
+            self._kept.size += known.size
 
     def used(self) -> None:
         """Counts a request that was recognized."""
@@ -104,5 +103,5 @@ class Repeats(ABC, Generic[K]):
 
     def forget(self) -> None:
         if self.known is not None:
-            self._kept.size -= self.known.layout.size
+            self._kept.size -= self.known.size
             self.known = None

@@ -72,10 +72,9 @@ class RepeatedCommits(Repeats["_Known"]):
 
 
 class _Known(Known):
-    """A commit that was decoded, and what is the same for those that are like it."""
+    """A commit that was decoded, and what is the same for those that are like it. `partition`: of its coordinator."""
 
-    __slots__ = ("commit", "image_version", "kind", "reply")
-    layout: Layout
+    __slots__ = ("commit", "image_version", "kind", "layout", "partition", "reply")
 
     def __init__(
         self, context: Context, request: messages.OffsetCommitRequest, kind: Kind[messages.OffsetCommitResponse]
@@ -84,9 +83,12 @@ class _Known(Known):
         api, version = self.api, self.version
         self.kind = kind
         self.commit = RepeatedCommit(request, version)
-        self.image_version = context.broker.groups.image.version
+        groups = context.broker.groups
+        self.image_version = groups.image.version
+        self.partition = groups.partition_for(request.group_id)
         zeros, ones = map(self._frame, (0, -1))
         self.layout = Layout(zeros, ones, self.commit.kinds())
+        self.size = self.layout.size
         accepted = kind.response(topics=errors_of(context, request.topics, ApiError(Errors.NONE)))
         self.reply = codec.build(api.response, version, accepted, headers.start_response(api.response, version, 0))
         _LENGTH.pack_into(self.reply, 0, len(self.reply) - _LENGTH.size)
@@ -103,7 +105,9 @@ class _Known(Known):
         before = [topic.topic_id for topic in topics]
         if not is_all_there(self.context(dispatcher, peer, 0), self.commit.request, self.kind):
             return False
-        self.image_version = dispatcher.broker.groups.image.version
+        groups = dispatcher.broker.groups
+        self.image_version = groups.image.version
+        self.partition = groups.partition_for(self.commit.request.group_id)
         return before == [topic.topic_id for topic in topics]
 
     def context(self, dispatcher: Dispatcher, peer: Peer, correlation_id: int) -> Context:
@@ -138,7 +142,7 @@ class _Commit:
 
         began = perf_counter_ns()
         try:
-            groups.host(request.group_id).write("commit-offset", commit_offsets, self._answer)
+            groups.host_at(known.partition).write("commit-offset", commit_offsets, self._answer)
         except ApiError as error:
             self._answer(None, error)
         now = perf_counter_ns()

@@ -60,8 +60,7 @@ class RepeatedFetches(Repeats["_Known"]):
 class _Known(Known):
     """A request that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = ("_has_epoch", "_partitions", "request")
-    layout: Layout
+    __slots__ = ("_has_epoch", "_partitions", "layout", "request")
 
     def __init__(self, context: Context, request: messages.FetchRequest) -> None:
         super().__init__(context)
@@ -70,6 +69,7 @@ class _Known(Known):
         self._partitions = [wanted for topic in self.request.topics for wanted in topic.partitions]
         zeros, ones = map(self._frame, (0, -1))
         self.layout = Layout(zeros, ones, [*"ii"[: 1 + self._has_epoch], *"q" * len(self._partitions)])
+        self.size = self.layout.size
 
     def _put(self, epoch: int, offsets: tuple[int, ...]) -> None:
         """Makes the request one with these numbers. Nothing keeps it: the one before it has been answered."""

@@ -63,8 +63,7 @@ class RepeatedProduces(Repeats["_Known"]):
 class _Known(Known):
     """A request that was decoded, and what is the same for those that are like it."""
 
-    __slots__ = ("_count", "_numbers", "_numbers_at", "_reply", "_wanted", "request")
-    layout: RecordsLayout
+    __slots__ = ("_count", "_numbers", "_numbers_at", "_reply", "_wanted", "layout", "request")
 
     def __init__(self, context: Context, request: messages.ProduceRequest) -> None:
         super().__init__(context)
@@ -74,6 +73,7 @@ class _Known(Known):
         frame = headers.request_frame(api.name, version, self.request, 0, self.client_id)
         is_flexible = headers.request_header_version(api.request, version) >= headers.FLEXIBLE_SINCE
         self.layout = RecordsLayout(frame[_INT.size :], is_flexible)
+        self.size = self.layout.size
         zeros, ones = map(self._reply_with, (0, -1))
         self._numbers_at = next(at for at, pair in enumerate(zip(zeros, ones, strict=True)) if pair[0] != pair[1])
         self._count = 5 if version >= START_OFFSETS_SINCE else 4

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from ...coordinator.group.events import Event, GroupEventView, shown
 from ...coordinator.group.story import Stories
-from ...coordinator.shard import Packed
+from ...coordinator.packing import Packed
 from ...protocol import opening
 from ...protocol.errors import MalformedMessage
 from ...protocol.records import BatchAt
@@ -27,7 +27,7 @@ from ..later import Later
 
 if TYPE_CHECKING:
     from ...coordinator.group.shard import GroupShard
-    from ...coordinator.shard import Encoded
+    from ...coordinator.packing import Encoded
     from ...storage.log import Log
     from ..shards.host import ShardHost
     from ..turn import Turn

@@ -68,6 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         "ending",
         "held_bytes",
         "last_active_ms",
+        "metrics",
         "own_dispatcher",
         "peer",
         "transport",
@@ -85,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._security_protocol = security_protocol
         self.own_dispatcher: Dispatcher = dispatcher or server.dispatcher  # of the node
         self.dispatcher = self.own_dispatcher
+        self.metrics: Metrics = self.own_dispatcher.broker.metrics  # of the node
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.peer: Peer = cast(Peer, None)
         self._private: bytearray | None = None
@@ -101,11 +103,6 @@ class Connection(asyncio.BufferedProtocol):
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.ending: Ending | None = None
         self.last_active_ms = self.held_bytes = 0
-
-    @property
-    def metrics(self) -> Metrics:
-        """Those of the node."""
-        return self.own_dispatcher.broker.metrics
 
     # the life of a connection
 

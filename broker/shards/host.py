@@ -22,7 +22,7 @@ from ...protocol.records import BatchAt, Template
 from ...storage.log import Log
 from ...storage.segment import IndexDamaged
 from .. import bugs
-from ..clock import Alarm
+from ..alarm import Alarm
 from ..event_times import EventTimes
 from ..later import Later
 from ..replica.appender import Appender, check_replicas

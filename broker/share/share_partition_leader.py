@@ -23,7 +23,7 @@ from ...coordinator.share.state import PartitionKey, PartitionState, Write
 from ...protocol.errors import ApiError, Errors
 from ...storage import timestamps
 from .. import bugs
-from ..clock import Alarm
+from ..alarm import Alarm
 from ..later import Later, drive
 from ..metrics import Summary
 from ..replica.partition import Partition

@@ -16,7 +16,7 @@ from ...coordinator.metadata.state import CLIENT_METRICS, MetadataState
 from ...protocol import compression, messages
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...storage.checkpoints import uuid_to_text
-from ..clock import Alarm
+from ..alarm import Alarm
 from ..limits import CLIENT_INSTANCES, Limits
 from ..metrics import Summary
 from ..peer import Peer

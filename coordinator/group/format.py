@@ -14,8 +14,8 @@ from ...protocol import codec, messages
 from ...protocol.records import RECORD_START_MAX, Record, starts_of, varint
 from ...protocol.schema import NO_UUID
 from ..format import COMMIT_KEY, CoordinatorFormat, CoordinatorRecord, group_key_names
+from ..packing import Packed
 from ..remembered import remembered
-from ..shard import Packed
 
 Key = tuple[str, int]
 """A topic's name and a partition."""

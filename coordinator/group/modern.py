@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
-from ..journal import Journaled
+from ..journaled import Journaled
 from ..timeline import Timeline, TimelineDict
 
 if TYPE_CHECKING:

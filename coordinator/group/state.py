@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
-from ..journal import Journaled, JournaledDict
+from ..journaled import Journaled, JournaledDict
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer, Timers

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...protocol.errors import MalformedMessage
 from ...protocol.records import Record
 from ..format import COMMIT_KEYS
-from ..shard import Packed
+from ..packing import Packed
 from .consumer.member import LEAVE_STATIC_EPOCH, UNRELEASED_PARTITIONS
 from .consumer_protocol import assignment
 from .events import Event, Place

@@ -17,7 +17,8 @@ from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from ...protocol.features import CONTROLLERS_SINCE
 from ...protocol.structs import Struct
-from ..shard import Packed, Result
+from ..packing import Packed
+from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Timer
 from .directories import MIGRATING, is_online, of_new_replica, takes_replicas

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ...protocol import messages
 from ...protocol.records import RECORD_START_MAX, Record, starts_of, varint
 from ...protocol.structs import Struct
-from ..shard import Packed
+from ..packing import Packed
 from .format import MetadataFormat
 from .state import Partition, partition_of, partition_record
 

@@ -13,7 +13,8 @@ from itertools import repeat
 from typing import Generic, TypeVar
 
 from ...protocol.records import put_record
-from ..shard import Packed, RecordFormat, Result
+from ..packing import Packed
+from ..shard import RecordFormat, Result
 from ..timeline import TimelineDict
 from .format import MetadataFormat
 from .state import MetadataState, Table

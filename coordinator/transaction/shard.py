@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ...protocol.control import Marker
 from ...protocol.errors import ApiError, Errors
 from ...protocol.records import NO_EPOCH, NO_PRODUCER_ID, PRODUCER_EPOCH_MAX
-from ..journal import JournaledDict
+from ..journaled import JournaledDict
 from ..shard import Result
 from ..timeline import Timeline, TimelineDict
 from ..timers import Round, Timer, Timers

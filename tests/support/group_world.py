@@ -8,7 +8,7 @@ from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.broker.shards.loader import log_entries
 from ottla.broker.watermark_policies import parse_policy
 from ottla.coordinator.group.format import GroupFormat
-from ottla.coordinator.shard import encode_batch
+from ottla.coordinator.packing import encode_batch
 from ottla.protocol import messages as m
 from ottla.protocol import records
 from ottla.protocol.records import Template

@@ -5,29 +5,51 @@ of their connection without decoding them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from ottla.broker.apis._repeated import Repeats
 from ottla.broker.lab.faults.matching import Matcher, topic_names
 from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
 from ottla.broker.repeated import DECODE
 
-from .connected import ConnectedWorld
+from .connected import Client, ConnectedWorld
 from .machine import VirtualMachine
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, kind: type[Repeats[Any]]) -> Counter[Any]:
-    """Returns how many requests were not decoded, by the dispatcher that took them."""
-    found, serve = Counter[Any](), kind.serve
+class _Noting:
+    """Serves frames like `serve`, and notes which it has served."""
 
-    def served(self: Repeats[Any], dispatcher: Any, *arguments: Any) -> Any:
-        pending = serve(self, dispatcher, *arguments)
-        found[dispatcher] += pending is not DECODE
+    def __init__(self, serve: Callable[..., Any], found: Counter[Any]) -> None:
+        self._serve = serve
+        self._found = found
+
+    def serve(self, dispatcher: Any, *arguments: Any) -> Any:
+        pending = self._serve(dispatcher, *arguments)
+        self._found[dispatcher] += pending is not DECODE
         return pending
 
-    monkeypatch.setattr(kind, "serve", served)
+
+class _Noted(dict[int, Any]):
+    """What a connection asks again and again (`Peer.repeated`). What is looked up notes what it serves."""
+
+    def __init__(self, found: Counter[Any]) -> None:
+        super().__init__()
+        self._found = found
+
+    def __getitem__(self, key: int) -> Any:
+        return _Noting(super().__getitem__(key).serve, self._found)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
+    """Returns how many requests are not decoded, by the dispatcher that takes them."""
+    found, begin = Counter[Any](), Client.__init__
+
+    def begun(self: Client, *arguments: Any) -> None:
+        begin(self, *arguments)
+        self.connection.peer.repeated = _Noted(found)
+
+    monkeypatch.setattr(Client, "__init__", begun)
     return found
 
 

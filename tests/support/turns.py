@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from .memory_files import MemFiles
 from .world import World
+
+
+class _Steps(deque[Any]):
+    """The steps that wait for a turn (`Turn.next`)."""
+
+    def __init__(self, world: Turns) -> None:
+        super().__init__()
+        self._world = world
+
+    def append(self, step: Any) -> None:
+        self._world.turns += 1
+        super().append(step)
 
 
 class Turns(World):
@@ -14,10 +27,4 @@ class Turns(World):
     def __init__(self, files: MemFiles | None = None, **settings: str) -> None:
         super().__init__(files, **settings)
         self.turns = 0
-        next_turn = self.broker.turn.next
-
-        def counted() -> Any:
-            self.turns += 1
-            return next_turn()
-
-        self.broker.turn.next = counted  # type: ignore[method-assign]
+        self.broker.turn._steps = _Steps(self)

@@ -47,6 +47,7 @@ FLOOR = {
     "broker_schedule",
     "client_activity",
     "client_quotas",
+    "alarm",
     "clock",
     "connection_rates",
     "error_places",

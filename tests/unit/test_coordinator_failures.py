@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ottla.coordinator import runtime as runtime_module
-from ottla.coordinator.journal import JournaledDict
+from ottla.coordinator.journaled import JournaledDict
 from ottla.coordinator.lifecycle import State
 from ottla.coordinator.shard import Result
 from ottla.coordinator.timers import Timer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ottla.coordinator.journal import Journal, Journaled, JournaledDict
+from ottla.coordinator.journal import Journal
+from ottla.coordinator.journaled import Journaled, JournaledDict
 
 
 @dataclass(slots=True)

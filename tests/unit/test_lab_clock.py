@@ -9,8 +9,9 @@ from typing import Protocol
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ottla.broker.alarm import Alarm
 from ottla.broker.broker_schedule import BrokerSchedule
-from ottla.broker.clock import Alarm, Cancellable, VirtualSchedule
+from ottla.broker.clock import Cancellable, VirtualSchedule
 from ottla.broker.config.lab_clock import MACHINE, ClockStart, parse_clock
 from ottla.broker.lab.clock import clock as clocks
 from ottla.broker.lab.clock.advance import THREAD_MS_MAX, Advanced

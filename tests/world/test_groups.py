@@ -23,7 +23,7 @@ from ottla.coordinator.group.format import NO_EXPIRY, Commit, CommitKeys, Commit
 from ottla.coordinator.group.offsets.commit import Answers
 from ottla.coordinator.group.offsets.long_commits import LongCommits
 from ottla.coordinator.hashing import java_order, partition_for
-from ottla.coordinator.shard import encode_batch
+from ottla.coordinator.packing import encode_batch
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors

@@ -16,7 +16,7 @@ from ottla.coordinator.metadata.delta import MetadataDelta
 from ottla.coordinator.metadata.format import MetadataFormat
 from ottla.coordinator.metadata.new_partitions import NewPartitions, decoded
 from ottla.coordinator.metadata.state import MetadataState, partition_record
-from ottla.coordinator.shard import encode_batch
+from ottla.coordinator.packing import encode_batch
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 from ottla.protocol.records import HEADER_SIZE, Record, Template

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from ottla.broker.apis import _repeated as short_way
-from ottla.broker.apis._repeated_commits import RepeatedCommits
 from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.broker.lab.faults.matching import Matcher, topic_names
 from ottla.broker.lab.seam import Asked, Interceptor, Line, Watch, Watcher
@@ -22,6 +21,7 @@ from ..support.connected import Client, ConnectedWorld
 from ..support.failing_appends import fail_appends
 from ..support.group_world import policy
 from ..support.machine import VirtualMachine
+from ..support.repeated import counted
 from ..support.topic_world import create
 
 R = m.OffsetCommitRequest
@@ -61,15 +61,7 @@ def request(offset: int, group: str = "g", topics: dict[str, int] | None = None,
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How many commits were not decoded, by the dispatcher that took them."""
-    found, recognized = Counter[Any](), RepeatedCommits.recognized
-
-    def counted(self: RepeatedCommits, dispatcher: Any, *arguments: Any) -> Any:
-        one = recognized(self, dispatcher, *arguments)
-        found[dispatcher] += one is not None
-        return one
-
-    monkeypatch.setattr(RepeatedCommits, "recognized", counted)
-    return found
+    return counted(monkeypatch)
 
 
 def commits(client: Client, count: int, version: int = 8, **more: Any) -> list[int]:

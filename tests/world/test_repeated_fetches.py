@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from ottla.broker.apis._repeated_fetches import RepeatedFetches
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
@@ -25,7 +24,7 @@ R = m.FetchRequest
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How many fetches were not decoded, by the dispatcher that took them."""
-    return counted(monkeypatch, RepeatedFetches)
+    return counted(monkeypatch)
 
 
 def connected() -> ConnectedWorld:

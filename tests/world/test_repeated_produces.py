@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ottla.broker.apis._repeated_produces import RepeatedProduces
 from ottla.protocol import compression, records
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
@@ -28,7 +27,7 @@ VERSIONS = range(3, 14)
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Counter[Any]:
     """How many requests were not decoded, by the dispatcher that took them."""
-    return counted(monkeypatch, RepeatedProduces)
+    return counted(monkeypatch)
 
 
 def connected(**settings: str) -> ConnectedWorld:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from types import MethodType
 
-from ...clock import Alarm
+from ...alarm import Alarm
 from ...rounds import Round
 from ...turn import Turn
 

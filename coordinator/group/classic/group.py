@@ -18,7 +18,7 @@ from ....protocol.errors import ApiError, Errors, MalformedMessage
 from ... import epochs
 from ...format import CoordinatorRecord
 from ...hashing import java_order
-from ...journal import Journaled, JournaledDict
+from ...journaled import Journaled, JournaledDict
 from ..consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from .member import ClassicMember, Protocols, metadata_of
 

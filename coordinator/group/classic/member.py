@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....protocol import messages
-from ...journal import Answer, Journaled
+from ...journal import Answer
+from ...journaled import Journaled
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names and metadata."""

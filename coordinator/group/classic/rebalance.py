@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from ....protocol.errors import Errors
-from ...journal import JournaledDict
+from ...journaled import JournaledDict
 from ...shard import Result
 from ..events import Event
 from ..state import ShardState

@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 
 from ....protocol import codec
 from ....protocol.errors import ApiError
-from ...shard import Built, Decision, Result
+from ...packing import Built
+from ...shard import Decision, Result
 from ..format import WRITTEN_VERSIONS, GroupFormat
 from .group import ClassicGroup
 from .replies import STEP_MEMBERS

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, cycle, repeat
 
 from ....protocol.records import RECORD_START_MAX, Record, put_record, starts_of, varint
-from ...shard import Packed
+from ...packing import Packed
 from ..format import GroupFormat
 from .records import member_tombstones
 

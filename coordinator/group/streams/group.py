@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ...format import CoordinatorRecord
-from ...journal import JournaledDict
+from ...journaled import JournaledDict
 from ...timeline import Timeline, TimelineDict
 from ..modern import ModernGroup
 from .configured import ConfiguredTopology
