@@ -269,7 +269,7 @@ class _Member(threading.Thread):
         self.goes = threading.Event()
         self.has_partitions = threading.Event()
         more: dict[str, Any] = {"group_id": TOPIC, "group_instance_id": "twin"}
-        more |= {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "auto_commit_interval_ms": 200}
+        more |= {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
         self._consumer = kafka.KafkaConsumer(TOPIC, bootstrap_servers=at, **more)
         self.start()
 
@@ -292,7 +292,7 @@ def _kafka_python_members(broker: Broker) -> None:
     assert old.has_partitions.wait(SECONDS)
     young = _Member(broker.bootstrap_servers)
     until(lambda: is_exercised(broker, FENCED_MEMBER), "the older one is fenced", SECONDS, every=0.1)
-    time.sleep(LONGER_SECONDS)
+    time.sleep(2 * LONGER_SECONDS)  # for an auto commit, which comes every five seconds
     for one in (old, young):
         one.leave()
     last = _Member(broker.bootstrap_servers)

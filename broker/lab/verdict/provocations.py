@@ -75,6 +75,8 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
         once(_LOST_REPLY, "Produce", 7, Close(at="before-reply")),
         *row(_BUSY, "Produce", 12, TRIES, "NOT_ENOUGH_REPLICAS"),
         *row("the reply to a batch comes late", "Produce", 20, 3, Delay(ms=300, at="reply")),
+        # the last: an application loses a record, and may not go on
+        once("a batch is refused for what it is", "Produce", 30, "INVALID_RECORD", moves=False),
     ),
     "transactions": (
         _COORDINATOR_ABSENT,

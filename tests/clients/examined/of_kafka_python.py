@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError, RetriableError
+from kafka.errors import InvalidRecordError, KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from .program import (
@@ -49,14 +49,22 @@ def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
 def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
     alone = {"batch_size": 0} if together else {}
-    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
+
+    def made() -> KafkaProducer:
+        return KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
+
+    producer = made()
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([PLAIN])
     while not enough():
-        for _ in range(together):
-            producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
-        _send(producer, PLAIN.topic)
+        try:
+            for _ in range(together):
+                producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
+            _send(producer, PLAIN.topic)
+        except InvalidRecordError:  # after which its producer takes no more
+            producer.close()
+            producer = made()
         if consumer.poll(50, max_records=RECORDS_READ_MAX):
             consumer.commit()
         with suppress(RetriableError):  # the application asks again
