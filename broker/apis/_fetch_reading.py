@@ -15,6 +15,7 @@ from ..steps import Pace, slices
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
 
+STEP_READS = 128  # partitions that are read in a step: the first read of each opens its files
 ABORTED_BYTES = 16384  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 
 
@@ -113,9 +114,9 @@ class Reading:
 
 
 async def read_in_steps(context: Context, reading: Reading) -> None:
-    pace = Pace(reading.fetch.turn)
+    pace = Pace(reading.fetch.turn, STEP_READS)
     try:
-        for step in slices(reading.entries):
+        for step in slices(reading.entries, STEP_READS):
             reading.read(step)
             if pace.is_over(len(step)):
                 await context.paused(pace.rest())

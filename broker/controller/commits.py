@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...coordinator.metadata.delta import MetadataDelta
 from ...coordinator.metadata.new_partitions import NewPartitions, decoded
 from ...coordinator.metadata.state import MetadataState
+from ...protocol import messages
 from .. import bugs
 from ..replica.partition import Partition
 from ..steps import STEP_ELEMENTS, Pace
@@ -20,6 +21,7 @@ from .watchers import Watchers
 
 RETRY_MS = 1000
 STEP_RECORDS = 128  # that are read and replayed in a step
+GONE = 64  # partitions of a deleted topic that count as a record
 
 
 class Commits:
@@ -69,8 +71,8 @@ class Commits:
         end, count = self.applied_offset, 0
         for end, batch in metadata_log.metadata_batches(self.partition.open_log(), self.applied_offset):
             for offset, record in decoded(batch):
+                records = self._size(record)
                 self._replay(delta, offset, record)
-                records = len(record) if isinstance(record, NewPartitions) else 1
                 count += records
                 if pace.is_over(records):
                     await pace.rest()
@@ -87,6 +89,14 @@ class Commits:
         await self.watchers.tell(delta)
         if is_large:  # as are the replies to those who wait for it
             await pace.rest()
+
+    def _size(self, record: object) -> int:
+        """Returns how many records take as long to replay and to show."""
+        if isinstance(record, NewPartitions):
+            return len(record)
+        if isinstance(record, messages.RemoveTopicRecord):
+            return 1 + self.image.partition_counts.get(record.topic_id, 0) // GONE
+        return 1
 
     def _replay(self, delta: MetadataDelta, offset: int, record: object) -> None:
         try:

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from ottla.broker import share_groups
+from ottla.broker.apis import _fetch_reading
+from ottla.broker.controller.commits import GONE, STEP_RECORDS, Commits
 from ottla.coordinator.group.metadata_hash import topic_hash
 from ottla.coordinator.group.offsets import store
 from ottla.coordinator.group.offsets.store import Offsets
+from ottla.coordinator.metadata.delta import MetadataDelta
 from ottla.protocol import messages as m
 
 from ..support.event_counts import EventCounts
@@ -150,3 +153,27 @@ def test_share_partitions_are_named_and_initialized_some_at_a_time(
 @pytest.mark.parametrize("racks", [frozenset[str](), frozenset(("a", "b"))])
 def test_partitions_of_a_topic_that_have_the_same_racks_are_hashed_together(racks: frozenset[str]) -> None:
     assert work_of(lambda: topic_hash(bytes(16), "wide", [racks] * PARTITIONS)) < 3 * PARTITIONS
+
+
+def test_a_fetch_reads_some_partitions_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As their logs are opened by the first one that reads them, and their files by the first read."""
+    create(world, "read", count := 1200)
+    r = m.FetchRequest
+    parts = [r.FetchPartition(partition=index, partition_max_bytes=1) for index in range(count)]
+    reads = EventCounts(world, monkeypatch, _fetch_reading, "read_entry", lambda *of: 1)
+    reply = world.ask("Fetch", 11, r(topics=[r.FetchTopic(topic="read", partitions=parts)], max_bytes=1))
+    assert [one.error_code for one in reply.responses[0].partitions] == [0] * count
+    assert (reads.count, reads.most <= _fetch_reading.STEP_READS) == (count, True)
+
+
+def test_topics_of_many_partitions_are_dropped_one_after_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"gone-{number}" for number in range(3)]
+    for name in names:
+        create(world, name, GONE * STEP_RECORDS)
+    drops = EventCounts(world, monkeypatch, Commits, "_replay", lambda *of: isinstance(of[-1], m.RemoveTopicRecord))
+    shown = EventCounts(world, monkeypatch, MetadataDelta, "show", lambda *of: 1)
+    topics = [m.DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
+    reply = world.ask("DeleteTopics", 6, m.DeleteTopicsRequest(topics=topics, timeout_ms=10_000))
+    assert [one.error_code for one in reply.responses] == [0] * 3
+    world.pass_ms(100)
+    assert (drops.count, drops.most, shown.count) == (3, 1, 1)
