@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import MethodType
 
 from ...alarm import Alarm
 from ...rounds import Round
@@ -18,17 +17,19 @@ def name_of(call: Callable[..., object]) -> str:
     while True:
         if isinstance(call, partial):
             call = call.args[0] if _is_event(call.func) and call.args else call.func
-        elif isinstance(call, MethodType) and isinstance(call.__self__, Alarm):
-            call = call.__self__.call
+        elif isinstance(alarm := _object_of(call), Alarm):
+            call = alarm.call
         else:
             break
     name = getattr(call, "__qualname__", type(call).__qualname__).replace(".<locals>", "").replace(".<lambda>", "")
-    if isinstance(call, MethodType):
-        subject = getattr(call.__self__, "name", None)
-        if isinstance(subject, str):
-            return f"{name} of {subject}"
-    return name
+    subject = getattr(_object_of(call), "name", None)
+    return f"{name} of {subject}" if isinstance(subject, str) else name
+
+
+def _object_of(call: Callable[..., object]) -> object:
+    """Returns the object of a method, also of a compiled one, whose methods have another type; None for a function."""
+    return getattr(call, "__self__", None)
 
 
 def _is_event(func: Callable[..., object]) -> bool:
-    return isinstance(func, MethodType) and isinstance(func.__self__, Turn | Round)
+    return isinstance(_object_of(func), Turn | Round)
