@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 from ottla.broker.apis.k88_streams_group_heartbeat import ERRORS
-from ottla.protocol.errors import Errors
+from ottla.protocol.errors import CODES, Errors
 
 from ottla.lab_faults import FaultRule
 from ottla.testing import Broker
@@ -76,7 +76,7 @@ def heartbeats(broker: Broker, group: str) -> int:
 
 def met(broker: Broker, programs: Programs, error: str) -> str:
     """Lets an application with one instance meet an error; returns what it does."""
-    group = f"meets-{error}"
+    group = f"meets-{CODES[error]}"
     rules: list[FaultRule] = []
     before: list[int] = []
     does: list[str] = []
