@@ -164,7 +164,7 @@ def test_what_is_raised_while_a_reply_is_noted_does_not_keep_it_back() -> None:
     noting.ask(METADATA)(reply(), False)
     send, whole = noting.ask(METADATA), noting.events
     broken = reply()
-    broken.head = cast(Any, None)
+    broken.parts.append(cast(Any, ()))
     send(broken, True)
     assert noting.sent[-1] == (broken, True)
     assert noting.events == whole
