@@ -15,7 +15,7 @@ import (
 func saramaWorks() map[string]work {
 	return map[string]work{
 		"basic": saramaPlain, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
-		"connections": saramaSeldom,
+		"connections":  saramaSeldom,
 		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
 	}
 }

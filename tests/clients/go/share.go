@@ -97,6 +97,7 @@ func shareSpeed(broker, topic string, members, count int, explicit bool) {
 	queue(broker, topic, 1, count, 100)
 	var done atomic.Int64
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	var first atomic.Int64
 	var running sync.WaitGroup
 	for i := 0; i < members; i++ {
