@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ottla.broker.apis._fetch_reading import STEP_READS
 from ottla.broker.apis._groups import STEP_GROUPS
 from ottla.broker.apis.k27_write_txn_markers import STEP_MARKERS
 from ottla.broker.controller.events import EVENT_STEP
@@ -368,7 +369,7 @@ def test_a_fetch_in_steps_lets_go_of_records_when_its_connection_is_lost() -> No
     while not any(segment.holds for segment in segments):
         world.broker.turn._next_step()
     assert not answer.done
-    assert sum(segment.holds for segment in segments) == STEP_ELEMENTS
+    assert sum(segment.holds for segment in segments) == STEP_READS
     answer.waiting.cancel()
     world.pass_ms(10)
     assert not answer.done
