@@ -12,8 +12,10 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-MODULES_MAX = 400
-"""With those of the interpreter. A change that needs more says why a start needs them."""
+MODULES_MAX = 403
+"""With those of the interpreter. A change that needs more says why a start needs them. Three are halves of
+others of which one half is compiled and the other is not (`broker/alarm.py`, `coordinator/packing.py`, `journaled.py`).
+"""
 NOT_AT_START = (
     *("click", "construct", "pickle", "pdb", "re2", "h11"),
     *("datetime", "encodings.idna", "gettext", "hashlib", "importlib.metadata", "pkgutil"),
