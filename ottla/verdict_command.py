@@ -10,7 +10,7 @@ from typing import Final, cast, get_args
 
 import click
 
-from . import verdict_connections, verdict_login, verdict_truncation
+from . import verdict_connections, verdict_fatal, verdict_login, verdict_truncation
 from .lab_client import Lab
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
@@ -23,8 +23,8 @@ from .verdict.rule import Examination
 from .verdict.trace_lines import TraceError
 
 LISTEN: Final = "127.0.0.1:9092"
-OWN_BROKER: Final = (verdict_truncation.NAME, verdict_login.NAME, verdict_connections.NAME)
-"""Examinations that faults alone do not bring about: they need a broker with settings of its own."""
+OWN_BROKER: Final = (verdict_truncation.NAME, verdict_login.NAME, verdict_connections.NAME, verdict_fatal.NAME)
+"""Examinations that take more than faults by a schedule: they need a broker of their own."""
 EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 
 
@@ -36,7 +36,8 @@ EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
     help="Only the rules of this examination; without traces and --live, faults provoke what they need, and "
     "`truncation` loses records that a consumer of the topic `truncation` has read, in `login` clients log in as "
     f"`{verdict_login.USER}` with `{verdict_login.PASSWORD}`, and in `connections` idle connections are closed, and "
-    "the broker that clients know is lost for a while. [default: all]",
+    "the broker that clients know is lost for a while, and in `fatal` errors end clients, and the program is run again "
+    "for the next. [default: all]",
 )
 @click.option("--run", "program", metavar="COMMAND", help="Examine a program; its broker is OTTLA_BOOTSTRAP_SERVERS.")
 @click.option("--listen", default=LISTEN, metavar="HOST:PORT", help=f"Where clients connect. [default: {LISTEN}]")
@@ -110,7 +111,7 @@ def _write(reports: dict[str | None, Iterable[str]]) -> None:
 def _of_visitors(examination: str | None, seed: int, listen: str, program: str | None) -> Iterable[ClientReport]:
     """Examines who comes to a broker, which ends with it."""
     from .testing import BrokerFailed
-    from .verdict_examination import log_in, lose_connections, serve, truncate
+    from .verdict_examination import end_clients, log_in, lose_connections, serve, truncate
 
     def say(words: str) -> None:
         click.echo(f"ottla: {words}", err=True)
@@ -122,6 +123,8 @@ def _of_visitors(examination: str | None, seed: int, listen: str, program: str |
             return log_in(listen, program, say)
         if examination == verdict_connections.NAME:
             return lose_connections(listen, program, say)
+        if examination == verdict_fatal.NAME:
+            return end_clients(listen, program, say)
         view = serve(cast("Examination | None", examination), seed, listen, program, say)
     except BrokerFailed as error:
         say(str(error))

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from . import verdict_connections, verdict_login, verdict_truncation
+from . import verdict_connections, verdict_fatal, verdict_login, verdict_truncation
 from .free_ports import free_run
 from .testing import Broker, BrokerFailed
 
@@ -77,8 +77,22 @@ def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
         _receive(broker, f"the examination {verdict_login.NAME}", command, say)
         found = _reports(broker, verdict_login.RULES)
     ended = any(rule["outcome"] != "not exercised" for one in found for rule in one["rules"][:1])
-    say(f"{'provoked' if ended else 'not come to'}: {verdict_login.STEP}")
+    _say_steps((verdict_login.STEP,), (verdict_login.STEP,) if ended else (), say)
     return found
+
+
+def end_clients(listen: str, command: str | None, say: Say) -> list[ClientReport]:
+    """Like `truncate`, with the examination `fatal`. The program is run again as long as it meets what it has not met
+    before, unless a signal comes.
+    """
+    with _broker({"listeners": f"PLAINTEXT://{listen}", **verdict_fatal.SETTINGS}) as broker:
+        broker.lab.post("verdict")
+        endings = verdict_fatal.Endings(broker)
+        goes_on = _receive(broker, f"the examination {verdict_fatal.NAME}", command, say)
+        while endings.end_met() and goes_on:
+            goes_on = _receive(broker, "the program is run again", command, say)
+        _say_steps(verdict_fatal.STEPS, endings.done, say)
+        return _reports(broker, verdict_fatal.RULES)
 
 
 def _consecutive(listen: str, count: int) -> tuple[str, int]:
@@ -104,8 +118,12 @@ def _guided(guide: Guide, say: Say) -> Iterator[None]:
         yield
     finally:
         guide.end()
-    for step in guide.steps:
-        say(f"{'provoked' if step in guide.done else 'not come to'}: {step}")
+    _say_steps(guide.steps, guide.done, say)
+
+
+def _say_steps(steps: Iterable[str], done: Collection[str], say: Say) -> None:
+    for step in steps:
+        say(f"{'provoked' if step in done else 'not come to'}: {step}")
 
 
 def _reports(broker: Broker, rules: Collection[str]) -> list[ClientReport]:
@@ -125,22 +143,23 @@ def _broker(settings: dict[str, object]) -> Iterator[Broker]:
         broker.close()
 
 
-def _receive(broker: Broker, what: str, command: str | None, say: Say, servers: str = "") -> None:
-    """Serves until a program has ended, or a signal comes. `servers`: where clients begin, if metadata says another
-    address.
+def _receive(broker: Broker, what: str, command: str | None, say: Say, servers: str = "") -> bool:
+    """Serves until a program has ended, or a signal comes. Returns whether a program has, and no signal came.
+    `servers`: where clients begin, if metadata says another address.
     """
     servers = servers or broker.bootstrap_servers
     say(f"examining the clients of {servers}: {what}")
     if command is None:
         _wait_for_signal(say)
-        return
-    status = _run(command, {**os.environ, BOOTSTRAP: servers}, say)
+        return False
+    status, is_ended = _run(command, {**os.environ, BOOTSTRAP: servers}, say)
     say(f"the program ended with exit code {status}")
     _wait_for_leaving(broker)
+    return not is_ended
 
 
-def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
-    """Runs a program and returns its exit code, also where a signal ends it: what it did until then is in the report.
+def _run(command: str, environment: Mapping[str, str], say: Say) -> tuple[int, bool]:
+    """Runs a program. Returns its exit code, and whether a signal came: what it did until then is in the report.
     A terminal sends Ctrl-C to the program as well, so only another signal and a second SIGINT end it from here.
     """
     signals: list[int] = []
@@ -160,7 +179,7 @@ def _run(command: str, environment: Mapping[str, str], say: Say) -> int:
     try:
         program = subprocess.Popen(command, shell=True, env=environment)
         end_if_asked()
-        return program.wait()
+        return program.wait(), bool(signals)
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

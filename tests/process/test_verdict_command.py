@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from ottla.protocol import messages as m
 
-from ottla import verdict_connections, verdict_examination, verdict_login
+from ottla import verdict_connections, verdict_examination, verdict_fatal, verdict_login
 from ottla.cli import main
 from ottla.testing import Broker
 
@@ -62,6 +62,66 @@ try:
     threading.Event().wait()
 except KeyboardInterrupt:
     sys.exit(7)
+"""
+MORTAL = """
+import os, sys, time
+from confluent_kafka import Consumer, KafkaException, Producer
+
+servers = {"bootstrap.servers": os.environ["OTTLA_BOOTSTRAP_SERVERS"], "client.id": "mortal", "log_level": 0}
+
+def write():
+    producer = Producer({**servers, "transactional.id": "t"})
+    producer.init_transactions(60)
+    for _ in range(8):
+        producer.begin_transaction()
+        producer.produce("t", b"value")
+        try:
+            producer.commit_transaction(60)
+        except KafkaException as error:
+            if error.args[0].fatal():
+                raise
+            producer.abort_transaction(60)
+
+def read(protocol, **more):
+    died = []
+    consumer = Consumer({**servers, "group.protocol": protocol, "group.id": protocol, "error_cb": died.append, **more})
+    consumer.subscribe(["t"])
+    end = time.monotonic() + 8
+    while time.monotonic() < end and not any(one.fatal() for one in died):
+        message = consumer.poll(0.1)
+        if message is not None and message.error() and message.error().fatal():
+            died.append(message.error())
+    if died:
+        raise KafkaException(died[-1])
+    consumer.close()
+
+with open(sys.argv[1], "a") as file:
+    file.write("begins ")
+try:
+    write()
+    read("classic", **{"group.instance.id": "i", "heartbeat.interval.ms": 200, "session.timeout.ms": 6000})
+    read("consumer")
+except KafkaException:
+    sys.exit(1)
+"""
+WRITER = """
+import os, sys
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+producer = KafkaProducer(bootstrap_servers=os.environ["OTTLA_BOOTSTRAP_SERVERS"], transactional_id="t")
+producer.init_transactions()
+for _ in range(8):
+    producer.begin_transaction()
+    try:
+        producer.send("t", b"value").get(60)
+        producer.commit_transaction()
+    except KafkaError:
+        try:
+            producer.abort_transaction()
+        except KafkaError:
+            sys.exit(1)
+producer.close()
 """
 LOGIN = """
 import os, sys, time
@@ -239,6 +299,54 @@ def test_a_client_begins_again_when_the_broker_that_it_knows_is_lost(
     for step in verdict_connections.STEPS:
         assert f"ottla: not come to: {step}" in done.stderr
     assert run("--examination", "connections", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+def outcomes(done: Result) -> dict[str, str]:
+    return {line.split()[-1]: " ".join(line.split()[:-1]) for line in done.stdout.splitlines()[1:]}
+
+
+def test_a_program_that_ends_by_an_error_is_run_again(tmp_path: Path) -> None:
+    """Of librdkafka, whose producer does not go on with another epoch. A batch that is out of order ends it or not."""
+    program, runs = tmp_path / "program.py", tmp_path / "runs"
+    program.write_text(MORTAL)
+    asked = ("--examination", "fatal", "--listen", "127.0.0.1:0", "--all", "--run")
+    done = run(*asked, f"{sys.executable} {program} {runs}")
+    said = [line for line in done.stderr.splitlines() if "provoked" in line or "not come to" in line]
+    assert said == [f"ottla: provoked: {step}" for step in verdict_fatal.STEPS]
+    expected = dict.fromkeys(verdict_fatal.RULES, "passed") | {"KIP-360.own-epoch-named": "not exercised"}
+    assert (done.exit_code, outcomes(done)) == (0, expected)
+    assert len(runs.read_text().split()) in (len(verdict_fatal.STEPS) - 1, len(verdict_fatal.STEPS))
+
+
+def test_a_producer_that_goes_on_with_another_epoch_names_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WRITER)
+    asked = ("--examination", "fatal", "--listen", "127.0.0.1:0", "--all", "--run")
+    done = run(*asked, f"{sys.executable} {program}")
+    assert outcomes(done)["KIP-360.own-epoch-named"] == "passed"
+    assert done.stderr.count("the program is run again") == 3
+
+
+def test_a_program_that_meets_no_fatal_error_is_run_once(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    done = run("--examination", "fatal", "--listen", "127.0.0.1:0", "--run", f"{sys.executable} {program}")
+    assert done.stderr.count("the program ended with exit code 0") == 1
+    assert done.stderr.count("not come to") == len(verdict_fatal.STEPS)
+    assert run("--examination", "fatal", "--live", "http://127.0.0.1:1").exit_code == 2
+
+
+def test_a_program_that_a_signal_ended_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[object] = []
+
+    def receive(*what: object) -> bool:
+        runs.append(what)
+        return len(runs) < 2
+
+    monkeypatch.setattr(verdict_examination, "_receive", receive)
+    monkeypatch.setattr(verdict_fatal.Endings, "end_met", lambda _: True)
+    assert verdict_examination.end_clients("127.0.0.1:0", "program", print) == []
+    assert len(runs) == 2
 
 
 @pytest.mark.parametrize("examination", ["connections", "truncation"])
