@@ -104,25 +104,6 @@ try:
 except KafkaException:
     sys.exit(1)
 """
-WRITER = """
-import os, sys
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
-
-producer = KafkaProducer(bootstrap_servers=os.environ["OTTLA_BOOTSTRAP_SERVERS"], transactional_id="t")
-producer.init_transactions()
-for _ in range(8):
-    producer.begin_transaction()
-    try:
-        producer.send("t", b"value").get(60)
-        producer.commit_transaction()
-    except KafkaError:
-        try:
-            producer.abort_transaction()
-        except KafkaError:
-            sys.exit(1)
-producer.close()
-"""
 LOGIN = """
 import os, sys, time
 from confluent_kafka import Producer
@@ -316,15 +297,6 @@ def test_a_program_that_ends_by_an_error_is_run_again(tmp_path: Path) -> None:
     expected = dict.fromkeys(verdict_fatal.RULES, "passed") | {"KIP-360.own-epoch-named": "not exercised"}
     assert (done.exit_code, outcomes(done)) == (0, expected)
     assert len(runs.read_text().split()) in (len(verdict_fatal.STEPS) - 1, len(verdict_fatal.STEPS))
-
-
-def test_a_producer_that_goes_on_with_another_epoch_names_its_own(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(WRITER)
-    asked = ("--examination", "fatal", "--listen", "127.0.0.1:0", "--all", "--run")
-    done = run(*asked, f"{sys.executable} {program}")
-    assert outcomes(done)["KIP-360.own-epoch-named"] == "passed"
-    assert done.stderr.count("the program is run again") == 3
 
 
 def test_a_program_that_meets_no_fatal_error_is_run_once(tmp_path: Path) -> None:
