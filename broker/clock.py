@@ -44,6 +44,11 @@ class Schedule(Protocol):
         """Runs everything in `work` in threads, several at a time, and waits; returns the exception of each."""
 
 
+def monotonic_at(schedule: Schedule, wall_ms: float) -> float:
+    """Returns the monotonic time at which it is a wall time, if neither clock is set before."""
+    return schedule.monotonic_ms() - schedule.now_ms() + wall_ms
+
+
 class VirtualSchedule:
     """Time that advances only by `advance`. Threads are calls one millisecond later."""
 

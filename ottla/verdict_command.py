@@ -111,20 +111,14 @@ def _write(reports: dict[str | None, Iterable[str]]) -> None:
 def _of_visitors(examination: str | None, seed: int, listen: str, program: str | None) -> Iterable[ClientReport]:
     """Examines who comes to a broker, which ends with it."""
     from .testing import BrokerFailed
-    from .verdict_examination import end_clients, log_in, lose_connections, serve, truncate
+    from .verdict_examination import OF_THEIR_OWN, serve
 
     def say(words: str) -> None:
         click.echo(f"ottla: {words}", err=True)
 
     try:
-        if examination == verdict_truncation.NAME:
-            return truncate(listen, program, say)
-        if examination == verdict_login.NAME:
-            return log_in(listen, program, say)
-        if examination == verdict_connections.NAME:
-            return lose_connections(listen, program, say)
-        if examination == verdict_fatal.NAME:
-            return end_clients(listen, program, say)
+        if examination is not None and examination in OF_THEIR_OWN:
+            return OF_THEIR_OWN[examination](listen, program, say)
         view = serve(cast("Examination | None", examination), seed, listen, program, say)
     except BrokerFailed as error:
         say(str(error))

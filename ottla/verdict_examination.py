@@ -95,6 +95,15 @@ def end_clients(listen: str, command: str | None, say: Say) -> list[ClientReport
         return _reports(broker, verdict_fatal.RULES)
 
 
+OF_THEIR_OWN: Final[Mapping[str, Callable[[str, str | None, Say], list[ClientReport]]]] = {
+    verdict_truncation.NAME: truncate,
+    verdict_login.NAME: log_in,
+    verdict_connections.NAME: lose_connections,
+    verdict_fatal.NAME: end_clients,
+}
+"""What goes through the examinations that take more than faults by a schedule."""
+
+
 def _consecutive(listen: str, count: int) -> tuple[str, int]:
     """Returns a host and the first of so many ports that follow each other: free ones for port 0, which each listener
     would choose for itself. Raises BrokerFailed.

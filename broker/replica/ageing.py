@@ -17,6 +17,7 @@ from ...storage.files import Files
 from ...storage.log import Log
 from ...storage.segment import Segment
 from .. import bugs
+from ..clock import monotonic_at
 from ..settings import Settings
 from ..steps import in_steps, off_loop
 from ..turn import Turn
@@ -59,9 +60,8 @@ class Ageing:
             if partition.high_watermark < log.start_offset:
                 yield -math.inf
                 return
-            now_ms = schedule.now_ms()
-            at_ms = retention.next_ms(log, partition.high_watermark, now_ms)
-            yield schedule.monotonic_ms() - now_ms + min(at_ms, log.producers.next_expiry_ms(expiration_ms))
+            at_ms = retention.next_ms(log, partition.high_watermark, schedule.now_ms())
+            yield monotonic_at(schedule, min(at_ms, log.producers.next_expiry_ms(expiration_ms)))
             looks = len(log.segments) + len(log.producers.by_id) + len(log.producers.verifying)
             yield from repeat(math.inf, looks // LOOKS)
 
@@ -106,11 +106,10 @@ class Ageing:
 
     def _removable_ms(self) -> Iterator[float]:
         """Yields the monotonic times at which files of each log may be removed."""
-        schedule = self.turn.schedule
         for partition in list(self._with_removed):
             removed = () if partition.log is None else partition.log.removed
             first_ms = min((when for when, _ in removed), default=-math.inf)  # of none, a round forgets it
-            yield schedule.monotonic_ms() + first_ms - schedule.now_ms()
+            yield monotonic_at(self.turn.schedule, first_ms)
 
     async def _remove_files(self) -> None:
         try:

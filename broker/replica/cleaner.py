@@ -23,6 +23,7 @@ from ...storage.flush import FlushJob
 from ...storage.log import Log
 from ...storage.segment import IndexDamaged
 from ...storage.settings import FOREVER
+from ..clock import monotonic_at
 from ..metrics import Metrics
 from ..settings import Settings
 from ..steps import off_loop
@@ -127,7 +128,7 @@ class Cleaner:
 
         schedule = self.turn.schedule
         now_ms = schedule.now_ms()
-        return schedule.monotonic_ms() - now_ms + min(cleaning.next_ms(log, now_ms) for log in waiting)
+        return monotonic_at(schedule, min(cleaning.next_ms(log, now_ms) for log in waiting))
 
     def idle_ms(self) -> int:
         """Returns how long ago it looked for a log to clean last, or would have without a rest."""

@@ -18,6 +18,7 @@ from ...storage.flush import FlushJob
 from ...storage.log import Log
 from ...storage.settings import FOREVER
 from .. import bugs
+from ..clock import monotonic_at
 from ..config.config import Config
 from ..metrics import Metrics
 from ..steps import in_steps
@@ -110,14 +111,13 @@ class Flusher:
 
     def _due_ms(self) -> Iterator[float]:
         """Yields the monotonic times at which the oldest record of each log has waited for `flush.ms`."""
-        schedule = self.turn.schedule
         for partition in list(self._ageing):
             log = partition.log
             since_ms = None if log is None else log.unflushed_since_ms
             if log is None or since_ms is None:
                 yield -math.inf  # a round forgets it
             else:
-                yield schedule.monotonic_ms() + since_ms + log.settings.flush_ms - schedule.now_ms()
+                yield monotonic_at(self.turn.schedule, since_ms + log.settings.flush_ms)
 
     def begin_round(self) -> None:
         """Begins a round that flushes the logs whose oldest unflushed record has waited for `flush.ms`."""

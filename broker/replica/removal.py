@@ -11,6 +11,7 @@ import math
 
 from ...storage.layout import is_deleted_directory
 from ...storage.log import Log
+from ..clock import monotonic_at
 from ..settings import Settings
 from ..turn import Turn
 from .directories import LogDirectories, LogDirectory, may_exist
@@ -36,9 +37,8 @@ class Removal:
 
     def _due_ms(self) -> float:
         """Returns the monotonic time at which the first directory is due."""
-        schedule = self.turn.schedule
         first_ms = min((due_ms for due_ms, *_ in self._waiting), default=math.inf)
-        return schedule.monotonic_ms() + first_ms - schedule.now_ms()
+        return monotonic_at(self.turn.schedule, first_ms)
 
     def __len__(self) -> int:
         return len(self._waiting)
