@@ -97,6 +97,7 @@ OWN_KEYS = {
         ConfigKey("ottla.frame.max.bytes", "INT", "4194304", "[1024,...]", True, False),
         ConfigKey("ottla.reply.max.bytes", "INT", "33554432", "[1048576,...]", True, False),
         ConfigKey("ottla.group.members.max", "INT", "50000", "[1,...]", True, False),
+        ConfigKey("ottla.idle.poll.us", "INT", "100", "[0,...,10000]", True, False),
         ConfigKey("ottla.group.settle", "BOOLEAN", "true", None, True, False),
         ConfigKey("ottla.oauth.failures.max", "INT", "30", "[1,...]", True, False),
         ConfigKey("ottla.users", "PASSWORD", None, None, True, False),

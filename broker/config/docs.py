@@ -75,6 +75,10 @@ OWN_DOCS = {
         "Whether groups rebalance without waiting for Kafka's intervals, and share fetches that only their own member "
         "can satisfy are answered soon; `false` waits as Kafka does."
     ),
+    "ottla.idle.poll.us": (
+        "For how many microseconds the broker looks for the next request before it sleeps, once a client has asked "
+        "again within that time; 0 for never. It uses the processor meanwhile, and saves the wake-up."
+    ),
     "ottla.high.watermark": (
         "How high watermarks follow the log: a comma-separated list of policies: `immediate`, "
         "`held`, `lag=20ms±5ms`, `bytes=4096`, or `topic:policy`."

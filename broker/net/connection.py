@@ -59,6 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         "_replies",
         "_replies_bytes",
         "_security_protocol",
+        "_served_ns",
         "_server",
         "_serving",
         "_start",
@@ -99,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self._replies: list[bytearray] = []  # to requests that arrived together, not written yet
         self._replies_bytes = 0
         self._frozen = self._full = False
+        self._served_ns = 0  # until when
         self._paced: Callable[[], None] | None = None  # goes on with a reply that is sent in pieces
         self._held_reply: tuple[Reply | None, bool] | None = None
         self.ending: Ending | None = None
@@ -197,12 +199,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, view: memoryview) -> None:
         """Serves the complete frames in the buffer until one has to wait."""
+        poll = self._server.poll
+        asked_ns = poll.now_ns()
         self._serving = True
         try:
             self._serve_frames(view)
         finally:
             self._serving = False
             self._write_replies()
+            self._served_ns = poll.served(self._served_ns, asked_ns)
 
     def _serve_frames(self, view: memoryview) -> None:
         broker, left = self._server.broker, FRAMES_AT_ONCE

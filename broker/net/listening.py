@@ -1,15 +1,20 @@
-"""What the connections of a loop share: their server, and the buffer into which they read."""
+"""What the connections of a loop share: their server, the buffer into which they read, and what looks for their next
+requests before the loop goes to sleep.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
 from ..broker import Broker
+from ..machine import MachineTime
 from ..peer import Peer
 from .dispatch import Dispatcher
 
 C_contra = TypeVar("C_contra", contravariant=True)
 SHARED_BYTES = 256 << 10
+INTERRUPTED_NS = 500_000  # between two polls: others have had the processor
+RESTS_NS = 100_000_000
 TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
 
 
@@ -21,12 +26,62 @@ class SharedBuffer:
         self.view = memoryview(self.data)
 
 
+class IdlePoll:
+    """Looks for the next request of a client that asks without a pause, before the loop goes to sleep.
+
+    A process that sleeps needs a wake-up, which takes as long as a small request. So after a client has asked twice
+    within `ottla.idle.poll.us`, the loop polls its sockets for that long, and then sleeps as usual, as with Seastar's
+    `--idle-poll-time-us`. Where others need the processor, which shows when a poll takes long, it rests for a while.
+    `window_us`: for how long the loop polls; 0 for never.
+    """
+
+    __slots__ = ("_at_end_of_turn", "_is_polling", "_last_ns", "_rests_until_ns", "_until_ns", "_window_ns", "_work_ns")
+
+    def __init__(self, machine: MachineTime, window_us: int) -> None:
+        self._work_ns = machine.work_ns
+        self._at_end_of_turn = machine.at_end_of_turn
+        self._window_ns = window_us * 1000
+        self._is_polling = False
+        self._last_ns = self._until_ns = self._rests_until_ns = 0
+
+    def now_ns(self) -> int:
+        return self._work_ns() if self._window_ns else 0
+
+    def served(self, last_ns: int, asked_ns: int) -> int:
+        """Notes that a connection was served which asked at `asked_ns` (`now_ns`), after it had been served until
+        `last_ns`. Returns until when it was served now.
+        """
+        window_ns = self._window_ns
+        if not window_ns:
+            return 0
+        now_ns = self._last_ns = self._work_ns()
+        if asked_ns - last_ns < window_ns and now_ns >= self._rests_until_ns:
+            self._until_ns = now_ns + window_ns
+            if not self._is_polling:
+                self._is_polling = True
+                self._at_end_of_turn(self._poll)
+        return now_ns
+
+    def _poll(self) -> None:
+        """Lets the loop look at its sockets once more, until nothing has come for long enough."""
+        now_ns = self._work_ns()
+        if now_ns - self._last_ns > INTERRUPTED_NS:
+            self._rests_until_ns = now_ns + RESTS_NS
+            self._is_polling = False
+        elif now_ns >= self._until_ns:
+            self._is_polling = False
+        else:
+            self._last_ns = now_ns
+            self._at_end_of_turn(self._poll)
+
+
 class Listening(Protocol[C_contra]):
     """What connections need of their server."""
 
     broker: Broker
     dispatcher: Dispatcher
     shared: SharedBuffer
+    poll: IdlePoll
 
     def connected(self, connection: C_contra) -> bool: ...
 

@@ -30,7 +30,7 @@ from .connection_counts import ConnectionCounts
 from .dispatch import Dispatcher
 from .idle import SWEEP_MS, IdleConnections
 from .listeners import Listeners, PortTaken
-from .listening import SharedBuffer
+from .listening import IdlePoll, SharedBuffer
 from .logs import Logs
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Server:
         self.logs = Logs(config, self.schedule, self.machine)
         self.dispatcher = make_dispatcher(self.broker, apis)
         self.shared = SharedBuffer()
+        self.poll = IdlePoll(self.machine, config["ottla.idle.poll.us"])
         self.connections: dict[Connection, None] = {}
         self.broker.log_directories.pool.limit, connections = descriptors.shared_out(descriptors.open_files_max())
         self.counts = ConnectionCounts(self.broker, connections)

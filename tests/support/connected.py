@@ -8,12 +8,13 @@ from typing import Any, cast
 from ottla.broker.connection_rates import Verdict
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher
-from ottla.broker.net.listening import SharedBuffer
+from ottla.broker.net.listening import IdlePoll, SharedBuffer
 from ottla.broker.net.sasl_gate import SaslGate
 from ottla.broker.peer import SecurityProtocol
 from ottla.broker.unsupported_version import is_of_version_0
 from ottla.protocol import codec, headers
 
+from .machine import VirtualMachine
 from .memory_files import MemFiles
 from .wire import request_frame
 from .world import World
@@ -136,6 +137,7 @@ class ConnectedWorld(World):
     def __init__(self, files: MemFiles | None = None, seed: int = 0, /, **settings: str) -> None:
         super().__init__(files, seed, **settings)
         self.shared = SharedBuffer()
+        self.poll = IdlePoll(VirtualMachine(), 0)
 
     def connect(
         self, listener: str = "PLAINTEXT", security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT

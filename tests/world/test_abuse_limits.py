@@ -14,7 +14,7 @@ from ottla.broker.group.room import RECOUNT_MS
 from ottla.broker.limits import BY_NAME, LIMITS, REQUEST_BYTES, REQUEST_ELEMENTS
 from ottla.broker.net.connection import Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
-from ottla.broker.net.listening import SharedBuffer
+from ottla.broker.net.listening import IdlePoll, SharedBuffer
 from ottla.broker.net.server import Server
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import messages as m
@@ -25,6 +25,7 @@ from ..support import token_world as tokens
 from ..support.ask import batch, produce_message
 from ..support.group_world import beat
 from ..support.group_world import world as group_world
+from ..support.machine import VirtualMachine
 from ..support.share_world import Consumer
 from ..support.share_world import world as share_world
 from ..support.topic_world import create
@@ -257,6 +258,7 @@ class Listening:
 
     def __init__(self, world: World, buffered_bytes_max: int) -> None:
         self.broker, self.dispatcher, self.shared = world.broker, world.dispatcher, SharedBuffer()
+        self.poll = IdlePoll(VirtualMachine(), 0)
         self.buffered_bytes, self.buffered_bytes_max = 0, buffered_bytes_max
         self.connections: dict[Connection, None] = {}
 

@@ -12,7 +12,7 @@ from ottla.broker.metrics import Metrics
 from ottla.broker.net.connection import FRAMES_AT_ONCE, Connection
 from ottla.broker.net.dispatch import Dispatcher, Refused
 from ottla.broker.net.limits import elements_max
-from ottla.broker.net.listening import SharedBuffer
+from ottla.broker.net.listening import IdlePoll, SharedBuffer
 from ottla.broker.peer import SecurityProtocol
 from ottla.protocol import codec, schema
 from ottla.protocol import messages as m
@@ -20,6 +20,7 @@ from ottla.protocol.errors import MalformedMessage, TooManyElements
 
 from ..support.floods import counted_elements
 from ..support.generate import Generator, all_schemas
+from ..support.machine import VirtualMachine
 from ..support.wire import request_frame
 from ..support.world import World
 
@@ -127,6 +128,7 @@ class _Server:
         self.broker = world.broker
         self.dispatcher = world.dispatcher
         self.shared = SharedBuffer()
+        self.poll = IdlePoll(VirtualMachine(), 0)
         self.metrics = Metrics()
 
     def connected(self, connection: Connection) -> bool:
