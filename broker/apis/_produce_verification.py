@@ -11,7 +11,6 @@ from ..net.context import Context
 from ..replica.partition import Partition
 from ..transaction.verification import PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE, Mode, ask_coordinator, mode_of
 
-FIRST_PAUSE_MS = 1  # until the coordinator is asked again; the next ones are twice as long each
 UNVERIFIABLE = frozenset(
     (
         Errors.NETWORK_EXCEPTION,
@@ -58,20 +57,19 @@ class Verifications:
         mode = mode_of(self.context.version, PRODUCE_ABORTABLE_SINCE, PRODUCE_ADDS_SINCE)
         producer = Producer(header.producer_id, header.producer_epoch)
         backoff_ms: int = config["add.partitions.to.txn.retry.backoff.ms"]
-        # markers are written within a millisecond or two, unless their high watermarks wait
-        pause_ms = FIRST_PAUSE_MS if broker.settings.value("ottla.group.settle") else backoff_ms
+        coordinators = broker.transactions.everywhere
         patience_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
         until_ms = broker.schedule.monotonic_ms() + patience_ms
         while True:
-            refused = await ask_coordinator(
-                broker.transactions.everywhere, transactional_id, producer, self.to_ask.keys(), mode
-            )
+            refused = await ask_coordinator(coordinators, transactional_id, producer, self.to_ask.keys(), mode)
             # the markers of the previous transaction are still being written
             ended = Errors.CONCURRENT_TRANSACTIONS in refused.values()
             if not ended or mode is not Mode.ADDS or broker.schedule.monotonic_ms() >= until_ms:
                 break
-            await broker.turn.pause(min(pause_ms, backoff_ms))
-            pause_ms *= 2
+            if broker.settings.value("ottla.group.settle"):
+                await coordinators.next_step(transactional_id, backoff_ms)
+            else:
+                await broker.turn.pause(backoff_ms)
         for key, code in refused.items():
             for part in self.to_ask[key]:
                 self.found[part] = _unverified(code, mode)

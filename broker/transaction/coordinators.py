@@ -193,6 +193,7 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
         self.verification_ms = Summary()
         self.verification_failures = 0
         self._decided: dict[TransactionHost, None] = {}
+        self._awaited: dict[str, dict[Later[None], None]] = {}  # what waits for a step, by transactional id
 
     # the shards
 
@@ -248,6 +249,34 @@ class TransactionCoordinators(ShardHosts["TransactionShard"]):
 
     def transaction_version(self) -> int:
         return int(self.metadata_image.features.get("transaction.version", 0))
+
+    def stepped(self, transactional_id: str) -> None:
+        waiting = self._awaited.pop(transactional_id, None)
+        if waiting is None:
+            return
+
+        def go_on() -> None:
+            for one in waiting:
+                one.finish(None)
+
+        self.turn.soon(go_on)  # as an event of its own: it writes to the shard
+
+    def next_step(self, transactional_id: str, ms: float) -> Later[None]:
+        """Completes when the step of a transactional id that is in progress has ended, or after `ms` milliseconds."""
+        later: Later[None] = Later()
+        timer = self.turn.later(ms, lambda: later.finish(None))
+        self._awaited.setdefault(transactional_id, {})[later] = None
+
+        def over(_: Later[None] | None = None) -> None:
+            timer.cancel()
+            waiting = self._awaited.get(transactional_id, {})
+            waiting.pop(later, None)
+            if not waiting:
+                self._awaited.pop(transactional_id, None)
+
+        later.when_done(over)
+        later.on_cancel = over
+        return later
 
     # ends of transactions
 

@@ -56,6 +56,9 @@ class Environment(Protocol):
     def transaction_version(self) -> int:
         """The finalized level of `transaction.version`."""
 
+    def stepped(self, transactional_id: str) -> None:
+        """A step of a transactional id has ended. Called within the commit of its record: it must not write."""
+
 
 class Producer(NamedTuple):
     """A producer id and its epoch."""
@@ -114,6 +117,7 @@ class TransactionShard:
                 failed(error)
             else:
                 self.unwritten.pop(transactional_id, None)
+            self.env.stepped(transactional_id)
 
         return Result([(transactional_id, step)], reply, on_committed=committed, on_failed=failed)
 

@@ -155,52 +155,6 @@ def test_an_id_whose_first_record_cannot_be_written_is_known_without_an_epoch() 
     assert state(w, "new")[:2] == ("Empty", 0)
 
 
-def test_a_produce_gives_the_end_before_it_a_moment() -> None:
-    """Markers of the transaction before are under way: version 12 of Produce tries again for
-    `add.partitions.to.txn.retry.backoff.max.ms`.
-    """
-    w = world()
-    one = begun(w)
-    one.write(b"a")
-    hold(w, "t")
-    answer = one.ending()
-    w.pass_ms(5)
-    one.take(answer)
-    soon = one.send(b"b", index=1)
-    w.pass_ms(50)
-    assert not soon.done
-    hold(w, "t", "immediate")
-    w.pass_ms(30)
-    assert produced(soon) == 0
-    one.sequences[1] = 1
-    hold(w, "t")
-    answer = one.ending()
-    w.pass_ms(5)
-    one.take(answer)
-    late = one.send(b"c", index=2)
-    w.pass_ms(130)
-    assert produced(late) == Errors.CONCURRENT_TRANSACTIONS
-
-
-@pytest.mark.parametrize(("settle", "asked_again_ms"), [("true", 1 + 2 + 4), ("false", 20)])
-def test_a_produce_right_after_an_end_asks_soon_whether_it_is_over(settle: str, asked_again_ms: int) -> None:
-    """Kafka asks again after `add.partitions.to.txn.retry.backoff.ms`."""
-    w = world(ottla_group_settle=settle)
-    one = begun(w)
-    one.write(b"a")
-    hold(w, "t")
-    answer = one.ending()
-    w.pass_ms(5)
-    one.take(answer)
-    soon = one.send(b"b", index=1)
-    w.pass_ms(4)
-    hold(w, "t", "immediate")
-    w.pass_ms(asked_again_ms - 4 - 1)
-    assert not soon.done
-    w.pass_ms(1)
-    assert produced(soon) == 0
-
-
 # time
 
 
