@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...coordinator.hashing import java_order
 from ...coordinator.metadata import quota_order, quotas
 from ...coordinator.metadata.quotas import Alteration, Entity
 from ...coordinator.security.acls import Operation, ResourceType
@@ -74,6 +73,7 @@ async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]
 def _entry(answered: tuple[Entity, ApiError | None]) -> messages.AlterClientQuotasResponse.EntryData:
     r = messages.AlterClientQuotasResponse
     entity, error = answered
-    parts = [r.EntityData(entity_type=kind, entity_name=dict(entity)[kind]) for kind in java_order(dict(entity))]
+    names = dict(entity)
+    parts = [r.EntityData(entity_type=kind, entity_name=names[kind]) for kind in quotas.types_in_order(names)]
     entry = r.EntryData(entity=parts, error_message=None)
     return entry if error is None else error.put_into(entry)

@@ -4,12 +4,12 @@ which of them a filter matches.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
-from ..hashing import java_order
+from ..hashing import java_order, put_order
 from ..shard import Decision, Result
 from .controller import Controller, bounded
 from .state import Quota
@@ -56,6 +56,11 @@ class Alteration(NamedTuple):
     duplicate_key: bool
 
 
+def types_in_order(entity: Collection[str]) -> list[str]:
+    """Returns the types of an entity in the order of Kafka's hash table, which is made for as many as there are."""
+    return put_order(entity, len(entity))
+
+
 def alteration(entity: Mapping[str, str | None], operations: Iterable[Operation]) -> Alteration:
     values: dict[str, float | None] = {}
     duplicate = False
@@ -95,7 +100,7 @@ def check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
     if not wanted.entity:
         raise ApiError(Errors.INVALID_REQUEST, "Invalid empty client quota entity")
     entity = dict(wanted.entity)
-    for kind in java_order(entity):
+    for kind in types_in_order(entity):
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(Errors.INVALID_REQUEST, f"Unhandled client quota entity type: {kind}")
         if entity[kind] == "":
@@ -145,7 +150,8 @@ def _records(controller: Controller, wanted: Alteration) -> list[messages.Client
 
 def _in_java(entity: Entity) -> str:
     names = dict(entity)
-    return f"ClientQuotaEntity(entries={{{', '.join(f'{kind}={_text(names[kind])}' for kind in java_order(names))}}})"
+    parts = [f"{kind}={_text(names[kind])}" for kind in types_in_order(names)]
+    return f"ClientQuotaEntity(entries={{{', '.join(parts)}}})"
 
 
 def _text(name: str | None) -> str:

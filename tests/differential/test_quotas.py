@@ -102,6 +102,8 @@ REFUSED: dict[str, m.AlterClientQuotasRequest.EntryData] = {
     "an unknown type": entry({"group": "g"}, ("producer_byte_rate", 1.0)),
     "an empty name": entry({"user": ""}, ("producer_byte_rate", 1.0)),
     "an address beside a user": entry({"ip": "10.0.0.1", "user": "alice"}, ("producer_byte_rate", 1.0)),
+    "an address beside a client": entry({"client-id": "c", "ip": "10.0.0.1"}, ("producer_byte_rate", 1.0)),
+    "an unknown type beside others": entry({"zone": "a", "rack": "", "ip": "x"}, ("producer_byte_rate", 1.0)),
     "a host that cannot be resolved": entry({"ip": "no such host"}, ("connection_creation_rate", 1.0)),
     "a key of clients for an address": entry({"ip": "10.0.0.1"}, ("producer_byte_rate", 1.0)),
     "a key of addresses for a client": entry(ALICE, ("connection_creation_rate", 1.0)),

@@ -19,7 +19,6 @@ REFUSED_LAST = "Kafka has what the principal may not see last"
 ANY_ORDER = {
     "AddPartitionsToTxn.results_by_topic_v3_and_below.results_by_partition": REFUSED_APART,
     "AddPartitionsToTxn.results_by_transaction.topic_results.results_by_partition": REFUSED_APART,
-    "AlterClientQuotas.entries.entity": "types of one bucket, of an entity that is refused",
     "ConsumerGroupDescribe.groups": BY_PARTITION,
     "ConsumerGroupDescribe.groups.members": OF_MEMBERS,
     "ConsumerGroupDescribe.groups.members.assignment.topic_partitions": BY_ID,
