@@ -119,9 +119,10 @@ def serve(
 @click.option("--tls", is_flag=True, help="The listener has TLS: a handshake is the answer, whatever its certificate.")
 def ready(bootstrap_server: str, timeout: float, tls: bool) -> None:
     """Health check: exit with 0 if a broker answers, with 1 if none does."""
-    host, _, port = bootstrap_server.rpartition(":")
+    from .addresses import Address
+
     try:
-        with socket.create_connection((host, int(port)), timeout) as connection:
+        with socket.create_connection(Address.parse(bootstrap_server), timeout) as connection:
             if tls:
                 return _shake(connection)
             connection.sendall(bytes.fromhex("0000000e 0012 0000 00000001 0004") + b"ping")

@@ -12,7 +12,7 @@ from typing import TextIO
 import click
 
 from . import api_names
-from .compare.addresses import Address
+from .addresses import Address, AddressType
 from .compare.proxy import WILDCARDS, Options, Proxy
 from .compare.report import Report
 from .compare.upstream import GONE
@@ -23,16 +23,6 @@ from .protocol.text import printable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 EXIT_DIFFERENT, EXIT_USAGE, EXIT_UNREACHABLE = 1, 2, 3
-
-
-class AddressType(click.ParamType[Address]):
-    name = "HOST:PORT"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address:
-        try:
-            return value if isinstance(value, Address) else Address.parse(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def apis(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> frozenset[str]:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from .compare.addresses import Address
-from .compare_command import AddressType
+from .addresses import Address, AddressType
 from .comparing import rules
 from .comparing.login import MECHANISMS, Credentials
 from .lab_client import LabRefused, LabUnreachable

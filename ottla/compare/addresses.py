@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from ..addresses import Address
 from ..protocol import messages as m
 from ..protocol import schema
 from ..protocol.schema import StructSchema
@@ -14,24 +15,6 @@ from ..protocol.structs import Struct
 NODE_FIELDS = ("node_id", "broker_id")
 Ranges = dict[int, tuple[int, int]]
 """By API key, the first and the last version."""
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Raises ValueError for anything but HOST:PORT."""
-        host, colon, port = text.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) > 65535:
-            raise ValueError(f"{text!r} is not HOST:PORT")
-        return cls(host.strip("[]") or "127.0.0.1", int(port))
 
 
 class Node(NamedTuple):

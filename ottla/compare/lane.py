@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ..addresses import Address
 from ..comparing.assignments import FIELDS, Heartbeat
 from ..comparing.differences import Difference, differences, request_context
 from ..comparing.early import AGAIN, READING, SENT_AGAIN, is_early, is_refused
@@ -13,7 +14,6 @@ from ..comparing.identities import translate
 from ..protocol import messages as m
 from ..protocol.structs import Struct
 from . import fetches, joins, placing, produces, share_fetches
-from .addresses import Address
 from .exchange import Exchange
 from .joins import AGAIN_MAX, pause_s
 from .nodes import OF_EACH_NODE, keys_of

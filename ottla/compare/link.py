@@ -6,12 +6,12 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from ..addresses import Address
 from ..comparing.differences import Difference
 from ..protocol import messages as m
 from ..protocol.errors import MalformedMessage
 from ..protocol.frames import framed
 from . import addresses
-from .addresses import Address
 from .exchange import Exchange, exchange_of
 from .lane import Lane
 from .upstream import FRAME_BYTES_MAX, GONE, Upstream, read_frame

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ..addresses import Address
 from ..comparing.identities import NODE, Identities
 from ..protocol import messages as m
 from ..protocol.structs import Struct
-from .addresses import Address, nodes
+from .addresses import nodes
 
 GROUPS, TRANSACTIONS = 0, 1  # the types of keys of FindCoordinator
 KEYS_MAX: Final = 100_000

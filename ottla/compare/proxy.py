@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ..addresses import Address
 from ..comparing.assignments import FIELDS, Assignments
 from ..comparing.identities import Identities
 from ..comparing.login import Credentials
 from ..comparing.shares import Shares
 from ..protocol import messages as m
 from . import addresses
-from .addresses import Address
 from .exchange import WITHOUT_ORDER, Exchange
 from .lane import Lane
 from .link import Link

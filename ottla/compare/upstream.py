@@ -8,13 +8,13 @@ import ssl
 import struct
 from typing import Final
 
+from ..addresses import Address
 from ..comparing.login import NONCE_BYTES, OLD_S, Credentials
 from ..protocol import codec, headers
 from ..protocol import messages as m
 from ..protocol.errors import MalformedMessage
 from ..protocol.frames import framed
 from ..protocol.structs import Struct
-from .addresses import Address
 
 FRAME_BYTES_MAX: Final = 104_857_600  # Kafka's socket.request.max.bytes
 CONNECT_S: Final = 10.0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,26 @@ def test_the_command_line_watches_holds_and_dumps(broker: Broker, wire: Wire) ->
 
 def test_no_broker_is_ready_where_none_listens() -> None:
     assert CliRunner().invoke(main, ["ready", "-b", "127.0.0.1:1"]).exit_code == 1
+    found = CliRunner().invoke(main, ["ready", "-b", "127.0.0.1"])
+    assert (found.exit_code, found.stderr) == (1, "not ready: 127.0.0.1: '127.0.0.1' is not HOST:PORT\n")
+
+
+def test_the_broker_that_is_ready_may_have_an_address_of_ipv6() -> None:
+    try:
+        listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError as error:
+        pytest.skip(f"the machine has no ::1: {error}")
+
+    def answer() -> None:
+        with listening.accept()[0] as peer:
+            peer.recv(100)
+            peer.sendall(bytes.fromhex("00000006 00000001 0000"))
+
+    listening.settimeout(20)
+    with listening, ThreadPoolExecutor(1) as beside:
+        answered = beside.submit(answer)
+        assert CliRunner().invoke(main, ["ready", "-b", f"[::1]:{listening.getsockname()[1]}"]).exit_code == 0
+        answered.result()
 
 
 @pytest.mark.slow

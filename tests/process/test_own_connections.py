@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from ottla.protocol import messages as m
 
+from ottla.addresses import Address
 from ottla.cli import main
-from ottla.compare.addresses import Address
 from ottla.replay.target import Target
 from ottla.testing import Broker
 

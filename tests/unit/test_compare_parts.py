@@ -12,8 +12,8 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import CODES, MalformedMessage
 from ottla.protocol.frames import framed
 
+from ottla.addresses import Address
 from ottla.compare import addresses
-from ottla.compare.addresses import Address
 from ottla.compare.exchange import Exchange, exchange_of
 from ottla.compare.nodes import Nodes
 from ottla.compare.report import SHOWN_MAX, Report
