@@ -29,7 +29,7 @@ from ...protocol import messages
 from ...protocol.config_def import ConfigKey, dynamic_broker_keys, keys, topic_synonyms
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
-from ..config.config import OWN_KEYS
+from ..config.config import OWN_KEYS, SYSTEM_PROPERTIES
 from ..config.docs import TOPIC_DOCS, broker_key_docs
 from ..config.listener_values import key_of_listener
 from ..error_places import Place, Text, array, codes
@@ -49,6 +49,8 @@ CHECKS = {TOPIC: TOPICS, GROUP: GROUPS, BROKER: BROKERS, BROKER_LOGGER: BROKERS,
 STEP_RESOURCES = 8  # a resource has up to some hundred keys
 LOGGER_SOURCE, CLIENT_METRICS_SOURCE, GROUP_SOURCE = 6, 7, 8
 UNTYPED = "LEVEL"  # of loggers
+UNKNOWN = "UNKNOWN"  # of keys that Kafka's broker does not know
+SENSITIVE = ("PASSWORD", UNKNOWN)
 TOPIC_SOURCE, DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_SOURCE, DEFAULT_SOURCE = range(1, 6)
 DOCS: Mapping[int, Callable[[str], str | None]] = {TOPIC: TOPIC_DOCS.get, BROKER: broker_key_docs}
 TYPES = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
@@ -117,7 +119,7 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
                 if of_all[2] == DYNAMIC_DEFAULT_SOURCE and of_all[0] == d.key.name
             ]
         _check_node(context, name, " or empty string,")
-        return _in_order_of_kafka(describe_broker(broker))
+        return _in_order_of_broker(broker, describe_broker(broker))
     if resource.resource_type == BROKER_LOGGER:
         if not name:
             raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
@@ -142,6 +144,18 @@ def _in_order_of_kafka(found: list[Described], size: int = TABLE_SIZE) -> list[D
     """
     by_name = {one.key.name: one for one in found if one.key.name not in OWN_KEYS}
     return [by_name[name] for name in put_order(by_name, size)] + [one for one in found if one.key.name in OWN_KEYS]
+
+
+def _in_order_of_broker(broker: Broker, found: list[Described]) -> list[Described]:
+    """Returns the keys of the broker in Kafka's order: first those that are shown only because they were given, in the
+    order of the table of what was given.
+    """
+    own, general = (broker.image.config_of(BROKER, name) for name in (str(broker.config.node_id), ""))
+    given = {name for name in (*broker.config.given, *own, *general) if not name.startswith("ottla.")}
+    shown = {name for name, key in keys("broker", broker.config.emulates).items() if not key.internal} | OWN_KEYS.keys()
+    apart = [one for one in found if one.key.name not in shown]
+    rest = [one for one in found if one.key.name in shown]
+    return _in_order_of_kafka(apart, len(given) * 4 // 3 + 1) + _in_order_of_kafka(rest)
 
 
 def _check_node(context: Context, name: str, otherwise: str = "") -> None:
@@ -294,11 +308,25 @@ def _of_throttles(broker: Broker) -> list[Described]:
     return found
 
 
+def _of_plug_ins(broker: Broker) -> list[Described]:
+    """Returns the given keys that Kafka's broker does not know: those of the authorizer and of other plug-ins, and
+    misspelt ones. Their values may be secrets.
+    """
+    known = (keys("broker", broker.config.emulates), OWN_KEYS, SYSTEM_PROPERTIES)
+    return [
+        Described(
+            ConfigKey(name, UNKNOWN, None, None, False, False), None, STATIC_SOURCE, [(name, None, STATIC_SOURCE)]
+        )
+        for name in broker.config.given
+        if not name.startswith("ottla.") and not any(name in some for some in known) and key_of_listener(name) is None
+    ]
+
+
 def describe_broker(broker: Broker) -> list[Described]:
-    found = _of_listeners(broker) + _of_throttles(broker)
+    found = _of_listeners(broker) + _of_throttles(broker) + _of_plug_ins(broker)
     same = {name: names for names in topic_synonyms().values() if len(names) > 1 for name in names}
     for key in (keys("broker", broker.config.emulates) | OWN_KEYS).values():
-        if key.internal:
+        if key.internal and key.name not in broker.config.given:
             continue
         synonyms = _synonym_values(broker, key.name, same.get(key.name, (key.name,)))
         found.append(
@@ -327,7 +355,7 @@ def _entry(
 ) -> messages.DescribeConfigsResponse.DescribeConfigsResourceResult:
     r = messages.DescribeConfigsResponse
     key = found.key
-    sensitive = key.type == "PASSWORD"
+    sensitive = key.type in SENSITIVE
     dynamic = dynamic_broker_keys(context.broker.config.emulates)
     entry = r.DescribeConfigsResourceResult(
         name=key.name,

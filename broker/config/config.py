@@ -225,6 +225,8 @@ class Config:
         value = self.values.get(name)
         if name in SETTLED and name not in self.given:
             return None
+        if name == "broker.id":  # the former name of node.id, with its value, whichever is given
+            return str(self.node_id)
         if name != "listeners" and name in self.given:  # listeners contain the ports that were bound
             return self.given[name]
         if name == "advertised.listeners":

@@ -76,7 +76,6 @@ def test_values_are_described_in_one_form(pair: Pair) -> None:
 # of which each broker has its own
 OWN_VALUES = {
     "advertised.listeners",
-    "broker.id",
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "group.consumer.assignment.interval.ms",
