@@ -7,6 +7,7 @@ same way on an event loop and in a simulator.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..protocol.errors import ApiError
@@ -62,13 +63,7 @@ class Later(Generic[T]):
     def when_cancelled(self, call: Callable[[], object]) -> None:
         """Calls `call` if the wait is cancelled, before `on_cancel`."""
         first = self.on_cancel
-
-        def cancelled() -> None:
-            call()
-            if first is not None:
-                first()
-
-        self.on_cancel = cancelled
+        self.on_cancel = call if first is None else partial(_both, call, first)
 
     @staticmethod
     def all(awaited: Iterable[Later[E]]) -> Later[list[E | ApiError]]:
@@ -78,26 +73,11 @@ class Later(Generic[T]):
         Cancelling it cancels those that are not complete.
         """
         waiting = list(awaited)
-        left = len(waiting)
-        outcome: Later[list[E | ApiError]] = Later()
-
-        def one_is_done(_: Later[E]) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                faults = [one.error for one in waiting if one.error is not None and not isinstance(one.error, ApiError)]
-                results = [one.result if one.error is None else one.error for one in waiting]
-                outcome.settle(results, faults[0] if faults else None)  # type: ignore[arg-type]
-
-        def cancel() -> None:
-            for one in waiting:
-                one.cancel()
-
-        outcome.on_cancel = cancel
-        for one in waiting:
-            one.when_done(one_is_done)
         if not waiting:
-            outcome.finish([])
+            return finished([])
+        outcome = _All(waiting)
+        for one in waiting:
+            one.when_done(outcome.one_is_done)
         return outcome
 
     def _end(self) -> None:
@@ -136,12 +116,44 @@ class Later(Generic[T]):
         return result  # type: ignore[return-value]
 
     def __await__(self) -> Generator[Later[Any], None, T]:
+        return _waited([self])
+
+
+class _All(Later[list[E | ApiError]]):
+    """Completes with all results of others (`Later.all`)."""
+
+    __slots__ = ("_left", "_waiting")
+
+    def __init__(self, waiting: list[Later[E]]) -> None:
+        super().__init__()
+        self._waiting = waiting
+        self._left = len(waiting)
+
+    def one_is_done(self, _: Later[E]) -> None:
+        self._left -= 1
+        if self._left == 0:
+            waiting, self._waiting = self._waiting, []
+            faults = [one.error for one in waiting if one.error is not None and not isinstance(one.error, ApiError)]
+            results = [one.result if one.error is None else one.error for one in waiting]
+            self.settle(results, faults[0] if faults else None)  # type: ignore[arg-type]
+
+    def cancel(self) -> None:
         if not self.done:
-            yield self
-        try:
-            return self.get()
-        finally:
-            del self  # as in `get`
+            super().cancel()
+            for one in self._waiting:
+                one.cancel()
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
+    first()
+    second()
+
+
+def _waited(waited: list[Later[T]]) -> Generator[Later[Any], None, T]:
+    """Waits for the only element, and removes it: the frame of this generator must not reference it, as in `get`."""
+    if not waited[0].done:
+        yield waited[0]
+    return waited.pop().get()
 
 
 class _Driven(Later[T]):
@@ -201,18 +213,18 @@ def after(awaited: Later[Any], make: Callable[[Later[Any]], T]) -> Later[T]:
     the wait.
     """
     outcome: Later[T] = Later()
-
-    def done(found: Later[Any]) -> None:
-        try:
-            made = make(found)
-        except Exception as error:
-            outcome.fail(error)
-        else:
-            outcome.finish(made)
-
     outcome.on_cancel = awaited.cancel
-    awaited.when_done(done)
+    awaited.when_done(partial(_made, outcome, make))
     return outcome
+
+
+def _made(outcome: Later[T], make: Callable[[Later[E]], T], found: Later[E]) -> None:
+    try:
+        made = make(found)
+    except Exception as error:
+        outcome.fail(error)
+    else:
+        outcome.finish(made)
 
 
 def drive(steps: Steps[T], kind: type[_Driven[T]] = _Driven) -> Later[T]:

@@ -200,8 +200,7 @@ class SharePartitionLeader:
         later: Later[None] = Later()
         try:
             changes = self.engine.acknowledge(member_id, acknowledgements, self.now_ms)
-            for one in acknowledgements:
-                self._count(member_id, one)
+            self._count(member_id, acknowledgements)
             self.arm()
             self._write(changes, later)
         except ApiError as error:
@@ -217,17 +216,23 @@ class SharePartitionLeader:
         bugs.report(f"{self.key.group_id} on {self.partition.name}", error)
         self.owner.remove(self)
 
-    def _count(self, member_id: str, one: Acknowledgement) -> None:
-        if len(one.types) == 1:
-            self.owner.acknowledged[one.types[0]] += one.last - one.first + 1
-            self.note(WORDS[one.types[0]], one.first, one.last, member_id)
-            return
-        self.owner.acknowledged.update(one.types)
-        first = one.first
-        for kind, run in groupby(one.types):
-            last = first + len(list(run)) - 1
-            self.note(WORDS[kind], first, last, member_id)
-            first = last + 1
+    def _count(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
+        """Counts acknowledged records, and notes the transitions that the history keeps: one or more for each."""
+        counts = self.owner.acknowledged
+        for one in acknowledgements:
+            if len(one.types) == 1:
+                counts[one.types[0]] += one.last - one.first + 1
+            else:
+                counts.update(one.types)
+        for one in acknowledgements[-HISTORY_LENGTH:]:
+            if len(one.types) == 1:
+                self.note(WORDS[one.types[0]], one.first, one.last, member_id)
+                continue
+            first = one.first
+            for kind, run in groupby(one.types):
+                last = first + len(list(run)) - 1
+                self.note(WORDS[kind], first, last, member_id)
+                first = last + 1
 
     def release(self, member_id: str) -> None:
         """Releases the records of a member whose session was closed."""
@@ -241,23 +246,23 @@ class SharePartitionLeader:
             later.finish(None)
             return
 
-        def done(written: Later[None]) -> None:
-            error = written.error
-            try:
-                for letter in self.engine.complete(changes, commit=error is None):
-                    self._send(letter)
-            except Exception as bug:
-                self.distrust(bug)
-                error = bug
-            if isinstance(error, ApiError):
-                error = as_partition_error(error, "write")
-                self.owner.failed(self, error)
-            elif error is not None:
-                error = ApiError(Errors.UNKNOWN_SERVER_ERROR)
-            later.settle(None, error)
-            self.wake()
+        self._persist([change.batch for change in changes]).when_done(partial(self._written, changes, later))
 
-        self._persist([change.batch for change in changes]).when_done(done)
+    def _written(self, changes: list[Change], later: Later[None], written: Later[None]) -> None:
+        error = written.error
+        try:
+            for letter in self.engine.complete(changes, commit=error is None):
+                self._send(letter)
+        except Exception as bug:
+            self.distrust(bug)
+            error = bug
+        if isinstance(error, ApiError):
+            error = as_partition_error(error, "write")
+            self.owner.failed(self, error)
+        elif error is not None:
+            error = ApiError(Errors.UNKNOWN_SERVER_ERROR)
+        later.settle(None, error)
+        self.wake()
 
     def _persist(self, batches: list[StateBatch]) -> Later[None]:
         engine = self.engine
@@ -285,37 +290,36 @@ class SharePartitionLeader:
         for change in expired:
             self.note("lock timed out", change.first, change.last)
 
-        def done(_: Later[None]) -> None:
-            self.engine.window.advance_start()
-            for change in expired:
-                if change.cause is not None:
-                    self._send(change)
-
-        self._persist([change.batch for change in expired]).when_done(done)
+        self._persist([change.batch for change in expired]).when_done(partial(self._expired, expired))
         self.wake()
+
+    def _expired(self, expired: list[Change], _: Later[None]) -> None:
+        self.engine.window.advance_start()
+        for change in expired:
+            if change.cause is not None:
+                self._send(change)
 
     # dead letters
 
     def _send(self, letter: Change) -> None:
         """Sends records to the dead-letter queue; archives them afterwards, whether that succeeded or not."""
+        self.owner.dead_letters.send(self.key.group_id, self.partition, letter).when_done(partial(self._sent, letter))
 
-        def sent(outcome: Later[None]) -> None:
-            if outcome.error is not None:
-                logger.warning(
-                    "share group %s: %s cannot be written to the dead-letter queue: %s",
-                    self.key.group_id,
-                    letter.batch,
-                    outcome.error,
-                )
-            self.note("dead letter" if outcome.error is None else "dead letter lost", letter.first, letter.last)
-            if self.engine.state is State.ACTIVE:
-                self._persist([self.engine.dead_lettered(letter)]).when_done(archived)
+    def _sent(self, letter: Change, outcome: Later[None]) -> None:
+        if outcome.error is not None:
+            logger.warning(
+                "share group %s: %s cannot be written to the dead-letter queue: %s",
+                self.key.group_id,
+                letter.batch,
+                outcome.error,
+            )
+        self.note("dead letter" if outcome.error is None else "dead letter lost", letter.first, letter.last)
+        if self.engine.state is State.ACTIVE:
+            self._persist([self.engine.dead_lettered(letter)]).when_done(self._archived)
 
-        def archived(_: Later[None]) -> None:
-            if self.engine.window.advance_start():
-                self.wake()
-
-        self.owner.dead_letters.send(self.key.group_id, self.partition, letter).when_done(sent)
+    def _archived(self, _: Later[None]) -> None:
+        if self.engine.window.advance_start():
+            self.wake()
 
     # waiting fetches
 

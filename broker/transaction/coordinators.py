@@ -7,7 +7,6 @@ each partition has passed its marker. A loaded shard continues with the ends tha
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,16 +14,15 @@ from ...coordinator.shard import RecordFormat, Result
 from ...coordinator.timeline import Timeline
 from ...coordinator.timers import Timers
 from ...protocol.errors import ApiError, Errors
-from .. import bugs
 from ..controller.producer_ids import ProducerIds
 from ..group.coordinators import GroupCoordinators
 from ..later import Later
 from ..limits import TRANSACTIONAL_IDS
 from ..metrics import Summary
-from ..replica.partition import Partition
 from ..shards.host import ShardHost
 from ..shards.hosts import Services, ShardHosts
-from .markers import MarkerWriter, TransactionEnd
+from .completion import Completion
+from .markers import MarkerWriter
 
 if TYPE_CHECKING:
     from ...coordinator.transaction.shard import TransactionShard
@@ -32,144 +30,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
-logger = logging.getLogger("ottla.kafka.coordinator.transaction.TransactionCoordinator")
 TOPIC_NAME = "__transaction_state"
-RETRY_MS = 100
 STEP_ENDS = 16  # of transactions that are carried out before other events are handled
-STEP_MARKERS = 64  # of a transaction that are written before other events are handled
-# Kafka retries these errors; any other error stops the attempt until the coordinator is loaded again
-RETRIABLE = frozenset(
-    (
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.NOT_ENOUGH_REPLICAS,
-        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        Errors.REQUEST_TIMED_OUT,
-        Errors.KAFKA_STORAGE_ERROR,
-        Errors.UNKNOWN_SERVER_ERROR,  # not in Kafka, where a leader never returns it; here it stands for any exception
-    )
-)
 TransactionHost = ShardHost["TransactionShard"]
-
-
-class Completion:
-    """The markers of one transaction that are not written yet."""
-
-    def __init__(
-        self,
-        owner: TransactionCoordinators,
-        host: TransactionHost,
-        transactional_id: str,
-        offset: int,
-        decided: Transaction,
-    ) -> None:
-        self.owner = owner
-        self.host = host
-        self.transactional_id = transactional_id
-        self.offset = offset
-        self.remaining: set[TopicPartition] = set(decided.partitions)
-        self.end = TransactionEnd(
-            decided.producer_id,
-            decided.epoch,
-            host.runtime.epoch,
-            committed=decided.commits,
-            version=decided.client_version,
-        )
-        self.given_up: ApiError | None = None
-        self._open: set[TopicPartition] = set()  # whose markers are being written
-        self._left: list[TopicPartition] = []  # to which markers are still to be written, the last one first
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the shard that decided this is still active, and no marker is given up."""
-        return self._is_hosted and self.given_up is None
-
-    @property
-    def _is_hosted(self) -> bool:
-        return self.owner.hosts.get(self.host.partition.index) is self.host
-
-    def write_markers(self) -> None:
-        """Writes the missing markers, in the order of their partitions;
-        retries later if that fails with any exception.
-        """
-        self._guarded(self._write_markers)
-
-    def _guarded(self, write: Callable[[], None]) -> None:
-        if not bugs.guarded(f"writing the markers of {self.transactional_id}", write):
-            self.owner.turn.later(RETRY_MS, self.write_markers)
-
-    def _write_markers(self) -> None:
-        if self.is_current:
-            self._left = sorted(self.remaining - self._open, reverse=True)
-            self._write_some()
-
-    def _write_some(self) -> None:
-        """Writes some of the markers that are left, and the others when other events had their turn."""
-        if not self._is_hosted:
-            return
-        owner, left = self.owner, self._left
-        partitions, batch = owner.partitions.by_name, self.end.batch(owner.now_ms())
-        waiting = []
-        for _ in range(min(len(left), STEP_MARKERS)):
-            key = left.pop()
-            partition = partitions.get(key)
-            if partition is None:  # the partition was deleted: there is nothing to end
-                self.remaining.discard(key)
-            elif self._reaches(partition):
-                waiting.append((key, owner.markers.write(partition, batch)))
-        self._open.update(key for key, _ in waiting)
-        for key, later in waiting:
-            later.when_done(lambda done, key=key: self._written(key, done.error))  # type: ignore[misc]
-        if left:
-            owner.turn.soon(lambda: self._guarded(self._write_some))
-        elif not waiting:
-            self._ended()
-
-    def _reaches(self, partition: Partition) -> bool:
-        """Whether the node of the coordinator can ask the leader of a partition."""
-        leader = partition.leader if partition.has_leader else None
-        return self.owner.metadata.nodes.reaches(self.host.partition.leader, leader)
-
-    def _written(self, key: TopicPartition, error: BaseException | None) -> None:
-        self._open.discard(key)
-        if error is None:
-            self.remaining.discard(key)
-        elif not isinstance(error, ApiError) or error.code not in RETRIABLE:
-            self.given_up = error if isinstance(error, ApiError) else ApiError(Errors.UNKNOWN_SERVER_ERROR)
-            logger.warning(
-                "the transaction marker of %s cannot be written to %s-%d: %s", self.transactional_id, *key, error
-            )
-        if not self._left:
-            self._ended()
-
-    def _ended(self) -> None:
-        """All markers were tried: those that are not written are tried again."""
-        if self._open:
-            return
-        if self.remaining:
-            self.owner.turn.later(RETRY_MS, self.write_markers)
-        else:
-            self._complete()
-
-    def _complete(self) -> None:
-        if not self.is_current:
-            return
-        if not self.owner.serves(self.host.partition):
-            self.owner.turn.later(RETRY_MS, self._complete)
-            return
-        transactional_id, offset, owner, host = self.transactional_id, self.offset, self.owner, self.host
-
-        def done(_: object, error: ApiError | None) -> None:
-            if error is None or error.code == Errors.NOT_COORDINATOR:
-                if owner.completions.get(transactional_id) is self:
-                    del owner.completions[transactional_id]
-            elif self.is_current:  # the completion record could not be appended
-                owner.completion_retries += 1
-                owner.turn.later(RETRY_MS, self._complete)
-
-        now = owner.monotonic_ms()
-        host.runtime.write("complete-transaction", lambda: host.shard.complete(transactional_id, offset), done, now)
-        owner.turn.wrote(host)
 
 
 class TransactionCoordinators(ShardHosts["TransactionShard"]):

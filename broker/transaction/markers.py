@@ -36,23 +36,21 @@ class TransactionEnd(NamedTuple):
     committed: bool
     version: int
 
-    @property
-    def marker(self) -> Marker:
-        return Marker(self.committed, self.coordinator_epoch)
-
     def batch(self, now_ms: int) -> MarkerBatch:
         """Returns the control batch, which is the same for every partition."""
         template = Template(
             producer_id=self.producer_id, producer_epoch=self.producer_epoch, transactional=True, control=True
         )
-        data = records.encode([marker_record(self.marker, now_ms)], template)
-        return MarkerBatch(self, data, BatchAt(0, records.header_at(data)), now_ms)
+        marker = Marker(self.committed, self.coordinator_epoch)
+        data = records.encode([marker_record(marker, now_ms)], template)
+        return MarkerBatch(self, marker, data, BatchAt(0, records.header_at(data)), now_ms)
 
 
 class MarkerBatch(NamedTuple):
     """A marker as bytes; an append writes offset and leader epoch into a copy."""
 
     end: TransactionEnd
+    marker: Marker
     data: bytearray
     at: BatchAt
     now_ms: int
@@ -93,7 +91,7 @@ class MarkerWriter:
         log.producers.check_marker(
             end.producer_id, end.producer_epoch, end.coordinator_epoch, end.version, log.end_offset
         )
-        done = self.appender.store(partition, bytearray(batch.data), [batch.at], batch.now_ms, end.marker)
+        done = self.appender.store(partition, bytearray(batch.data), [batch.at], batch.now_ms, batch.marker)
         return done.base_offset, done.next_offset
 
     def _write_to_offsets(self, partition: Partition, batch: MarkerBatch) -> Later[None]:
@@ -117,7 +115,7 @@ class MarkerWriter:
                 lambda: self._append(partition, batch, self.groups.required_acks),
                 end.producer_id,
                 end.producer_epoch,
-                end.marker,
+                batch.marker,
                 done,
                 self.turn.schedule.monotonic_ms(),
             )

@@ -17,7 +17,7 @@ from ottla.broker.replica.appender import Appender
 from ottla.broker.replica.high_watermarks import HighWatermarks
 from ottla.broker.replica.partition import Partition
 from ottla.broker.share.persister import StatePersister
-from ottla.broker.transaction.coordinators import Completion
+from ottla.broker.transaction.completion import Completion
 from ottla.coordinator.hashing import partition_for
 from ottla.coordinator.metadata import elections
 from ottla.coordinator.runtime import Runtime

@@ -18,7 +18,8 @@ from typing import Any
 from ottla.broker.replica.partition import Partition
 from ottla.broker.shards.host import ShardHost
 from ottla.broker.transaction import markers
-from ottla.broker.transaction.coordinators import TOPIC_NAME, Completion, TransactionCoordinators
+from ottla.broker.transaction.completion import Completion
+from ottla.broker.transaction.coordinators import TOPIC_NAME, TransactionCoordinators
 from ottla.broker.watermark_policies import parse_policy
 from ottla.coordinator.group.offsets.store import Offsets
 from ottla.coordinator.shard import Result

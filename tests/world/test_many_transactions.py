@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ottla.broker.transaction import coordinators
+from ottla.broker.transaction import completion, coordinators
 from ottla.coordinator.transaction import shard as transaction_shard
 
 from ..support.transaction_world import Writer, begun, create, hold, partition, state, world
@@ -27,7 +27,7 @@ def ended_in(w: World, partitions: int) -> list[int]:
 
 
 def test_markers_are_written_to_some_partitions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators, "STEP_MARKERS", 2)
+    monkeypatch.setattr(completion, "STEP_MARKERS", 2)
     w = world(5)
     one = begun(w)
     for index in range(5):
@@ -44,7 +44,7 @@ def test_markers_are_written_to_some_partitions_at_a_time(monkeypatch: pytest.Mo
 
 
 def test_markers_that_wait_do_not_keep_those_of_other_partitions_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinators, "STEP_MARKERS", 1)
+    monkeypatch.setattr(completion, "STEP_MARKERS", 1)
     w = world(3)
     create(w, "first")
     one = begun(w)
