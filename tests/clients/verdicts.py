@@ -26,17 +26,18 @@ from ottla.traces.reading import read
 
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
-from . import connections, login, truncation
+from . import connections, endings, login, truncation
 from .examinations import examination
 from .plain_troubles import SMALL, go_astray
-from .verdict_page import CONNECTIONS, DATA, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
+from .verdict_page import CONNECTIONS, DATA, ENDINGS, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
 from .well_known import CLIENTS, Client
 
 SETTINGS: Final[dict[str, object]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "group.share.min.record.lock.duration.ms": 1000,
 }
-
+TRACE_SECONDS: Final = 600.0
+"""Each look examines the whole trace, which takes a busy machine a minute."""
 
 OWN: Final = {
     TRUNCATION: (truncation.truncation, truncation.RULES),
@@ -69,7 +70,7 @@ def report(client: Client, directory: Path) -> list[ClientReport]:
             found[:] = [broker.lab.get("verdict")["clients"], list(examine(read(trace)).report())]
             return timeless(found[0]) == timeless(found[1])
 
-        until(is_equal, f"the report on {client.name} is the same live and by the trace", every=0.2)
+        until(is_equal, f"the report on {client.name} is the same live and by the trace", TRACE_SECONDS, every=0.2)
     return its_own(client, found[0])
 
 
@@ -87,7 +88,10 @@ def runs(client: Client, wanted: str | None = None) -> Iterator[tuple[str, Run]]
         names = [one for one in RUNS[1:] if one not in client.lacks and wanted in (None, one)]
         command = client.prepared(directory) if names else []
         for one in names:
-            if one in OWN:
+            if one == ENDINGS:
+                seen = endings.endings(command, directory, client.lacks_endings)
+                yield one, of_rules(run_of(its_own(client, seen.clients), seen.missed), endings.RULES)
+            elif one in OWN:
                 go, rules = OWN[one]
                 seen = go(command, directory)
                 yield one, of_rules(run_of(its_own(client, seen.clients), seen.missed), rules)

@@ -30,6 +30,7 @@ NO_NEW_GROUPS: Final[Mapping[Examination, str]] = {
     "consumer-group": "no groups of KIP-848",
     "share-group": "no share groups",
 }
+NO_MEMBER: Final = ("ending-member",)
 Command = list[str]
 
 
@@ -37,7 +38,8 @@ Command = list[str]
 class Client:
     """A client that is examined. `software`: what it calls itself in ApiVersions; others that its programs use are left
     out. `work`: does its plain work. `prepared`: makes the program for examinations in a folder, and returns its
-    command (`examined/program.py`). `lacks`: examinations for which it has nothing, and what. `needs`: commands.
+    command (`examined/program.py`). `lacks`: examinations for which it has nothing, and what; `lacks_endings`: works
+    of `endings.py` for which it has nothing. `needs`: commands.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Client:
     work: Callable[[Broker, Path], None]
     prepared: Callable[[Path], Command]
     lacks: Mapping[Examination, str] = field(default_factory=dict)
+    lacks_endings: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
 
@@ -163,6 +166,7 @@ CLIENTS: Final = (
         _in_python(plain_work.kcat, plain_troubles.kcat),
         _python_examined("of_kcat"),
         NO_NEW_GROUPS,
+        NO_MEMBER,
         needs=("kcat",),
     ),
     Client(
@@ -182,6 +186,7 @@ CLIENTS: Final = (
         _go("sarama-work"),
         _go_examined("sarama"),
         NO_NEW_GROUPS,
+        NO_MEMBER,
         needs=("go",),
     ),
     Client(
@@ -192,6 +197,7 @@ CLIENTS: Final = (
         _node,
         _node_examined,
         NO_NEW_GROUPS,
+        ("ending-static", *NO_MEMBER),
         needs=("node", "npm"),
     ),
     Client(
@@ -202,6 +208,7 @@ CLIENTS: Final = (
         _in_python(plain_work.aiokafka, plain_troubles.aiokafka),
         _python_examined("of_aiokafka"),
         NO_NEW_GROUPS,
+        NO_MEMBER,
     ),
     Client(
         "kafka-python",
@@ -211,5 +218,6 @@ CLIENTS: Final = (
         _in_python(plain_work.kafka_python, plain_troubles.kafka_python),
         _python_examined("of_kafka_python"),
         NO_NEW_GROUPS,
+        NO_MEMBER,
     ),
 )

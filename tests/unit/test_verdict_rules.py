@@ -94,6 +94,18 @@ def test_another_member_does_not_join_for_one_that_is_unknown() -> None:
     assert script.rule("classic-group.new-id-when-unknown")["outcome"] == "not exercised"
 
 
+@pytest.mark.parametrize(("code", "outcome"), [(0, "passed"), (Errors.FENCED_INSTANCE_ID, "failed")])
+def test_a_static_member_that_is_let_in_again_is_fenced_no_longer(code: int, outcome: str) -> None:
+    script = Script()
+    joined(script, instance="i")
+    beats(script, instance="i", code=Errors.FENCED_INSTANCE_ID)
+    joined(script, instance="i", asked="m", code=code)
+    if not code:
+        synced(script)
+    beats(script, after_ms=6000, instance="i")
+    assert script.rule("KIP-345.fenced-stops")["outcome"] == outcome
+
+
 def test_a_member_that_commits_nothing_has_no_occasion_to_commit_too_late() -> None:
     script = Script()
     for owned in ((), (0,)):

@@ -104,20 +104,31 @@ class NewIdWhenUnknown(Rule):
     why="Another member has its instance id. If both went on they would take the partitions from each other for ever.",
 )
 class FencedInstanceStops(Rule):
-    """A static member that is fenced (FENCED_INSTANCE_ID) sends nothing more as that member."""
+    """A static member that is fenced (FENCED_INSTANCE_ID) sends nothing more as that member, unless a JoinGroup lets it
+    in again.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._fenced: Recent[Member, tuple[Request, Reply]] = Recent()
+        self._joins: Recent[Member, None] = Recent()  # have asked since
 
     def answered(self, request: Request, reply: Reply) -> None:
         at = member_of(request)
         if at is not None and at not in self._fenced and Errors.FENCED_INSTANCE_ID in errors_of(reply):
             self.kept()
             self._fenced[at] = request, reply
+            self._joins.pop(at, None)
 
     def asked(self, request: Request) -> None:
         at = member_of(request) if self._fenced else None
         fenced = self._fenced.get(at) if at is not None else None
-        if fenced is not None and request.mono_us - fenced[1].mono_us > SETTLE_US:
+        if at is None or fenced is None:
+            return
+        if request.api == "SyncGroup" and at in self._joins:  # only after a JoinGroup without an error
+            del self._fenced[at]
+            return
+        if request.api == "JoinGroup":
+            self._joins[at] = None
+        if request.mono_us - fenced[1].mono_us > SETTLE_US:
             self.fail(f"{request.api} of a member that is fenced", *fenced, request)

@@ -1,9 +1,9 @@
 """What an examination provokes: faults that bring about what does not happen by itself.
 
 A schedule is the same in every run: it counts requests. Another seed moves each occasion by a few requests. What a
-correct client survives by itself is provoked, and nothing that would lose or repeat records for its application. Three
-exceptions say so: a transaction that has to be aborted, a batch that is refused for what it is, and a first fetch that
-is out of range, after which a consumer begins where its reset policy says.
+correct client survives by itself is provoked, and nothing that would lose or repeat records for its application. Two
+exceptions say so: a transaction that has to be aborted, and a first fetch that is out of range, after which a consumer
+begins where its reset policy says.
 """
 
 from __future__ import annotations
@@ -75,8 +75,6 @@ SCHEDULES: Final[dict[Examination, tuple[Provocation, ...]]] = {
         once(_LOST_REPLY, "Produce", 7, Close(at="before-reply")),
         *row(_BUSY, "Produce", 12, TRIES, "NOT_ENOUGH_REPLICAS"),
         *row("the reply to a batch comes late", "Produce", 20, 3, Delay(ms=300, at="reply")),
-        # the last: an application loses a record, and may not go on
-        once("a batch is refused for what it is", "Produce", 30, "INVALID_RECORD", moves=False),
     ),
     "transactions": (
         _COORDINATOR_ABSENT,

@@ -160,6 +160,44 @@ async def _read(member: AIOKafkaConsumer) -> None:
             await member.commit()
 
 
+async def _ending_writes(at: str, enough: Enough) -> None:
+    """Transactions, until a producer can neither commit nor abort."""
+    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, transactional_id="ending"))
+    with suppress(KafkaError, AssertionError):  # the latter says that the producer is in the state FATAL_ERROR
+        while not enough():
+            await producer.begin_transaction()
+            try:
+                await producer.send_and_wait(*_record("written"))
+                await producer.commit_transaction()
+            except KafkaError:
+                await producer.abort_transaction()
+    with suppress(KafkaError):
+        await producer.stop()
+
+
+async def _ending_sends(at: str, enough: Enough) -> None:
+    """Records that do not wait for each other: one that is refused is lost."""
+    async with AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True) as producer:
+        while not enough():
+            sent = [await producer.send(*_record(PLAIN.topic)) for _ in range(TOGETHER)]
+            await asyncio.gather(*sent, return_exceptions=True)
+
+
+async def _ending_static(at: str, enough: Enough) -> None:
+    """A static member, which commits by itself, until it hears that it may not go on."""
+    more: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
+    more |= {"group_id": "ending", "group_instance_id": "ending", "auto_commit_interval_ms": 500}
+    async with AIOKafkaProducer(bootstrap_servers=at) as producer:
+        await producer.send_and_wait(*_record("shared"))
+        member = AIOKafkaConsumer("shared", bootstrap_servers=at, auto_offset_reset="earliest", **more)
+        await member.start()
+        with suppress(KafkaError):
+            while not enough():
+                await producer.send_and_wait(*_record("shared"))
+                await member.getmany(timeout_ms=100)
+        await member.stop()
+
+
 def _work(work: Callable[[str, Enough], Awaitable[None]]) -> Work:
     def works(at: str, enough: Enough) -> None:
         async def all_of_it() -> None:
@@ -182,5 +220,8 @@ if __name__ == "__main__":
             "connections": _work(_seldom),
             "transactions": _work(_transactions),
             "classic-group": _work(_group),
+            "ending-writes": _work(_ending_writes),
+            "ending-sends": _work(_ending_sends),
+            "ending-static": _work(_ending_static),
         }
     )

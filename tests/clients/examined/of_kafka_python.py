@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import InvalidRecordError, KafkaError, RetriableError
+from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from .program import (
@@ -49,22 +49,14 @@ def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
 def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
     alone = {"batch_size": 0} if together else {}
-
-    def made() -> KafkaProducer:
-        return KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
-
-    producer = made()
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([PLAIN])
     while not enough():
-        try:
-            for _ in range(together):
-                producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
-            _send(producer, PLAIN.topic)
-        except InvalidRecordError:  # after which its producer takes no more
-            producer.close()
-            producer = made()
+        for _ in range(together):
+            producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
+        _send(producer, PLAIN.topic)
         if consumer.poll(50, max_records=RECORDS_READ_MAX):
             consumer.commit()
         with suppress(RetriableError):  # the application asks again
@@ -158,6 +150,48 @@ def _group(at: str, enough: Enough) -> None:
     producer.close()
 
 
+def _ending_writes(at: str, enough: Enough) -> None:
+    """Transactions, until a producer can do no more. One that takes a new epoch has no transaction to abort."""
+    producer = KafkaProducer(bootstrap_servers=at, transactional_id="ending")
+    producer.init_transactions()
+    while not enough() and not producer._transaction_manager.has_fatal_error():
+        try:
+            producer.begin_transaction()
+            _send(producer, "written")
+            producer.commit_transaction()
+        except KafkaError:
+            with suppress(KafkaError):
+                producer.abort_transaction()
+            time.sleep(STEP_SECONDS)
+    producer.close()
+
+
+def _ending_sends(at: str, enough: Enough) -> None:
+    """Records that do not wait for each other, until a producer takes no more."""
+    producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, batch_size=0)
+    with suppress(KafkaError):
+        while not enough():
+            for sent in [producer.send(PLAIN.topic, b"value", partition=0) for _ in range(TOGETHER)]:
+                with suppress(KafkaError):  # a record that is refused is lost
+                    sent.get(SECONDS)
+    producer.close()
+
+
+def _ending_static(at: str, enough: Enough) -> None:
+    """A static member, which commits by itself, until it hears that it may not go on."""
+    producer = KafkaProducer(bootstrap_servers=at)
+    _send(producer, "shared")
+    more: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
+    more |= {"group_id": "ending", "group_instance_id": "ending", "auto_commit_interval_ms": 500}
+    member = KafkaConsumer("shared", bootstrap_servers=at, auto_offset_reset="earliest", **more)
+    with suppress(KafkaError):
+        while not enough():
+            _send(producer, "shared")
+            member.poll(100)
+    member.close()
+    producer.close()
+
+
 if __name__ == "__main__":
     run({
         "basic": _plain,
@@ -168,4 +202,7 @@ if __name__ == "__main__":
         "connections": _seldom,
         "transactions": _transactions,
         "classic-group": _group,
+        "ending-writes": _ending_writes,
+        "ending-sends": _ending_sends,
+        "ending-static": _ending_static,
     })  # fmt: skip

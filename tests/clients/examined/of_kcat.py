@@ -24,6 +24,8 @@ from .program import (
 
 SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
+SENDS: Final = 40
+"""Records of one run, of which one is refused."""
 LINE: Final = b"value\n"
 READS: Final = ("-C", "-q", "-u", "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
 
@@ -127,6 +129,28 @@ def _group(at: str, enough: Enough) -> None:
     churn(lambda: _Member(at), lambda _: _produce(at, "shared"), enough)
 
 
+def _ending_writes(at: str, enough: Enough) -> None:
+    """Each run is a transaction: one that cannot be ended ends the run."""
+    while not enough():
+        _produce(at, "written", *_options("transactional.id=ending"))
+
+
+def _ending_sends(at: str, enough: Enough) -> None:
+    """One run with many records."""
+    while not enough():
+        _produce(at, "plain", *_options("enable.idempotence=true", "batch.num.messages=1"), lines=SENDS)
+
+
+def _ending_static(at: str, enough: Enough) -> None:
+    """A static member, which commits by itself, until it ends."""
+    quick = ("heartbeat.interval.ms=100", f"session.timeout.ms={SESSION_TIMEOUT_MS}", "auto.commit.interval.ms=500")
+    options = _options(*quick, "group.instance.id=ending", "auto.offset.reset=earliest")
+    _produce(at, "shared")
+    with _staying(at, "-u", *options, "-G", "ending", "shared") as member:
+        while not enough() and member.poll() is None:
+            _produce(at, "shared")
+
+
 LOGIN: Final = _options(
     f"security.protocol={PROTOCOL}",
     f"sasl.mechanisms={MECHANISM}",
@@ -144,4 +168,7 @@ if __name__ == "__main__":
         "connections": _reading_own,
         "transactions": _transactions,
         "classic-group": _group,
+        "ending-writes": _ending_writes,
+        "ending-sends": _ending_sends,
+        "ending-static": _ending_static,
     })  # fmt: skip

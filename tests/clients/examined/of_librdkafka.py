@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, ShareConsumer, TopicPartition
 
 from .program import (
     CHURN,
@@ -181,6 +181,60 @@ def _share(at: str, enough: Enough) -> None:
     _gone(producer)
 
 
+def _ended(producer: Producer) -> None:
+    """Closes the connections of a producer, which says once more what it has ended by."""
+    with suppress(KafkaException):
+        _gone(producer)
+
+
+def _ending_writes(at: str, enough: Enough) -> None:
+    """Transactions, until a producer can neither commit nor abort."""
+    producer = Producer(_config(at, transactional_id="ending"))
+    producer.init_transactions(SECONDS)
+    with suppress(KafkaException):
+        while not enough():
+            producer.begin_transaction()
+            try:
+                _send(producer, "written")
+                producer.commit_transaction(SECONDS)
+            except KafkaException:
+                producer.abort_transaction(SECONDS)
+    _ended(producer)
+
+
+def _ending_sends(at: str, enough: Enough) -> None:
+    """Records that do not wait for each other, until a producer takes no more."""
+    producer = Producer(_config(at, enable_idempotence=True, batch_num_messages=1))
+    with suppress(KafkaException):
+        while not enough():
+            for _ in range(TOGETHER):
+                producer.produce(PLAIN.topic, b"value", partition=PLAIN.partition)
+            assert producer.flush(SECONDS) == 0
+    _ended(producer)
+
+
+def _ending_member(at: str, enough: Enough, protocol: str, **more: Any) -> None:
+    """A member, which commits by itself, until it hears that it may not go on."""
+    producer, ends = Producer(_config(at)), list[KafkaError]()
+    _send(producer, "shared")
+    given = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 500, "group_protocol": protocol}
+    member = Consumer(_config(at, group_id=f"ending-{protocol}", **given, **more) | {"error_cb": ends.append})
+    member.subscribe(["shared"])
+    while not enough() and not any(one.fatal() for one in ends):
+        _send(producer, "shared")
+        for message in member.consume(RECORDS_READ_MAX, 0.1):
+            error = message.error()
+            if error is not None:
+                ends.append(error)
+    member.close()
+    _gone(producer)
+
+
+def _ending_static(at: str, enough: Enough) -> None:
+    more = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
+    _ending_member(at, enough, "classic", group_instance_id="ending", **more)
+
+
 if __name__ == "__main__":
     run({
         "basic": _plain,
@@ -193,4 +247,8 @@ if __name__ == "__main__":
         "classic-group": _classic,
         "consumer-group": lambda at, enough: _group(at, enough, group_protocol="consumer"),
         "share-group": _share,
+        "ending-writes": _ending_writes,
+        "ending-sends": _ending_sends,
+        "ending-static": _ending_static,
+        "ending-member": lambda at, enough: _ending_member(at, enough, "consumer"),
     })  # fmt: skip

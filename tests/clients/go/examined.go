@@ -38,6 +38,11 @@ func examined(client string, sites []string) {
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
 		"share-group":    franzQueue,
+		"ending-writes":  franzEndingWrites, "ending-sends": franzTogether,
+		"ending-static": func(broker string, steps <-chan int) {
+			franzEndingMember(broker, "ending-static", false, steps, kgo.InstanceID("ending"))
+		},
+		"ending-member": func(broker string, steps <-chan int) { franzEndingMember(broker, "ending", true, steps) },
 	}
 	if client == "sarama" {
 		works = saramaWorks()

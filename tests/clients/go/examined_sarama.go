@@ -17,6 +17,7 @@ func saramaWorks() map[string]work {
 		"basic": saramaPlain, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
 		"connections":  saramaSeldom,
 		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
+		"ending-writes": saramaEndingWrites, "ending-sends": saramaTogether, "ending-static": saramaEndingStatic,
 	}
 }
 
@@ -219,11 +220,12 @@ func (m *saramaMember) leave() {
 	m.gone.Wait()
 }
 
-func saramaComes(broker string) *saramaMember {
+func saramaComes(broker, name string, more func(*sarama.Config)) *saramaMember {
 	config := saramaConfig()
 	config.Consumer.Group.Heartbeat.Interval, config.Consumer.Group.Session.Timeout = heartbeat, session
+	more(config)
 	group := again(func() (sarama.ConsumerGroup, error) {
-		return sarama.NewConsumerGroup([]string{broker}, "members", config)
+		return sarama.NewConsumerGroup([]string{broker}, name, config)
 	})
 	ctx, goes := context.WithCancel(context.Background())
 	member := &saramaMember{group: group, goes: goes}
@@ -235,7 +237,10 @@ func saramaComes(broker string) *saramaMember {
 	go func() {
 		defer member.gone.Done()
 		for ctx.Err() == nil {
-			if group.Consume(ctx, []string{"shared"}, member) != nil {
+			err := group.Consume(ctx, []string{"shared"}, member)
+			if errors.Is(err, sarama.ErrFencedInstancedId) {
+				break
+			} else if err != nil {
 				time.Sleep(pollsFor)
 			}
 		}
@@ -248,7 +253,8 @@ func saramaComes(broker string) *saramaMember {
 func saramaMembers(broker string, steps <-chan int) {
 	producer := saramaProducer(broker, saramaConfig())
 	saramaSends(producer, "shared", 0)
-	members := []*saramaMember{saramaComes(broker)}
+	comes := func() *saramaMember { return saramaComes(broker, "members", func(*sarama.Config) {}) }
+	members := []*saramaMember{comes()}
 	for n := range steps {
 		moves := n%churn == 0
 		for _, member := range members {
@@ -258,7 +264,7 @@ func saramaMembers(broker string, steps <-chan int) {
 			members[1].leave()
 			members = members[:1]
 		} else if moves {
-			members = append(members, saramaComes(broker))
+			members = append(members, comes())
 		}
 		saramaSends(producer, "shared", n%2)
 		time.Sleep(pollsFor)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -45,9 +46,9 @@ func franzTooLarge(broker string) {
 func franzAstray(broker string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	client := franzClient(broker, kgo.DefaultProduceTopic("astray"))
+	client := franzClient(broker, kgo.DefaultProduceTopic("astray"), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
 	for range 6 {
-		_ = client.ProduceSync(ctx, kgo.StringRecord("value")).FirstErr()
+		_ = client.ProduceSync(ctx, kgo.StringRecord(strings.Repeat("value", 100))).FirstErr() // which is smaller when it is compressed
 	}
 	client.Close()
 	client = franzClient(broker, kgo.DefaultProduceTopic("astray-writes"), kgo.TransactionalID("astray"))
@@ -72,12 +73,48 @@ func franzTwins(broker string) {
 	old := franzTwin(broker)
 	franzPolls(old)
 	young := franzTwin(broker)
-	franzPolls(old, young)
+	for range 2 { // the older one waits for some seconds before it joins again
+		franzPolls(old, young)
+	}
 	old.Close()
 	young.Close()
 	last := franzTwin(broker)
 	franzPolls(last)
 	last.Close()
+}
+
+// A static member of a group of KIP-848 goes, and its partitions wait for it.
+func franzStays(broker string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	create(ctx, broker, "franz-stays")
+	assigned := make(chan struct{}, 1)
+	member := franzClient(broker, kgo.ConsumerGroup("franz-stays"), kgo.ConsumeTopics("franz-stays"), kgo.InstanceID("static"), kgo.WithContext(nextGeneration(true)),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, found map[string][]int32) {
+			if len(found) > 0 {
+				assigned <- struct{}{}
+			}
+		}))
+	defer member.Close()
+	select {
+	case <-assigned:
+	case <-ctx.Done():
+		no("assignment", ctx.Err())
+	}
+}
+
+// A member of a share group needs longer for its records, and renews their locks (KIP-1222).
+func franzRenews(broker string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	queue(broker, "franz-renews", 1, 5, 20)
+	member := sharer(broker, "franz-renews")
+	defer member.Close()
+	held := member.PollFetches(ctx).Records()
+	for _, status := range []kgo.AckStatus{kgo.AckRenew, kgo.AckAccept} {
+		member.MarkAcks(status, held...)
+		no("acknowledge", member.FlushAcks(ctx))
+	}
 }
 
 // A producer that has given up is made again by its application.

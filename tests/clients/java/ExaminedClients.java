@@ -50,10 +50,10 @@ public class ExaminedClients {
     static ProducerRecord<String, String> record(String topic) { return new ProducerRecord<>(topic, 0, "k", "v"); }
 
     /** Records that do not wait for each other, each in a batch of its own. */
-    static void together(String servers) throws Exception {
+    static void together(String servers, int together) throws Exception {
         try (KafkaProducer<String, String> producer = producer(servers, "linger.ms", "0", "batch.size", "0")) {
             until(() -> {
-                for (int i = 0; i < TOGETHER; i++) producer.send(record("plain"));
+                for (int i = 0; i < together; i++) producer.send(record("plain"));
                 producer.flush();
             });
         }
@@ -164,6 +164,39 @@ public class ExaminedClients {
         }
     }
 
+    /** Transactions, until a producer can neither commit nor abort. */
+    static void endingWrites(String servers) throws Exception {
+        try (KafkaProducer<String, String> producer = producer(servers, "transactional.id", "ending")) {
+            producer.initTransactions();
+            until(() -> {
+                producer.beginTransaction();
+                try {
+                    producer.send(record("written"));
+                    producer.commitTransaction();
+                } catch (KafkaException e) {
+                    producer.abortTransaction();
+                }
+            });
+        } catch (KafkaException e) {
+            // its application ends
+        }
+    }
+
+    /** A member, which commits by itself, until it hears that it may not go on. */
+    static void endingMember(String servers, String protocol, String... more) throws Exception {
+        String[] config = with(more, "group.id", "ending-" + protocol, "group.protocol", protocol, "enable.auto.commit", "true", "auto.commit.interval.ms", "500");
+        try (KafkaProducer<String, String> producer = producer(servers); KafkaConsumer<String, String> member = consumer(servers, config)) {
+            producer.send(record("shared")).get();
+            member.subscribe(List.of("shared"));
+            until(() -> {
+                producer.send(record("shared")).get();
+                member.poll(Duration.ofMillis(100));
+            });
+        } catch (KafkaException e) {
+            // its application ends
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         Thread reader = new Thread(() -> new Scanner(System.in).forEachRemaining(orders::add));
         reader.setDaemon(true);
@@ -171,7 +204,11 @@ public class ExaminedClients {
         for (String argument : arguments) {
             String name = argument.substring(0, argument.indexOf('=')), servers = argument.substring(argument.indexOf('=') + 1);
             switch (name) {
-                case "idempotence" -> together(servers);
+                case "idempotence" -> together(servers, TOGETHER);
+                case "ending-sends" -> together(servers, 4 * TOGETHER); // more batches than may be on their way
+                case "ending-writes" -> endingWrites(servers);
+                case "ending-static" -> endingMember(servers, "classic", "group.instance.id", "ending", "heartbeat.interval.ms", "100", "session.timeout.ms", "6000");
+                case "ending-member" -> endingMember(servers, "consumer");
                 case "connections" -> seldom(servers);
                 case "network" -> plain(servers, "connections.max.idle.ms", "3500");
                 case "truncation" -> reading(servers);

@@ -64,15 +64,43 @@ async function memberOf (kafka, groupId, topic) {
   return member
 }
 
-// Records that do not wait for each other. What is refused is lost; the next record, which has its sequence number, has another size.
+// Records that do not wait for each other.
 async function idempotence (broker) {
   const kafka = of(broker)
   const admin = await topicOf(kafka, 'plain')
   const producer = await producerOf(kafka)
+  await until(() => Promise.all(Array.from({ length: TOGETHER }, () => again(() => producer.send(message('plain'))))))
+  for (const one of [producer, admin]) await one.disconnect()
+}
+
+// Records of a hundred sizes: the next record after one that is refused has its sequence number, and is another one.
+const sized = (topic, number) => ({ topic, messages: [{ value: 'v'.repeat(1 + number % 100), partition: 0 }] })
+
+// Transactions, until a producer can neither commit nor abort.
+async function endingWrites (broker) {
+  const kafka = of(broker)
+  const admin = await topicOf(kafka, 'written')
+  const producer = await producerOf(kafka, { transactionalId: 'ending' })
+  await until(async n => {
+    const transaction = await producer.transaction()
+    try {
+      await transaction.send(sized('written', n))
+      await transaction.commit()
+    } catch (error) {
+      await transaction.abort()
+    }
+  }).catch(() => {})
+  for (const one of [producer, admin]) await one.disconnect()
+}
+
+// Records that do not wait for each other. What is refused is lost.
+async function endingSends (broker) {
+  const kafka = of(broker)
+  const admin = await topicOf(kafka, 'plain')
+  const producer = await producerOf(kafka)
   let sent = 0
-  const record = () => ({ topic: 'plain', messages: [{ value: 'v'.repeat(1 + sent++ % 100), partition: 0 }] })
-  const send = () => producer.send(record()).catch(error => { if (error.type !== 'INVALID_RECORD') throw error })
-  await until(() => Promise.all(Array.from({ length: TOGETHER }, () => again(send))))
+  const send = () => producer.send(sized('plain', sent++)).catch(() => pause())
+  await until(() => Promise.all(Array.from({ length: TOGETHER }, send)))
   for (const one of [producer, admin]) await one.disconnect()
 }
 
@@ -153,7 +181,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence, connections, network: plain, truncation: reading, transactions, 'classic-group': group, login: broker => plain(broker, { sasl: SASL }) }
+const WORKS = { basic: plain, idempotence, connections, network: plain, truncation: reading, transactions, 'classic-group': group, 'ending-writes': endingWrites, 'ending-sends': endingSends, login: broker => plain(broker, { sasl: SASL }) }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })
