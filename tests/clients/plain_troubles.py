@@ -38,6 +38,7 @@ SECONDS: Final = 60.0
 VALUE: Final = b"value" * 100  # which is smaller when it is compressed
 LONGER_SECONDS: Final = 6.0
 """For so long the older one goes on: in five seconds it may send what it had begun."""
+STATIC_MEMBER: Final = "KIP-345.static-stays"
 FENCED_MEMBER: Final = "KIP-345.fenced-stops"
 REFUSED_MEMBER: Final = "KIP-848.refused-stops"
 
@@ -135,11 +136,12 @@ def _librdkafka_members(broker: Broker, topic: str, protocol: str, rule: str) ->
 
 
 def kcat(broker: Broker) -> None:
-    """A run after a batch that is refused is another producer."""
+    """A run after a batch that is refused is another producer. A static member goes and comes again."""
     _kcat_lines(broker.bootstrap_servers, SMALL, SIZES, "enable.idempotence=true")
     for _ in range(2):
         for topic, option in ((ASTRAY, "enable.idempotence=true"), (ASTRAY_WRITES, f"transactional.id={ASTRAY}")):
             _kcat_lines(broker.bootstrap_servers, topic, (1,) * ASTRAY_RECORDS, option)
+        _kcat_member(broker)
 
 
 def _kcat_lines(at: str, topic: str, sizes: Iterable[int], option: str) -> None:
@@ -149,6 +151,20 @@ def _kcat_lines(at: str, topic: str, sizes: Iterable[int], option: str) -> None:
     lines = b"".join(b"x" * size + b"\n" for size in sizes)
     command = ["kcat", "-b", at, "-P", "-t", topic, *settings]
     subprocess.run(command, input=lines, capture_output=True, timeout=SECONDS, check=False)
+
+
+def _kcat_member(broker: Broker) -> None:
+    """A static member that has said that it lives."""
+    options = ("group.instance.id=twin", "heartbeat.interval.ms=100", "auto.offset.reset=earliest")
+    settings = [part for one in options for part in ("-X", one)]
+    command = ["kcat", "-b", broker.bootstrap_servers, "-q", "-u", *settings, "-G", TOPIC, SMALL]
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+    try:
+        until(lambda: is_exercised(broker, STATIC_MEMBER), "a heartbeat of a static member", SECONDS, every=0.1)
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
 
 
 def aiokafka(broker: Broker) -> None:
@@ -162,7 +178,7 @@ async def _aiokafka(broker: Broker) -> None:
                 await producer.send_and_wait(SMALL, bytes(size))
     await _aiokafka_astray(broker.bootstrap_servers)
     await _aiokafka_writers(broker.bootstrap_servers)
-    await _aiokafka_members(broker.bootstrap_servers)
+    await _aiokafka_members(broker)
 
 
 async def _aiokafka_astray(at: str) -> None:
@@ -183,11 +199,12 @@ async def _aiokafka_astray(at: str) -> None:
 
 
 async def _aiokafka_writers(at: str) -> None:
-    old, young = (AIOKafkaProducer(bootstrap_servers=at, transactional_id=TOPIC) for _ in range(2))
+    more = {"transactional_id": TOPIC, "compression_type": "zstd"}
+    old, young = (AIOKafkaProducer(bootstrap_servers=at, **more) for _ in range(2))
     for one in (old, young):
         await one.start()
         await one.begin_transaction()
-        await one.send_and_wait(TOPIC, b"value")
+        await one.send_and_wait(TOPIC, VALUE)
     with suppress(AioKafkaError):
         await old.commit_transaction()
     await young.commit_transaction()
@@ -196,15 +213,15 @@ async def _aiokafka_writers(at: str) -> None:
         await old.stop()
 
 
-async def _aiokafka_members(at: str) -> None:
-    """A static member commits, goes, and comes again. Two at once would fence each other for ever: neither hears of it.
-    Without the commit only a slow one would send more than JoinGroup and SyncGroup: a heartbeat.
+async def _aiokafka_members(broker: Broker) -> None:
+    """A static member commits, says that it lives, goes, and comes again. Two at once would fence each other for ever:
+    neither hears of it.
     """
-    more: dict[str, Any] = {"bootstrap_servers": at, "group_id": TOPIC, "group_instance_id": "twin"}
-    more |= {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
+    more: dict[str, Any] = {"bootstrap_servers": broker.bootstrap_servers, "group_id": TOPIC}
+    more |= {"group_instance_id": "twin", "heartbeat_interval_ms": 200, "session_timeout_ms": 6000}
     for _ in range(2):
         async with AIOKafkaConsumer(TOPIC, **more) as one:
-            while not one.assignment():
+            while not one.assignment() or not await asyncio.to_thread(is_exercised, broker, STATIC_MEMBER):
                 await one.getmany(timeout_ms=50)
             await one.commit(dict.fromkeys(one.assignment(), 0))
 

@@ -259,6 +259,8 @@ func main() {
 		franzTooLarge(broker)
 		franzAstray(broker)
 		franzTwins(broker)
+		franzStays(broker)
+		franzRenews(broker)
 	case "sarama-work":
 		saramas(broker)
 		saramaGroup(broker)
