@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from ottla.storage.checkpoints import uuid_to_text
-
 from ..support.poll import until
 from .kafka import START_SECONDS_MAX, Kafka, java
 
@@ -53,15 +51,7 @@ class _Part(Kafka):
     def start(self) -> Kafka:
         if not self.formatted:
             properties = self._write_properties()
-            command = ["format", "-t", uuid_to_text(b"oracle-oracle-01"), "-c", str(properties)]
-            if self.controller is None:
-                command.insert(1, "--standalone")
-            subprocess.run(
-                java("broker", "kafka.tools.StorageTool", *command, is_typical=False),
-                check=True,
-                capture_output=True,
-                timeout=120,
-            )
+            self._format(*(["--standalone"] if self.controller is None else []), "-c", str(properties))
             self.formatted = True
         return super().start()
 

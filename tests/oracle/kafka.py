@@ -31,18 +31,17 @@ def java(
     heap: str = "-Xmx512M",
     classes: Path | None = None,
     quick: bool = True,
-    is_typical: bool = True,
 ) -> list[str]:
     """A command line that runs a class of the oracle's jars, or of `classes`.
 
     `quick`: for little work. Java compiles less well and takes classes out of an archive, which the first one to end
-    makes that has its classes out of the jars alone and `is_typical` of what runs.
+    makes that has its classes out of the jars alone.
     """
     path = classpath(part) if classes is None else f"{classpath(part)}:{classes}"
     return [
         "java",
         heap,
-        *(_quick(part, classes is None and is_typical) if quick else ()),
+        *(_quick(part, classes is None) if quick else ()),
         LOG4J,
         "-cp",
         path,
@@ -191,23 +190,16 @@ class Kafka:
         path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         return path
 
+    def _format(self, *arguments: str) -> None:
+        from .tools import format_storage  # which runs a program of this module
+
+        format_storage("-t", uuid_to_text(b"oracle-oracle-01"), *arguments)
+
     def start(self) -> Kafka:
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self._write_properties()
         if not self.formatted:
-            cluster = uuid_to_text(b"oracle-oracle-01")
-            command = java(
-                "broker",
-                "kafka.tools.StorageTool",
-                "format",
-                "--standalone",
-                "-t",
-                cluster,
-                "-c",
-                str(properties),
-                is_typical=False,
-            )
-            subprocess.run(command, check=True, capture_output=True, timeout=120)
+            self._format("--standalone", "-c", str(properties))
             self.formatted = True
         classes = self.directory / "classes" if self.plugin else None
         if classes is not None:

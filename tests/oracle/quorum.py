@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from ottla.storage.checkpoints import uuid_to_text
 from ..support.ports import free_port
 from ..support.relays import Relays, name_of, write_hosts
 from .cluster import KafkaCluster
-from .kafka import Kafka, java
+from .kafka import Kafka
 
 
 class _Voter(Kafka):
@@ -57,13 +56,7 @@ class _Voter(Kafka):
 
     def format(self) -> None:
         voters = ",".join(f"{node}@{self.host_of(node)}:{port}:{_directory_id(node)}" for node, port in self.at.items())
-        command = ["format", "-t", uuid_to_text(b"oracle-oracle-01"), "-c", str(self._write_properties())]
-        subprocess.run(
-            java("broker", "kafka.tools.StorageTool", *command, "--initial-controllers", voters, is_typical=False),
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
+        self._format("-c", str(self._write_properties()), "--initial-controllers", voters)
         self.formatted = True
 
 

@@ -1,4 +1,6 @@
-"""Kafka's command-line tools, run one after another in one JVM, which starts and compiles once for all tests."""
+"""Kafka's command-line tools, run one after another in one JVM, which starts and compiles once for all tests. Another
+one formats the directories of brokers.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,34 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from typing import IO
 
 from .kafka import program
 
+FORMAT_SECONDS = 120
 STACK_SECONDS = 20  # how long Java has to write the stacks of its threads
 
 
 class _Tools:
-    """The process of `java/Tools.java`, which starts with the first tool."""
+    """A process of `java/Tools.java` or `java/Storage.java`, which starts with the first tool."""
 
-    def __init__(self) -> None:
+    def __init__(self, part: str, program: str) -> None:
+        self._part, self._program = part, program
+        self._lock = Lock()  # brokers of a cluster are formatted beside each other
         self._process: subprocess.Popen[bytes] | None = None
         self._classes = Path()
         atexit.register(self.stop)
 
     def run(self, words: list[str], within: float) -> tuple[int, str, str]:
-        """Runs a class. `words`: its name, the standard input, and its arguments. Returns the exit code, the standard
-        output and the standard error. Raises TimeoutExpired, with the stacks of all threads.
+        """Runs a tool. `words`: of Tools its class, the standard input and its arguments, of Storage its arguments.
+        Returns the exit code, the standard output and the standard error. Raises TimeoutExpired, with the stacks of
+        all threads.
         """
+        with self._lock:
+            return self._run(words, within)
+
+    def _run(self, words: list[str], within: float) -> tuple[int, str, str]:
         process = self._process or self._start()
         stacks: list[str] = []
         timer = Timer(within, _end_with_stacks, [process, stacks])
@@ -49,7 +59,7 @@ class _Tools:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._classes = Path(tempfile.mkdtemp(prefix="oracle-tools-"))
-        command = program("tools", "Tools", self._classes)
+        command = program(self._part, self._program, self._classes)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -90,8 +100,12 @@ def _read(stream: IO[bytes]) -> str:
     return stream.read(_number(stream)).decode(errors="replace")
 
 
-_tools = _Tools()
-stop = _tools.stop
+_tools, _storage = _Tools("tools", "Tools"), _Tools("broker", "Storage")
+
+
+def stop() -> None:
+    for one in (_tools, _storage):
+        one.stop()
 
 
 def tool(
@@ -101,3 +115,9 @@ def tool(
     full = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
     code, out, error = _tools.run([full, stdin or "", *arguments], timeout)
     return subprocess.CompletedProcess([full, *arguments], code, out, error)
+
+
+def format_storage(*arguments: str) -> None:
+    """Formats the directories of a broker of Kafka 4.4.0: `kafka-storage.sh format` with these arguments."""
+    code, out, error = _storage.run(["format", *arguments], FORMAT_SECONDS)
+    assert code == 0, out + error

@@ -4,7 +4,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
-import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
@@ -15,8 +14,7 @@ import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs Kafka's command-line tools one after another in one process, which starts and compiles once. A request is a number of texts:
- * the class, the standard input, and the arguments; the answer is the exit code, standard output and standard error. A text is a
- * length and bytes of UTF-8.
+ * the class, the standard input, and the arguments; the answer is the exit code, standard output and standard error.
  */
 public class Tools {
     /** A tool wants to end its process. */
@@ -53,11 +51,11 @@ public class Tools {
                 Runtime.getRuntime().halt(0);
                 return;
             }
-            String name = text(requests);
-            byte[] input = text(requests).getBytes(StandardCharsets.UTF_8);
+            String name = Texts.read(requests);
+            byte[] input = Texts.read(requests).getBytes(StandardCharsets.UTF_8);
             String[] arguments = new String[count - 2];
             for (int at = 0; at < arguments.length; at++) {
-                arguments[at] = text(requests);
+                arguments[at] = Texts.read(requests);
             }
             ByteArrayOutputStream out = new ByteArrayOutputStream();
             ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -85,18 +83,9 @@ public class Tools {
             System.setOut(standardOut);
             System.setErr(standardErr);
             answers.writeInt(code == null ? 0 : code);
-            write(answers, out);
-            write(answers, err);
+            Texts.write(answers, out);
+            Texts.write(answers, err);
             answers.flush();
         }
-    }
-
-    static String text(DataInputStream from) throws IOException {
-        return new String(from.readNBytes(from.readInt()), StandardCharsets.UTF_8);
-    }
-
-    static void write(DataOutputStream to, ByteArrayOutputStream text) throws IOException {
-        to.writeInt(text.size());
-        text.writeTo(to);
     }
 }
