@@ -9,10 +9,13 @@ import json
 import os
 import random
 import subprocess
-import tempfile
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Timer
+from typing import Any, NamedTuple
 
 import pytest
 from ottla.protocol import codec, schema
@@ -25,7 +28,8 @@ from .kafka import program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "200"))
-CHUNK = 80  # schemas and versions a run of the JVM
+CHUNK = 80  # schemas and versions whose messages are in memory at a time
+SECONDS_MAX = 600
 
 
 def class_names() -> dict[str, str]:
@@ -70,44 +74,77 @@ def _json(loaded: Schema, f: FieldSchema, version: int, value: Any) -> Any:
     return base64.b64encode(value).decode() if f.element_type in ("bytes", "records") else value
 
 
-def ask_java(command: list[str], lines: list[str]) -> list[str]:
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as questions:
-        questions.write("\n".join(lines) + "\n")
-        questions.seek(0)
-        answer = subprocess.run(command, stdin=questions, capture_output=True, text=True, check=True, timeout=600)
-    return answer.stdout.splitlines()
+class Java:
+    """A running `CodecOracle`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def answers(self, lines: list[str]) -> Iterator[str]:
+        assert self.process.stdout is not None
+        with ThreadPoolExecutor(1) as pool:  # Java answers while it is asked
+            asked = pool.submit(self._ask, lines)
+            for _ in lines:
+                yield self.process.stdout.readline().rstrip("\n")
+            asked.result()
+
+    def _ask(self, lines: list[str]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n".join(lines) + "\n\n")
+        self.process.stdin.flush()
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[Java]:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        timer = Timer(SECONDS_MAX, process.kill)
+        timer.start()
+        try:
+            yield Java(process)
+        finally:
+            timer.cancel()
+            process.kill()
+
+
+class Asked(NamedTuple):
+    """A question to Java: a message that it shall read and write."""
+
+    name: str
+    version: int
+    message: Any
+    data: bytes
+    line: str
+
+
+def asked(names: dict[str, str], name: str, version: int) -> Iterator[Asked]:
+    """Random messages of a schema's version, in turn as bytes and as JSON."""
+    loaded = schema.load(name)
+    kafka = names[name if loaded.kind not in ("request", "response", "header") else f"{name}Data"]
+    chance = random.Random(f"oracle {name} {version}")
+    with_tags = Generator(loaded, version, chance)
+    plain = Generator(loaded, version, chance, unknown_tags=False)
+    for _ in range(EACH):
+        message = with_tags.message()
+        data = bytes(codec.build(name, version, message))
+        yield Asked(name, version, message, data, f"bytes {kafka} {version} {data.hex()}")
+        message = plain.message()
+        text = json.dumps(as_json(loaded, loaded.root, version, message))
+        data = bytes(codec.build(name, version, message))
+        yield Asked(name, version, message, data, f"json {kafka} {version} {text}")
 
 
 def test_every_message_is_kafkas(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    command = program("broker", "CodecOracle", tmp_path)
     names = class_names()
     pairs = all_schemas()
-    covered = {"bytes": 0, "json": 0}
     messages = 0
-    for start in range(0, len(pairs), CHUNK):
-        lines, wanted = [], []
-        for name, version in pairs[start : start + CHUNK]:
-            loaded = schema.load(name)
-            kafka = names[name if loaded.kind not in ("request", "response", "header") else f"{name}Data"]
-            chance = random.Random(f"oracle {name} {version}")
-            with_tags = Generator(loaded, version, chance)
-            plain = Generator(loaded, version, chance, unknown_tags=False)
-            for _ in range(EACH):
-                message = with_tags.message()
-                data = bytes(codec.build(name, version, message))
-                lines.append(f"bytes {kafka} {version} {data.hex()}")
-                wanted.append((name, version, message, data))
-                message = plain.message()
-                data = bytes(codec.build(name, version, message))
-                lines.append(f"json {kafka} {version} {json.dumps(as_json(loaded, loaded.root, version, message))}")
-                wanted.append((name, version, message, data))
-            covered["bytes"] += 1
-            covered["json"] += 1
-        for (name, version, message, data), answer in zip(wanted, ask_java(command, lines), strict=True):
-            assert answer == data.hex(), (name, version, message)
-            assert codec.parse(name, version, bytes.fromhex(answer)) == message
-            messages += 1
-    assert covered == {"bytes": len(pairs), "json": len(pairs)}
+    with running(program("broker", "CodecOracle", tmp_path)) as java:
+        for start in range(0, len(pairs), CHUNK):
+            wanted = [one for pair in pairs[start : start + CHUNK] for one in asked(names, *pair)]
+            for one, answer in zip(wanted, java.answers([one.line for one in wanted]), strict=True):
+                assert answer == one.data.hex(), one[:3]
+                assert codec.parse(one.name, one.version, bytes.fromhex(answer)) == one.message
+                messages += 1
+    assert messages == 2 * EACH * len(pairs)
     with capsys.disabled():
         print(
             f"\n{len(pairs)} schemas and versions, both directions, {messages} messages: all of them Kafka's, byte "

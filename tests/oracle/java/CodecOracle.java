@@ -58,6 +58,10 @@ public class CodecOracle {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, "UTF-8"), 1 << 20);
         PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 20), false, "UTF-8");
         for (String line; (line = in.readLine()) != null; ) {
+            if (line.isEmpty()) { // the end of questions whose answers are waited for
+                out.flush();
+                continue;
+            }
             String[] parts = line.split(" ", 4);
             short version = Short.parseShort(parts[2]);
             String rest = parts.length > 3 ? parts[3] : "";
