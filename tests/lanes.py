@@ -1,7 +1,8 @@
 """Runs all tests (`make test`), or the quick ones (`make quick`): several runs of pytest beside each other, the lanes.
 
-Each lane has its own log, cache directory and report. The last lane's log is shown as it grows, the others' at the
-end. Tests that mostly wait for clients share the machine; those that only compute give way to them (`nice`).
+Some lanes begin at once, and each of the others when one has ended, so that none is alone at the end. Each lane has its
+own log, cache directory and report. The log of the last of those that begin at once is shown as it grows, the others'
+at the end. Tests that mostly wait for clients share the machine; those that only compute give way to them (`nice`).
 
 A test that talks with programs of others in real time can fail because the other lanes keep the machine busy. Such
 tests are run a second time, alone, when all lanes have ended, if they are few, whatever else has failed: what is said
@@ -45,32 +46,32 @@ def modules(folder: str, *names: str) -> list[str]:
     return [f"tests/{folder}/test_{name}.py" for name in names]
 
 
-GROUPS = modules(
-    "clients",
-    "error_codes",
-    "examinations",
-    "examples",
-    "faults",
-    "group_scenarios",
-    "groups",
-    "transactions",
-    "verdict",
-)
-LONG = modules("process", "attack", "docs", "packaging")
+EXAMINED = modules("clients", "examinations", "verdict")
+ERRORS = modules("clients", "error_codes", "faults", "telemetry_errors", "streams_errors", "damaged_replies")
+GROUPS = modules("clients", "examples", "group_scenarios", "groups", "share", "streams", "transactions")
+LARGE = modules("process", "docs", "packaging")
+ATTACKS = modules("process", "attack")
+COMPARED = modules("process", "compare", "compare_groups", "compare_nodes", "replay", "replay_groups")
 STORIES = ["tests/differential"]  # which play what Kafka said
 WITH_KAFKA = ["tests/oracle"]
 IN_STEPS = ["tests/unit", "tests/world"]
 SIMULATED = ["tests/sim"]
 QUICK = ["-q", "-m", "not slow and not oracle and not go and not node"]
-LANES = {
-    "groups": Plan(GROUPS),
-    "clients": Plan(["tests/clients", *ignoring(GROUPS)]),
-    "long": Plan([*LONG, *STORIES]),
-    "oracle": Plan(WITH_KAFKA),
+NAMED = [*LARGE, *ATTACKS, *COMPARED, *STORIES, *WITH_KAFKA, *IN_STEPS, *SIMULATED]
+AT_ONCE = 8
+LANES = {  # what takes long or gives way begins first
     "computing": Plan(IN_STEPS, COMPUTING),
     "simulating": Plan(SIMULATED, COMPUTING),
+    "oracle": Plan(WITH_KAFKA),
+    "clients": Plan(["tests/clients", *ignoring([*EXAMINED, *ERRORS, *GROUPS])]),
+    "large": Plan(LARGE),
+    "errors": Plan(ERRORS),
     "pipeline": Plan(["tests/pipeline"]),
-    "others": Plan(ignoring(["tests/clients", *LONG, *STORIES, *WITH_KAFKA, *IN_STEPS, *SIMULATED, "tests/pipeline"])),
+    "others": Plan(ignoring(["tests/clients", "tests/pipeline", *NAMED])),
+    "attacks": Plan([*ATTACKS, *STORIES]),
+    "examined": Plan(EXAMINED),
+    "groups": Plan(GROUPS),
+    "compared": Plan(COMPARED),
 }
 QUICK_LANES = {  # every test of the folders that are left out is slow: they are not even imported
     "world": Plan([*QUICK, "tests/world"]),
@@ -138,6 +139,10 @@ class Lane:
         self.shown = 0
         self.too_long = False
 
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
     def show(self) -> None:
         """Prints what the log has got since the last time."""
         with self.log.open("rb") as log:
@@ -154,7 +159,7 @@ class Lane:
 
     def abort(self) -> None:
         """Ends a lane that took too long; pytest's fault handler writes the stacks of all threads."""
-        if self.process.poll() is not None:
+        if not self.is_running:
             return
         self.too_long = True
         self.process.send_signal(signal.SIGABRT)
@@ -203,13 +208,17 @@ def for_second_run(outcomes: Sequence[Outcome]) -> list[Failure]:
 
 
 def run(lanes: Mapping[str, Plan], directory: Path) -> list[Outcome]:
-    """Runs lanes beside each other; shows the last one's log as it grows, then the others'."""
-    started = [Lane(name, plan, directory) for name, plan in lanes.items()]
+    """Runs lanes, AT_ONCE of them beside each other; shows one's log as it grows, then the others'."""
+    started: list[Lane] = []
+    waiting = list(lanes.items())
     ends = time.monotonic() + LANE_SECONDS_MAX
     try:
-        while any(lane.process.poll() is None for lane in started):
+        while waiting or any(lane.is_running for lane in started):
+            while waiting and sum(lane.is_running for lane in started) < AT_ONCE:
+                started.append(Lane(*waiting.pop(0), directory))
             time.sleep(LOOK_SECONDS)
-            started[-1].show()
+            followed = started[:AT_ONCE][-1]
+            followed.show()
             if time.monotonic() > ends:
                 for lane in started:
                     lane.abort()
@@ -217,7 +226,7 @@ def run(lanes: Mapping[str, Plan], directory: Path) -> list[Outcome]:
         interrupt(started)
         raise
     outcomes = [lane.outcome() for lane in started]
-    for lane in [started[-1], *started[:-1]]:
+    for lane in [followed, *started]:
         lane.show()
     return outcomes
 

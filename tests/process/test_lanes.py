@@ -137,6 +137,23 @@ def test_a_lane_ends_with_its_tests(folder: Path, capfd: pytest.CaptureFixture[s
     assert good, out
 
 
+def test_a_lane_begins_when_another_has_ended(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "AT_ONCE", 1)
+    reported = (
+        "from pathlib import Path\ndef test_it(): assert [Path(f'logs/{name}.xml').exists() for name in 'abc'] == "
+    )
+    good, out = run(
+        capfd,
+        a=write("tests/a/test_a.py", f"{reported}[False, False, False]\n"),
+        b=write("tests/b/test_b.py", f"{reported}[True, False, False]\n"),
+        c=write("tests/c/test_c.py", f"{reported}[True, True, False]\n"),
+    )
+    assert good, out
+    assert out.count("1 passed in") == 3
+
+
 def test_a_lane_that_takes_too_long_is_ended(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

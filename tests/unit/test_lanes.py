@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..lanes import LANES, QUICK_LANES, SECOND_MODULES_MAX, SECOND_RUNS_MAX, Failure, Outcome, for_second_run
+from ..lanes import LANES, QUICK_LANES, SECOND_MODULES_MAX, SECOND_RUNS_MAX, Failure, Outcome, Plan, for_second_run
 from ..support.sources import ROOT
 
 CLIENT, ORACLE, BROKER = (
@@ -61,6 +61,20 @@ def test_a_story_gets_one_only_where_kafka_itself_tells_it(
 def test_what_kafka_said_is_played_unless_it_is_to_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTTLA_ORACLE", raising=False)
     assert chosen(lane(STORY)) == []
+
+
+def runs(plan: Plan, module: str) -> bool:
+    """Whether a lane runs a test module, by the paths that its arguments name and ignore."""
+    ignored = [word.removeprefix("--ignore=") for word in plan.arguments if word.startswith("--ignore=")]
+    named = [word for word in plan.arguments if word.startswith("tests/")] or ["tests"]
+    lies_in = [any(f"{module}/".startswith(f"{path}/") for path in paths) for paths in (named, ignored)]
+    return lies_in == [True, False]
+
+
+def test_each_module_is_of_one_lane() -> None:
+    modules = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")]
+    lanes = {module: [name for name, plan in LANES.items() if runs(plan, module)] for module in modules}
+    assert {module: names for module, names in lanes.items() if len(names) != 1} == {}
 
 
 def test_the_modules_that_lanes_name_are_there() -> None:
