@@ -81,12 +81,18 @@ class Java:
         self.process = process
 
     def answers(self, lines: list[str]) -> Iterator[str]:
+        """Asks, and yields an answer for each line."""
         assert self.process.stdout is not None
-        with ThreadPoolExecutor(1) as pool:  # Java answers while it is asked
-            asked = pool.submit(self._ask, lines)
-            for _ in lines:
-                yield self.process.stdout.readline().rstrip("\n")
-            asked.result()
+        timer = Timer(SECONDS_MAX, self.process.kill)
+        timer.start()
+        try:
+            with ThreadPoolExecutor(1) as pool:  # Java answers while it is asked
+                asked = pool.submit(self._ask, lines)
+                for _ in lines:
+                    yield self.process.stdout.readline().rstrip("\n")
+                asked.result()
+        finally:
+            timer.cancel()
 
     def _ask(self, lines: list[str]) -> None:
         assert self.process.stdin is not None
@@ -97,12 +103,9 @@ class Java:
 @contextmanager
 def running(command: list[str]) -> Iterator[Java]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        timer = Timer(SECONDS_MAX, process.kill)
-        timer.start()
         try:
             yield Java(process)
         finally:
-            timer.cancel()
             process.kill()
 
 
