@@ -1,6 +1,6 @@
 """The modules that mypyc compiles (`make compiled`, or a wheel that is built with OTTLA_COMPILED=1): logs, what a
-Produce passes between its message and its log, the runtime of the coordinators, the way of requests that are like an
-earlier one, and what notes requests for traces. The source is the same, compiled or not.
+Produce passes between its message and its log, the runtime of the coordinators, share-partitions, transactions, the way
+of requests that are like an earlier one, and what notes requests for traces. The source is the same, compiled or not.
 
 These modules gain because they use each other's classes. Modules that mostly handle what is interpreted (messages, the
 codec's functions, the loop) lose: docs/decisions/compiled.md has the figures.
@@ -23,16 +23,23 @@ TYPES = ROOT / ".types"  # what lets mypy find the folders as subpackages of `ot
 MODULES = {
     "protocol": "frames layouts plain_messages records spans",
     "storage": "batch_info epochs log producers rolling segment validation",
-    "coordinator": "aftermath batch journal packing parked runtime shard_runtime timeline timers",
+    "coordinator": "aftermath batch format journal packing parked runtime shard_runtime timeline timers",
     "coordinator/group": "format",
     "coordinator/group/consumer": "leaving",
+    "coordinator/share": "acquiring batches changes inflight partition shard state window",
+    "coordinator/transaction": "format shard state",
     "coordinator/metadata": "new_partitions staged",
     "coordinator/group/offsets": "long_commits repeated store",
-    "broker": "alarm event_times internal_topics metrics peer repeated replies steps timer_queue turn",
+    "broker": "alarm event_times internal_topics later metrics peer repeated replies steps timer_queue turn",
     "broker/net": "context",
+    "broker/share": "share_fetch share_partition_leader",
+    "broker/transaction": "completion markers verification",
     "broker/shards": "host",
     "broker/replica": "appender followers high_watermarks partition stale_leaders",
-    "broker/apis": "_produce_appends _repeated _repeated_commits _repeated_fetches _repeated_produces k00_produce",
+    "broker/apis": (
+        "_produce_appends _produce_verification _repeated _repeated_commits _repeated_fetches _repeated_produces "
+        "k00_produce"
+    ),
     "broker/lab/traces": "client",
 }
 
