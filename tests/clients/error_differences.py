@@ -27,7 +27,11 @@ def fenced() -> dict[str, Heard]:
 
 
 INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
-    # it joins again
+    # it joins again (of Java AbstractCoordinator.SyncGroupResponseHandler, which has words of its own for what it does
+    # not name; of librdkafka rdkafka_cgrp.c, rd_kafka_cgrp_handle_SyncGroup_memberstate, which joins again whatever the
+    # error; of kafka-python coordinator/base.py, _process_sync_group_response; of franz-go consumer_group.go,
+    # joinAndSync and manage; of kafkajs consumerGroup.js, joinAndSync; of aiokafka group_coordinator.py,
+    # _send_sync_group_request, where what it does not name has no code)
     ("java", "SyncGroup"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING)
     | each(
         ("COORDINATOR_LOAD_IN_PROGRESS", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"),
@@ -51,7 +55,8 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NO_CODE,
     ),
-    # it joins again, or sends the next heartbeat
+    # it joins again (AbstractCoordinator.HeartbeatResponseHandler), or sends the next heartbeat: to its thread all
+    # errors but FENCED_INSTANCE_ID are a heartbeat that failed (AbstractCoordinator.HeartbeatThread)
     ("java", "Heartbeat"): each(
         (
             *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "INVALID_GROUP_ID"),
@@ -81,11 +86,11 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     # it joins again; an error that it does not name has no code (group_coordinator.py, _do_heartbeat)
     ("aiokafka", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING)
     | each(("COORDINATOR_LOAD_IN_PROGRESS", "INVALID_GROUP_ID", "FENCED_INSTANCE_ID"), NO_CODE),
-    # it joins again (runner.js, scheduleFetch)
+    # it joins again (runner.js, scheduleFetchManager)
     ("kafkajs", "Heartbeat"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
-    # it leaves as it closes, and nothing can be done any more (of librdkafka rdkafka_cgrp.c,
-    # rd_kafka_cgrp_handle_LeaveGroup; of kafka-python coordinator/base.py, maybe_leave_group_async; of aiokafka
-    # group_coordinator.py, _maybe_leave_group; of kafkajs runner.js, stop)
+    # it leaves as it closes, and nothing can be done any more (of Java AbstractCoordinator.LeaveGroupResponseHandler;
+    # of librdkafka rdkafka_cgrp.c, rd_kafka_cgrp_handle_LeaveGroup; of kafka-python coordinator/base.py,
+    # maybe_leave_group_async; of aiokafka group_coordinator.py, _maybe_leave_group; of kafkajs runner.js, stop)
     **{
         (client, "LeaveGroup"): each(
             ("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "FENCED_INSTANCE_ID"), NOTHING
@@ -96,6 +101,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     # records before (AbstractHeartbeatRequestManager.onErrorResponse)
     ("java", "ShareGroupHeartbeat"): each(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING)
     | each(("TOPIC_AUTHORIZATION_FAILED",), EITHER),
+    # words of its own for the errors of a partition that it does not name (ShareFetchCollector)
     ("java", "ShareFetch"): each(
         (
             *("OFFSET_OUT_OF_RANGE", "LEADER_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_ID_NOT_FOUND"),
@@ -104,9 +110,11 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         f"{KAFKA_EXCEPTION}: Unexpected error code",
     )
     | each(("CORRUPT_MESSAGE",), f"{KAFKA_EXCEPTION}: Encountered corrupt message")
-    # a session that fails begins again, and the first fetch of one acknowledges nothing
+    # a session that fails begins again (ShareSessionHandler.handleResponse), and the first fetch of one acknowledges
+    # nothing (ShareConsumeRequestManager.maybeAddAcknowledgements)
     | each(("GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "INVALID_REQUEST", "INVALID_RECORD_STATE"), NOTHING),
-    # it tries again, in a session that is new, and does not know what to acknowledge
+    # it tries again, in a session that is new, which has nothing to acknowledge: it gives NETWORK_EXCEPTION instead
+    # (ShareConsumeRequestManager.maybeAddAcknowledgements and acknowledgementsCannotBeSentError)
     ("java", "ShareAcknowledge"): each(
         (
             *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "KAFKA_STORAGE_ERROR"),
@@ -114,8 +122,9 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NETWORK,
     ),
-    # it joins again; a member without an instance id has no words for the error of one (its
-    # StreamsGroupHeartbeatRequestManager asks an Optional without a value)
+    # it joins again (StreamsGroupHeartbeatRequestManager.onErrorResponse). In 4.4.0 FENCED_INSTANCE_ID has a case,
+    # whose words have the instance id: a member without one asks an Optional without a value, and the exception ends
+    # in the completion of the request, which nothing reads. 4.3.1 has no such case, and ends (test_streams_errors.py)
     ("java", "StreamsGroupHeartbeat"): each(
         ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH", "FENCED_INSTANCE_ID"), NOTHING
     ),
@@ -134,6 +143,8 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         f"{KAFKA_EXCEPTION}: Could not add partitions to transaction due to errors",
     )
     | fenced(),
+    # likewise what its handlers do not name (TransactionManager.AddOffsetsToTxnHandler, EndTxnHandler and
+    # TxnOffsetCommitHandler; the last one turns what ends a membership into a CommitFailedException)
     ("java", "AddOffsetsToTxn"): each(
         ("INVALID_REQUEST",), f"{KAFKA_EXCEPTION}: Unexpected error in AddOffsetsToTxnResponse"
     )
@@ -158,6 +169,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         "org.apache.kafka.clients.consumer.CommitFailedException",
     )
     | fenced(),
+    # one code of its own for both (rdkafka_txnmgr.c, rd_kafka_txn_normalize_err)
     **{
         ("librdkafka", api): each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"), FENCED_OF_LIBRDKAFKA)
         for api in APIS[1:]
@@ -173,7 +185,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     | each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"), FENCED_OF_LIBRDKAFKA),
     **{("kafka-python", api): fenced() for api in ("InitProducerId", "AddOffsetsToTxn")},
     ("kafka-python", "EndTxn"): fenced(),
-    # its exception has the errors of partitions in words of its own
+    # its exception has the errors of partitions in words of its own (transaction_manager.py, AddPartitionsToTxnHandler)
     ("kafka-python", "AddPartitionsToTxn"): each(
         (
             *("CLUSTER_AUTHORIZATION_FAILED", "INVALID_REQUEST", "OPERATION_NOT_ATTEMPTED"),
@@ -183,13 +195,15 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     )
     | fenced(),
     ("kafka-python", "TxnOffsetCommit"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"), NO_CODE) | fenced(),
-    # its exception for a producer that is fenced has no code, and the later errors it does not know
+    # its exception for a producer that is fenced has no code, and the later errors it does not know (sender.py,
+    # InitPIDHandler, AddOffsetsToTxnHandler, TxnOffsetCommitHandler and EndTxnHandler)
     ("aiokafka", "InitProducerId"): each(("PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE),
     **{
         ("aiokafka", api): each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE)
         for api in ("AddOffsetsToTxn", "EndTxn")
     },
-    # what is not the error of an authorization ends its sender; the transaction has failed, it says at the next step
+    # what is not the error of an authorization ends its sender (sender.py, AddPartitionsToTxnHandler); the transaction
+    # has failed, it says at the next step
     ("aiokafka", "AddPartitionsToTxn"): each(
         (
             *("CLUSTER_AUTHORIZATION_FAILED", "INVALID_REQUEST", "INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE"),

@@ -15,10 +15,10 @@ from ottla.testing import Broker
 
 from ..support.librdkafka import fresh, member, poll_until
 from ..support.poll import until
-from . import verdicts
+from . import endings, verdicts
 from .examinations import Seen, examination
-from .verdict_page import DATA, Examined, failed, findings, outcomes
-from .verdicts import its_own, main, run_of
+from .verdict_page import DATA, ENDINGS, Examined, failed, findings, outcomes
+from .verdicts import its_own, main, of_rules, run_of
 from .well_known import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -66,6 +66,16 @@ def test_a_client_goes_through(name: str, run: str, expected: set[str], tmp_path
     unknown = set(found["failures"]) - set(findings().get(name, {}))
     assert unknown == set(), "\n".join(lines(seen.clients))
     assert expected <= {id for id, outcome in found["rules"].items() if outcome == "passed"}
+
+
+@pytest.mark.parametrize("name", [pytest.param("Java", marks=pytest.mark.oracle), "librdkafka"])
+def test_a_client_meets_the_errors_that_end_it(name: str, tmp_path: Path) -> None:
+    """And does about them what the page says."""
+    client = BY_NAME[name]
+    known = {one["name"]: one for one in json.loads(DATA.read_text())}[name]["runs"][ENDINGS]
+    seen = endings.endings(client.prepared(tmp_path), tmp_path, client.lacks_endings)
+    found = of_rules(run_of(its_own(client, seen.clients), seen.missed), endings.RULES)
+    assert (found["missed"], found["rules"]) == (known["missed"], known["rules"]), "\n".join(lines(seen.clients))
 
 
 @pytest.mark.parametrize(("assignor", "outcome"), [("range", "passed"), ("cooperative-sticky", "failed")])

@@ -42,7 +42,10 @@ ENDS = (
     "STREAMS_TOPOLOGY_FENCED",
 )
 # StreamsGroupHeartbeatRequestManager.onErrorResponse: what is fatal there ends the stream thread with the exception of
-# the error, and by default the instance with it (its state is ERROR)
+# the error, and by default the instance with it (its state is ERROR). FENCED_INSTANCE_ID is none that it names in
+# kafka-clients 4.3.1, with which Streams runs here, and what it does not name is fatal. 4.4.0, in which the consumer
+# below Streams is tried (error_differences.py), has a case for it, which throws for a member without an instance id
+# before it is fatal: there the consumer goes on
 DOES = {
     **dict.fromkeys(("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"), GOES_ON),
     **dict.fromkeys(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), JOINS_AGAIN),

@@ -31,6 +31,7 @@ NO_NEW_GROUPS: Final[Mapping[Examination, str]] = {
     "share-group": "no share groups",
 }
 NO_MEMBER: Final = ("ending-member",)
+NO_STATIC_MEMBER: Final = ("ending-static", *NO_MEMBER)  # or none whose heartbeats say so
 Command = list[str]
 
 
@@ -197,7 +198,7 @@ CLIENTS: Final = (
         _node,
         _node_examined,
         NO_NEW_GROUPS,
-        ("ending-static", *NO_MEMBER),
+        NO_STATIC_MEMBER,
         needs=("node", "npm"),
     ),
     Client(
@@ -208,7 +209,7 @@ CLIENTS: Final = (
         _in_python(plain_work.aiokafka, plain_troubles.aiokafka),
         _python_examined("of_aiokafka"),
         NO_NEW_GROUPS,
-        NO_MEMBER,
+        NO_STATIC_MEMBER,
     ),
     Client(
         "kafka-python",

@@ -183,21 +183,6 @@ async def _ending_sends(at: str, enough: Enough) -> None:
             await asyncio.gather(*sent, return_exceptions=True)
 
 
-async def _ending_static(at: str, enough: Enough) -> None:
-    """A static member, which commits by itself, until it hears that it may not go on."""
-    more: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
-    more |= {"group_id": "ending", "group_instance_id": "ending", "auto_commit_interval_ms": 500}
-    async with AIOKafkaProducer(bootstrap_servers=at) as producer:
-        await producer.send_and_wait(*_record("shared"))
-        member = AIOKafkaConsumer("shared", bootstrap_servers=at, auto_offset_reset="earliest", **more)
-        await member.start()
-        with suppress(KafkaError):
-            while not enough():
-                await producer.send_and_wait(*_record("shared"))
-                await member.getmany(timeout_ms=100)
-        await member.stop()
-
-
 def _work(work: Callable[[str, Enough], Awaitable[None]]) -> Work:
     def works(at: str, enough: Enough) -> None:
         async def all_of_it() -> None:
@@ -222,6 +207,5 @@ if __name__ == "__main__":
             "classic-group": _work(_group),
             "ending-writes": _work(_ending_writes),
             "ending-sends": _work(_ending_sends),
-            "ending-static": _work(_ending_static),
         }
     )
