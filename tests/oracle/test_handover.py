@@ -39,6 +39,7 @@ T = TypeVar("T")
 PARTITIONS = 4
 FIRST, SECOND = range(40), range(40, 60)
 SHA_256 = 1
+MEMBERS_STAY_MS = 1_800_000  # those that no client heartbeats for, until the last test
 ACLS = [
     Acl(kind, "orders", PatternType.LITERAL, "User:erik", "*", operation, Permission.ALLOW)
     for kind, operation in ((ResourceType.TOPIC, Operation.READ), (ResourceType.GROUP, Operation.READ))
@@ -58,6 +59,8 @@ def settings(port: int) -> dict[str, object]:
         "share.coordinator.state.topic.num.partitions": 3,
         "group.initial.rebalance.delay.ms": 0,
         "group.streams.initial.rebalance.delay.ms": 0,
+        **{f"group.{kind}.max.session.timeout.ms": MEMBERS_STAY_MS for kind in ("share", "streams")},
+        **{f"group.{kind}.session.timeout.ms": MEMBERS_STAY_MS for kind in ("share", "streams")},
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     }
 

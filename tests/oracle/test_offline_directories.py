@@ -85,7 +85,8 @@ class Side:
     def fails_at_start(self) -> bool:
         """Starts the broker again on a directory whose `meta.properties` cannot be read. False if Kafka lost a race:
         its controller took the leader away before the broker tried to open the partition, which then is not offline but
-        not led (NOT_LEADER_OR_FOLLOWER), for ever. One of five starts ends so.
+        not led (NOT_LEADER_OR_FOLLOWER), for ever. One of five starts ends so. Or its broker stopped before it had told
+        the controller in which directory a partition of `__consumer_offsets` is, and makes it again in the other one.
         """
         self.broker.stop()
         (self.second / "meta.properties").rename(self.away)
@@ -114,7 +115,15 @@ class Side:
 
     def is_offline(self) -> bool:
         """Kafka's broker and controller learn of it one after the other; the broker's first error may be another."""
-        return self.produced(self.index) == Errors.KAFKA_STORAGE_ERROR and self.leader() < 0
+        return (
+            self.produced(self.index) == Errors.KAFKA_STORAGE_ERROR
+            and self.leader() < 0
+            and self.coordinator().coordinators[0].error_code == Errors.COORDINATOR_NOT_AVAILABLE
+        )
+
+    def coordinator(self) -> Any:
+        """The answer about a group whose partition lies in the second directory."""
+        return self.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.key]))
 
     def said(self) -> dict[str, Any]:
         """The fields of the replies about the partition, by API, version and path."""
@@ -171,7 +180,7 @@ class Side:
         found["OffsetForLeaderEpoch"] = self.ask(
             "OffsetForLeaderEpoch", 4, e(replica_id=-1, topics=[e.OffsetForLeaderTopic(topic="t", partitions=[epoch])])
         )
-        coordinator = self.ask("FindCoordinator", 4, m.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.key]))
+        coordinator = self.coordinator()
         coordinator.coordinators[0].key = ""
         found["FindCoordinator"] = coordinator
         o = m.OffsetFetchRequest
