@@ -25,6 +25,8 @@ from ..support.streams_programs import Programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle]
 SETTINGS: dict[str, object] = {
+    # A client that asks for an internal topic before the coordinator has made it would have it made with one partition.
+    "auto.create.topics.enable": "false",
     "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.min.assignment.interval.ms": 0,
     "group.streams.assignment.interval.ms": 0,
