@@ -21,12 +21,11 @@ from ottla.broker.transaction.completion import Completion
 from ottla.coordinator.hashing import partition_for
 from ottla.coordinator.metadata import elections
 from ottla.coordinator.runtime import Runtime
-from ottla.protocol import messages as m
 
 from ottla.cli import main
 from ottla.testing import Broker
 
-from ..oracle.cluster_pair import Nodes, ask
+from ..oracle.cluster_pair import Nodes
 from ..support.bugs import Bug, with_bug
 from ..support.poll import until
 from . import history, history_checks
@@ -69,13 +68,17 @@ def _move_behind(
     """
     lab = cluster.broker.lab
     lab.hold(topic, partition)
+
+    def behind() -> bool:
+        """What the program is heard to have done may be from before the hold."""
+        found = lab.get(f"partitions/{topic}/{partition or 0}")
+        return all(one["lag"] for one in found["replicas"] if one["node"] != found["leader"])
+
+    until(behind, f"the followers of {topic} are behind", every=history.POLL_SECONDS)
     enough = program.counts[kind] + more
     until(lambda: program.counts[kind] >= enough, f"{kind} while {topic} is held", every=history.POLL_SECONDS)
     program.kill()
-    metadata = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=topic)])
-    (found,) = ask(cluster, 1, "Metadata", 12, metadata).topics
-    (node,) = (one.leader_id for one in found.partitions if one.partition_index == (partition or 0))
-    cluster.happens("stop", node)
+    cluster.happens("stop", lab.get(f"partitions/{topic}/{partition or 0}")["leader"])
     until(lambda: any(one["topic"] == topic for one in lab.get("losses")["losses"]), f"the logs of {topic} are cut")
     lab.release(topic, partition)
 
