@@ -31,12 +31,22 @@ def register(spark: SparkSession) -> None:
 
 
 def spark_home() -> str:
-    """Returns where Spark is installed. Raises RuntimeError if it is not."""
+    """Returns the folder of Spark's programs and jars: SPARK_HOME, or one that links to the PySpark that is installed
+    (`home.py`). Raises RuntimeError if there is none.
+    """
     try:
         import pyspark
     except ImportError:
         raise RuntimeError("PySpark is not installed: pip install ottla[spark]") from None
-    return os.environ.get("SPARK_HOME", os.path.dirname(pyspark.__file__))
+    given = os.environ.get("SPARK_HOME")
+    if given:
+        return given
+    from pathlib import Path
+
+    from .home import lean_home
+    from .java import cache_directory
+
+    return str(lean_home(Path(pyspark.__file__).parent, cache_directory()))
 
 
 def session(**settings: str) -> SparkSession:
@@ -52,7 +62,7 @@ def without_sources(**settings: str) -> SparkSession:
     """Returns a session as `session` does, in which nothing is registered: that starts Python for Spark."""
     import sys
 
-    spark_home()
+    home = spark_home()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("ottla")
@@ -66,6 +76,7 @@ def without_sources(**settings: str) -> SparkSession:
 
         check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # otherwise the workers use the system's Python
+        os.environ.setdefault("SPARK_HOME", home)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         chosen = {**SESSION_SETTINGS, **settings}
     for name, value in chosen.items():

@@ -42,7 +42,8 @@ def serve(port: int, settings: Mapping[str, str], java_options: str, ready: Call
     RuntimeError if it ends before, or takes too long.
     """
     signal.signal(signal.SIGTERM, _interrupt)
-    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": ADDRESS, **os.environ}
+    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": spark_home(), "SPARK_LOCAL_IP": ADDRESS}
+    environment = {**own, **os.environ}
     server = subprocess.Popen(command(port, settings, java_options), env=environment)
     try:
         deadline = time.monotonic() + READY_SECONDS

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
-from ottla.pipeline import jobs, near, spark_home
+from ottla.pipeline import jobs, near
 from ottla.pipeline.daemon import SOURCE, installed
 from ottla.pipeline.java import check_java, class_archive
 from ottla.pipeline.options import Source
@@ -217,17 +218,17 @@ def test_workers_import_what_is_installed_and_not_the_archive_of_its_sources(spa
     def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
 
-        import pyspark
+        import pyspark  # of the worker
 
         loaded = SOURCE in sys.modules
         assert sum(batch.num_rows for batch in batches) == 1
         yield pa.RecordBatch.from_pydict({"file": [str(pyspark.__file__)], "loaded": [loaded]})
 
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(imported, "file string, loaded boolean").collect()
-    assert row.file == str(Path(spark_home(), "__init__.py"))
+    assert row.file == pyspark.__file__
     assert row.loaded, "by the daemon"
     elsewhere = ["", "lib", "/spark/python/lib/pyspark.zip"]
-    assert installed([str(Path(spark_home(), "python", "lib", "pyspark.zip")), *elsewhere]) == elsewhere
+    assert installed([str(Path(pyspark.__file__).parent / "python" / "lib" / "pyspark.zip"), *elsewhere]) == elsewhere
 
 
 def test_a_daemon_has_one_thread_although_it_imports_what_workers_need() -> None:
