@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import TypeVar
 
 from ..protocol.java import java_abs, java_hash
@@ -40,6 +40,11 @@ def put_order(names: Iterable[str], capacity: int) -> list[str]:
     return table_order(dict.fromkeys(names), name_hash, capacity)
 
 
+def set_order(names: Collection[str]) -> list[str]:
+    """Returns distinct names in the iteration order of a Java HashSet that is made of a collection."""
+    return put_order(names, max(int(len(names) / 0.75) + 1, TABLE_SIZE))
+
+
 def table_size(count: int, capacity: int) -> int:
     """Returns the buckets of a Java HashMap that is made for `capacity` entries and has got `count` by `put`."""
     size = 1
@@ -48,18 +53,30 @@ def table_size(count: int, capacity: int) -> int:
     return size
 
 
-def computed_order(names: Iterable[str], capacity: int) -> list[str]:
-    """Returns the distinct names in the iteration order of a Java HashMap that is made for `capacity` entries and
+def computed_order(items: Iterable[T], capacity: int, hash_of: Callable[[T], int]) -> list[T]:
+    """Returns the distinct items in the iteration order of a Java HashMap that is made for `capacity` entries and
     filled by `computeIfAbsent`, which grows the map later than `put`, and puts a new key before those of its bucket.
     """
     size = table_size(0, capacity)
-    found: dict[str, None] = {}
-    for name in names:
+    found: dict[T, None] = {}
+    for item in items:
         if len(found) > int(size * 0.75):
             size *= 2
-        found[name] = None
+        found[item] = None
     order = list(found)[::-1]
-    return sorted(order, key=lambda name: _bucket(name, size))
+    return sorted(order, key=lambda item: bucket(hash_of(item), size))
+
+
+def concurrent_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
+    """Returns distinct items in the iteration order of a Java ConcurrentHashMap, which grows earlier than a HashMap."""
+    listed = list(items)
+    size = table_size(len(listed) + 1, TABLE_SIZE)
+    return sorted(listed, key=lambda item: bucket(hash_of(item), size))
+
+
+def partition_hash(topic: str, index: int) -> int:
+    """Returns the hash code of Kafka's TopicPartition."""
+    return 31 * (31 + index) + name_hash(topic)
 
 
 def number_order(numbers: Iterable[int]) -> list[int]:

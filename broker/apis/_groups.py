@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...coordinator.group.environment import Client
 from ...coordinator.security.acls import Operation, ResourceType
@@ -14,7 +14,7 @@ from ..limits import GROUP_SIZE
 from ..net.answers import Answers
 from ..net.context import Context
 from ..security.authorization import Check, Refusal, authorized_operations
-from ..steps import off_loop
+from ..steps import Pace, off_loop
 from ..turn import Turn
 
 
@@ -52,6 +52,42 @@ def client_of(context: Context) -> Client:
     """Returns the client of a request, as groups store it."""
     may_describe = None if context.authorizer is None else partial(MATCHES.allows, context)
     return Client(context.client_id or "", context.peer.host, context.version, may_describe)
+
+
+async def by_partition(context: Context, group_ids: Iterable[str]) -> list[tuple[int, list[str]]]:
+    """Returns groups with the partitions of their shards, in the order in which Kafka answers for several; in steps if
+    they are many.
+    """
+    groups = context.broker.groups
+    found: dict[int, list[str]] = {}
+    indexes: list[int] = []  # of each group: one of a partition that is there already can let Kafka's table grow, too
+    pace = Pace(context.turn)
+    for group_id in group_ids:
+        index = groups.partition_for(group_id)
+        indexes.append(index)
+        found.setdefault(index, []).append(group_id)
+        if pace.is_over():
+            await pace.rest()
+    return [(index, found[index]) for index in groups.in_order_of_some(indexes)]
+
+
+class Asked(NamedTuple):
+    """Groups of a request, in the order in which Kafka describes them. `refused`: those that the principal may not
+    see.
+    """
+
+    group_ids: list[str]
+    refused: frozenset[str] = frozenset()
+
+
+async def asked_groups(context: Context, check: Check, group_ids: Iterable[str], nameless_first: bool = True) -> Asked:
+    """Returns the groups of a request: first those that the principal may not see, then those without a name
+    (`nameless_first`), and the others by their shards.
+    """
+    allowed, refused = await check.parted(context, group_ids, str)
+    first = [group_id for group_id in allowed if not group_id] if nameless_first else []
+    shards = await by_partition(context, filter(None, allowed) if nameless_first else allowed)
+    return Asked([*refused, *first, *(one for _, ids in shards for one in ids)], frozenset(refused))
 
 
 async def describe_each(

@@ -16,7 +16,7 @@ from ...protocol.errors import ApiError, Errors
 from ..error_places import COORDINATOR, ITSELF, Place, array, codes
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import describe_each
+from ._groups import asked_groups, describe_each
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "groups", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
@@ -32,16 +32,21 @@ ERRORS = (
 
 
 async def handle(context: Context, request: messages.DescribeGroupsRequest) -> messages.DescribeGroupsResponse:
-    found = await describe_each(
-        context, request.groups, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
-    )
+    asked = await asked_groups(context, GROUPS, request.groups, nameless_first=False)
+
+    def describe(group_id: str) -> description.Described:
+        return _refused(group_id) if group_id in asked.refused else _describe(context, group_id)
+
+    found = await describe_each(context, asked.group_ids, request.include_authorized_operations, describe)
     return messages.DescribeGroupsResponse(groups=found)
+
+
+def _refused(group_id: str) -> description.Described:
+    return messages.DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=GROUPS.code), iter(())
 
 
 def _describe(context: Context, group_id: str) -> description.Described:
     g = messages.DescribeGroupsResponse.DescribedGroup
-    if not GROUPS.allows(context, group_id):
-        return g(group_id=group_id, error_code=GROUPS.code), iter(())
     try:
         return context.broker.groups.read(group_id, lambda shard, as_of: description.describe(shard, group_id, as_of))
     except ApiError as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ...coordinator.group import deletion
 from ...coordinator.group.share import share_partitions
+from ...coordinator.hashing import set_order
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
@@ -19,7 +20,8 @@ from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import delete_states
-from ..steps import Pace, slices
+from ..steps import slices
+from ._groups import by_partition
 
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
@@ -49,16 +51,11 @@ async def narrowed(
 
 async def handle(context: Context, request: messages.DeleteGroupsRequest) -> messages.DeleteGroupsResponse:
     groups = context.broker.groups
-    by_partition: dict[int, list[str]] = {}
-    pace = Pace(context.broker.turn)
-    for group_id in dict.fromkeys(request.groups_names):
-        by_partition.setdefault(groups.partition_for(group_id), []).append(group_id)
-        if pace.is_over():
-            await pace.rest()
     waiting = []
+    shards = await by_partition(context, dict.fromkeys(request.groups_names))
     await groups.open_all()
-    for index, ids in by_partition.items():
-        waiting.append(drive(_delete(context, index, ids)))
+    for index, ids in shards:
+        waiting.append(drive(_delete(context, index, set_order(ids))))
         await context.broker.turn.next()
     response = messages.DeleteGroupsResponse()
     for results in await Later.all(waiting):

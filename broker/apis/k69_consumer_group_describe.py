@@ -14,7 +14,15 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import HIDDEN, OF_EACH_GROUP, describe_each, may_describe_all, supports_consumer_groups
+from ._groups import (
+    HIDDEN,
+    OF_EACH_GROUP,
+    Asked,
+    asked_groups,
+    describe_each,
+    may_describe_all,
+    supports_consumer_groups,
+)
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
 TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.members.assignment", Refusal.ELEMENT)
@@ -26,18 +34,24 @@ async def handle(
     context: Context,
     request: messages.ConsumerGroupDescribeRequest,
 ) -> messages.ConsumerGroupDescribeResponse:
-    found = await describe_each(
-        context, request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
-    )
+    asked = Asked(request.group_ids)
+    if supports_consumer_groups(context):
+        asked = await asked_groups(context, GROUPS, request.group_ids)
+
+    def describe(group_id: str) -> description.Described:
+        return _describe(context, group_id, group_id in asked.refused)
+
+    found = await describe_each(context, asked.group_ids, request.include_authorized_operations, describe)
     return messages.ConsumerGroupDescribeResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str) -> description.Described:
+def _describe(context: Context, group_id: str, is_refused: bool) -> description.Described:
     g = messages.ConsumerGroupDescribeResponse.DescribedGroup
     try:
         if not supports_consumer_groups(context):
             raise ApiError(Errors.UNSUPPORTED_VERSION)
-        GROUPS.require(context, group_id)
+        if is_refused:
+            raise ApiError(GROUPS.code)
         if not group_id:
             raise ApiError(Errors.INVALID_GROUP_ID)
         found, members = context.broker.groups.read(

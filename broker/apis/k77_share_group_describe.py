@@ -8,7 +8,7 @@ from ...protocol import messages
 from ...protocol.errors import ApiError
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import HIDDEN, OF_COORDINATOR, OF_EACH_GROUP, describe_each, may_describe_all
+from ._groups import HIDDEN, OF_COORDINATOR, OF_EACH_GROUP, Asked, asked_groups, describe_each, may_describe_all
 from ._share_requests import check_group
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
@@ -18,16 +18,22 @@ ERRORS = OF_EACH_GROUP
 
 
 async def handle(context: Context, request: messages.ShareGroupDescribeRequest) -> messages.ShareGroupDescribeResponse:
-    found = await describe_each(
-        context, request.group_ids, request.include_authorized_operations, lambda group_id: _describe(context, group_id)
-    )
+    asked = Asked(request.group_ids)
+    if context.broker.share_partitions.version >= 1:
+        asked = await asked_groups(context, GROUPS, request.group_ids)
+
+    def describe(group_id: str) -> description.Described:
+        return _describe(context, group_id, group_id in asked.refused)
+
+    found = await describe_each(context, asked.group_ids, request.include_authorized_operations, describe)
     return messages.ShareGroupDescribeResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str) -> description.Described:
+def _describe(context: Context, group_id: str, is_refused: bool) -> description.Described:
     try:
         context.broker.share_partitions.check_enabled()
-        GROUPS.require(context, group_id)
+        if is_refused:
+            raise ApiError(GROUPS.code)
         check_group(context, group_id)
         found, members = context.broker.groups.read(
             group_id, lambda shard, as_of: description.describe(shard, group_id, as_of)

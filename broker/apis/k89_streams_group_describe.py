@@ -15,8 +15,8 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
-from ._groups import OF_EACH_GROUP, describe_each, may_describe_all
-from ._streams_groups import check_enabled
+from ._groups import OF_EACH_GROUP, Asked, asked_groups, describe_each, may_describe_all
+from ._streams_groups import check_enabled, is_enabled
 
 GROUPS = Check(Operation.DESCRIBE, ResourceType.GROUP, "group_ids", Refusal.ELEMENT)
 TOPICS = Check(Operation.DESCRIBE, ResourceType.TOPIC, "groups.topology", Refusal.ELEMENT)
@@ -29,18 +29,25 @@ NOT_STORED, STORED = 1, 3  # a description of the topology
 async def handle(
     context: Context, request: messages.StreamsGroupDescribeRequest
 ) -> messages.StreamsGroupDescribeResponse:
-    def describe(group_id: str) -> description.Described:
-        return _describe(context, group_id, request.include_topology_description)
+    asked = Asked(request.group_ids)
+    if is_enabled(context):
+        asked = await asked_groups(context, GROUPS, request.group_ids)
 
-    found = await describe_each(context, request.group_ids, request.include_authorized_operations, describe)
+    def describe(group_id: str) -> description.Described:
+        return _describe(context, group_id, group_id in asked.refused, request.include_topology_description)
+
+    found = await describe_each(context, asked.group_ids, request.include_authorized_operations, describe)
     return messages.StreamsGroupDescribeResponse(groups=found)
 
 
-def _describe(context: Context, group_id: str, is_wanted: bool) -> description.Described:
-    """`is_wanted`: whether the client wants a description of the topology."""
+def _describe(context: Context, group_id: str, is_refused: bool, is_wanted: bool) -> description.Described:
+    """`is_refused`: whether the principal may not see the group; `is_wanted`: whether the client wants a description of
+    the topology.
+    """
     try:
         check_enabled(context)
-        GROUPS.require(context, group_id)
+        if is_refused:
+            raise ApiError(GROUPS.code)
         if not group_id:
             raise ApiError(Errors.INVALID_GROUP_ID)
         found, members = context.broker.groups.read(

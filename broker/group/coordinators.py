@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...coordinator.group.environment import OffsetExpiry
+from ...coordinator.hashing import TABLE_SIZE, computed_order, concurrent_order, partition_hash
 from ...coordinator.journal import Answer
 from ...coordinator.loading import Entry
 from ...coordinator.metadata.delta import MetadataDelta
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 TOPIC_NAME = "__consumer_offsets"
+_hash_of_partition = partial(partition_hash, TOPIC_NAME)
 STEP_NS = 1_000_000  # how long assignments are computed before other requests get a turn
 ASSIGNORS = "group.consumer.assignors"
 DESCRIPTIONS = "group.streams.topology.description.plugin.class"
@@ -282,3 +285,10 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
     def read(self, group_id: str, handler: Callable[[GroupShard, int], T]) -> T:
         """Runs a handler on the committed state. Raises ApiError."""
         return self.host(group_id).read(handler)
+
+    def in_order(self, indexes: Iterable[int]) -> list[int]:
+        return concurrent_order(indexes, _hash_of_partition)
+
+    def in_order_of_some(self, indexes: Iterable[int]) -> list[int]:
+        """Returns partitions in the order in which Kafka asks the shards of several groups, which were named so."""
+        return computed_order(indexes, TABLE_SIZE, _hash_of_partition)

@@ -7,7 +7,7 @@ when the partition is removed, moves or fails; all waiting requests are answered
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -280,4 +280,8 @@ class ShardHosts(Generic[S]):
         if not self.has_topic:
             return []
         await self.open_all()
-        return [self.host_at(index).read(handler) for index in self._indexes()]
+        return [self.host_at(index).read(handler) for index in self.in_order(self._indexes())]
+
+    def in_order(self, indexes: Iterable[int]) -> Iterable[int]:
+        """Returns partitions of the topic in the order in which Kafka asks all shards."""
+        return indexes

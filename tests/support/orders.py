@@ -10,7 +10,7 @@ from typing import Any
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
 _INDEX = re.compile(r"\[\d+\]")
 BY_ID = "in the order of random ids"
-BY_PARTITION = "in the order in which shards answer, of which Kafka asks those that it holds"
+BY_PARTITION = "in the order of a table of Scala, of the shards that Kafka holds"
 OF_MEMBERS = "in the order of a hash table whose size tells its past"
 BY_THREAD = "in the order of hash tables of Scala or of several threads"
 OF_PAST = "as replicas left and came back, in Kafka also before the story"
@@ -19,12 +19,10 @@ REFUSED_LAST = "Kafka has what the principal may not see last"
 ANY_ORDER = {
     "AddPartitionsToTxn.results_by_topic_v3_and_below.results_by_partition": REFUSED_APART,
     "AddPartitionsToTxn.results_by_transaction.topic_results.results_by_partition": REFUSED_APART,
-    "ConsumerGroupDescribe.groups": BY_PARTITION,
     "ConsumerGroupDescribe.groups.members": OF_MEMBERS,
     "ConsumerGroupDescribe.groups.members.assignment.topic_partitions": BY_ID,
     "ConsumerGroupDescribe.groups.members.target_assignment.topic_partitions": BY_ID,
     "DeleteAcls.filter_results.matching_acls": BY_ID,
-    "DeleteGroups.results": BY_PARTITION,
     "DeleteRecords.topics": REFUSED_LAST,
     "DeleteShareGroupOffsets.responses": BY_ID,
     "DeleteShareGroupState.results.partitions": REFUSED_APART,
@@ -32,7 +30,6 @@ ANY_ORDER = {
     "DescribeClientQuotas.entries": "those of one bucket are as they came, in Kafka from another table",
     "DescribeConfigs.results": REFUSED_LAST,
     "DescribeDelegationToken.tokens": BY_ID,
-    "DescribeGroups.groups": BY_PARTITION,
     "DescribeGroups.groups.members": BY_ID,
     "DescribeLogDirs.results.topics.partitions": BY_THREAD,
     "DescribeProducers.topics.partitions.active_producers": BY_ID,
@@ -52,10 +49,8 @@ ANY_ORDER = {
     "ReadShareGroupState.results.partitions": REFUSED_APART,
     "ReadShareGroupStateSummary.results.partitions": REFUSED_APART,
     "ShareFetch.responses.partitions": REFUSED_APART,
-    "ShareGroupDescribe.groups": BY_PARTITION,
     "ShareGroupDescribe.groups.members": OF_MEMBERS,
     "ShareGroupDescribe.groups.members.assignment.topic_partitions": BY_ID,
-    "StreamsGroupDescribe.groups": BY_PARTITION,
     "StreamsGroupDescribe.groups.members": OF_MEMBERS,
     "StreamsGroupHeartbeat.partitions_by_user_endpoint.active_partitions": BY_ID,
     "WriteShareGroupState.results.partitions": REFUSED_APART,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...hashing import computed_order, java_order
+from ...hashing import computed_order, java_order, name_hash
 from ...java_queue import JavaQueue
 from ..assignors import Steps
 from .tasks import Task, Tasks
@@ -147,7 +147,7 @@ class _Assignment:
 
     def by_load(self) -> JavaQueue[_Process]:
         members = self.spec.members
-        names = computed_order((member.process for member in members.values()), len(members))
+        names = computed_order((member.process for member in members.values()), len(members), name_hash)
         return JavaQueue(lambda process: process.load, [self.processes[name] for name in names])
 
     def _gave(self, count: int, is_active: bool) -> None:
