@@ -326,5 +326,5 @@ BUGS: tuple[Bug, ...] = (
         "heappush(open_, (-one.delivery_count, -one.state, one.last))",
         "heappush(open_, (-one.delivery_count, one.state, one.last))",
     ),
-    (SharePartitionLeader, "_write", "later.settle(None, error)", "later.finish(None)"),
+    (SharePartitionLeader, "_written", "later.settle(None, error)", "later.finish(None)"),
 )
