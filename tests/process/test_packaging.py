@@ -30,7 +30,7 @@ QUICK = ("-m", "not slow and not oracle and not go and not node")
 
 
 def ran(*command: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -48,7 +48,7 @@ BLOCK = re.compile(
 )
 NAMED = re.compile(r"`(?P<file>[\w./-]+)`:")
 SERVES = re.compile(r"^  stop ", re.MULTILINE)
-START_SECONDS_MAX, COMMAND_SECONDS_MAX = 60.0, 400.0
+START_SECONDS_MAX, COMMAND_SECONDS_MAX = 60.0, 800.0
 
 
 @dataclass
