@@ -70,8 +70,7 @@ def computed_order(items: Iterable[T], capacity: int, hash_of: Callable[[T], int
 def concurrent_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     """Returns distinct items in the iteration order of a Java ConcurrentHashMap, which grows earlier than a HashMap."""
     listed = list(items)
-    size = table_size(len(listed) + 1, TABLE_SIZE)
-    return sorted(listed, key=lambda item: bucket(hash_of(item), size))
+    return table_order(listed, hash_of, table_size(len(listed) + 1, TABLE_SIZE))
 
 
 def partition_hash(topic: str, index: int) -> int:
