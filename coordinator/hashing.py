@@ -40,11 +40,6 @@ def put_order(names: Iterable[str], capacity: int) -> list[str]:
     return table_order(dict.fromkeys(names), name_hash, capacity)
 
 
-def set_order(names: Collection[str]) -> list[str]:
-    """Returns distinct names in the iteration order of a Java HashSet that is made of a collection."""
-    return put_order(names, max(int(len(names) / 0.75) + 1, TABLE_SIZE))
-
-
 def table_size(count: int, capacity: int) -> int:
     """Returns the buckets of a Java HashMap that is made for `capacity` entries and has got `count` by `put`."""
     size = 1
@@ -58,10 +53,12 @@ def computed_order(items: Iterable[T], capacity: int, hash_of: Callable[[T], int
     filled by `computeIfAbsent`, which grows the map later than `put`, and puts a new key before those of its bucket.
     """
     size = table_size(0, capacity)
+    full = int(size * 0.75)
     found: dict[T, None] = {}
     for item in items:
-        if len(found) > int(size * 0.75):
+        if len(found) > full:
             size *= 2
+            full = int(size * 0.75)
         found[item] = None
     order = list(found)[::-1]
     return sorted(order, key=lambda item: bucket(hash_of(item), size))
@@ -85,10 +82,17 @@ def number_order(numbers: Iterable[int]) -> list[int]:
     return table_order(dict.fromkeys(numbers), int)
 
 
-def java_order_steps(names: Iterable[str]) -> Generator[None, None, list[str]]:
-    """Like `java_order`, with a pause after some names."""
+def set_order_steps(names: Collection[str]) -> Generator[None, None, list[str]]:
+    """Returns distinct names in the iteration order of a Java HashSet that is made of a collection, with a pause after
+    some names.
+    """
+    return java_order_steps(names, max(int(len(names) / 0.75) + 1, TABLE_SIZE))
+
+
+def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Generator[None, None, list[str]]:
+    """Like `java_order`, for a map that is made for `capacity` entries, with a pause after some names."""
     listed = list(names)
-    size = table_size(len(listed), TABLE_SIZE)
+    size = table_size(len(listed), capacity)
     buckets: dict[str, int] = {}
     for name in listed:
         buckets[name] = _bucket(name, size)

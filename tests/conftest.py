@@ -21,6 +21,7 @@ from ottla.testing import Broker
 from .oracle import jars
 from .oracle.kafka import Kafka
 from .support import compiled, transcripts
+from .support.differences import first_difference
 from .support.differential import WITHOUT_RETENTION, Kept, Pair, Tally, told
 from .support.poll import until
 from .support.transcripts import Transcript
@@ -62,6 +63,13 @@ def pytest_collection_finish() -> None:
 
 
 LEFT: dict[Path, str] = {}  # data directories that tests left, and which test that was
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> None:
+    """Says itself what large values have different: pytest's own words would be made whatever is returned."""
+    __tracebackhide__ = True
+    if op == "==" and (found := first_difference(left, right)):
+        raise AssertionError("\n".join(found))
 
 
 def pytest_report_header() -> str:

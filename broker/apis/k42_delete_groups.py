@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ...coordinator.group import deletion
 from ...coordinator.group.share import share_partitions
-from ...coordinator.hashing import set_order
+from ...coordinator.hashing import set_order_steps
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
@@ -20,9 +20,10 @@ from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import delete_states
-from ..steps import slices
+from ..steps import paced, slices
 from ._groups import by_partition
 
+STEP_ORDERED = 4  # times the names of a step of `set_order_steps`
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
 ERRORS = (
@@ -55,7 +56,7 @@ async def handle(context: Context, request: messages.DeleteGroupsRequest) -> mes
     shards = await by_partition(context, dict.fromkeys(request.groups_names))
     await groups.open_all()
     for index, ids in shards:
-        waiting.append(drive(_delete(context, index, set_order(ids))))
+        waiting.append(drive(_delete(context, index, ids)))
         await context.broker.turn.next()
     response = messages.DeleteGroupsResponse()
     for results in await Later.all(waiting):
@@ -71,7 +72,8 @@ async def _delete(
 ) -> list[messages.DeleteGroupsResponse.DeletableGroupResult]:
     """Deletes groups of one shard, some at a time."""
     results: list[messages.DeleteGroupsResponse.DeletableGroupResult] = []
-    for some in slices(ids, deletion.STEP_GROUPS):
+    in_order = await paced(context.turn, set_order_steps(ids), STEP_ORDERED)
+    for some in slices(in_order, deletion.STEP_GROUPS):
         if results:
             await context.turn.next()
         results += await _delete_some(context, index, some)
