@@ -8,11 +8,12 @@ from typing import Any, cast
 import pytest
 from ottla.broker.lab.seam import Line
 from ottla.broker.lab.traces import recording
-from ottla.broker.lab.traces.client import Block, Client, Wanted
-from ottla.broker.lab.traces.recording import REPLY, REQUEST, records, without_large
+from ottla.broker.lab.traces.client import START_BYTES, Block, Client, Wanted
+from ottla.broker.lab.traces.recording import REPLY, REQUEST, filled, records, without_large
 from ottla.broker.peer import Peer
 from ottla.broker.replies import Reply, Send
 from ottla.protocol import messages as m
+from ottla.protocol.structs import Struct
 
 from ..support.machine import VirtualMachine
 from ..support.wire import request_frame
@@ -26,6 +27,11 @@ class Api:
     has_records: bool = False
 
 
+@dataclass(frozen=True)
+class ProduceApi(Api):
+    request: str = "Produce"
+
+
 @dataclass
 class Asked:
     api: Api
@@ -34,7 +40,7 @@ class Asked:
     client_id: str = "client"
 
 
-METADATA, FETCH = Api(3), Api(1)
+METADATA, FETCH, PRODUCE = Api(3), Api(1), ProduceApi(0, has_records=True)
 COUNTED = 12_345  # the correlation id of the first request
 
 
@@ -59,13 +65,13 @@ class Noting:
         self.sent: list[tuple[Reply | None, bool]] = []
         self._asked = 0
 
-    def ask(self, api: Api, version: int = 9, more: bytes = b"body") -> Send:
+    def ask(self, api: Api, version: int = 9, more: bytes = b"body", request: Struct | None = None) -> Send:
         """Notes a request; a millisecond passes after it."""
         self._asked += 1
         correlation_id = COUNTED + self._asked - 1
         frame = api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + correlation_id.to_bytes(4, "big") + more
         context = cast(Any, Asked(api, version, correlation_id))
-        send = self.client.watch(self._asked, context, cast(Any, None), memoryview(frame), self._send)
+        send = self.client.watch(self._asked, context, cast(Any, request), memoryview(frame), self._send)
         self.machine.advance(1)
         return send
 
@@ -88,9 +94,9 @@ def reply(body: bytes = b"\0\0\0\x04done", *parts: tuple[int, Records]) -> Reply
     return Reply(bytearray(body), cast(Any, list(parts)))
 
 
-def asked(exchange: int, api: Api, version: int = 9) -> tuple[Any, ...]:
+def asked(exchange: int, api: Api, version: int = 9, more: bytes = b"body") -> tuple[Any, ...]:
     correlation = (COUNTED + exchange - 1).to_bytes(4, "big")
-    body = api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + correlation + b"body"
+    body = api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + correlation + more
     return REQUEST, exchange, api.key, version, exchange - 1, 0, len(body), body, None
 
 
@@ -157,6 +163,28 @@ def test_records_that_are_not_sent_from_memory_are_a_hole() -> None:
     replies = [one[-3:] for one in noting.events if one[0] == REPLY]
     body = b"\0\0\x03\xeerecords"
     assert replies == [(1007, body, [(8, 1000)])] * 2 + [(2007, body, [(8, 1000), (9, 1000)])]
+
+
+def test_records_that_are_written_are_a_hole_whether_the_request_is_the_first_or_like_the_one_before_it() -> None:
+    noting = Noting()
+    partition = m.ProduceRequest.PartitionProduceData(index=0, records=bytes(range(256)) * 9)
+    topic = m.ProduceRequest.TopicProduceData(name="t", partition_data=[partition])
+    request = m.ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+    more = request_frame("Produce", 9, request)[LENGTH + 8 :]
+    for _ in range(3):
+        noting.ask(PRODUCE, more=more, request=request)(reply(), False)
+    events = noting.events
+    assert events[1::2] == [answered(n, PRODUCE, 1000) for n in (1, 2, 3)]
+    for n, (*event, body, holes) in enumerate(events[::2], 1):
+        *expected, frame, _ = asked(n, PRODUCE, more=more)
+        assert event == expected
+        assert holes == [(START_BYTES, len(frame) - START_BYTES)]
+        assert filled(body, holes) == frame[:START_BYTES] + bytes(len(frame) - START_BYTES)
+    block = bytes(noting.block.out)
+    assert [shown(one) for one in records(without_large(block, START_BYTES))] == events
+    assert [shown(one) for one in records(without_large(without_large(block, 99), 98))] == [
+        (*one[:-2], None, one[-1]) if one[0] == REQUEST else one for one in events
+    ]
 
 
 def test_what_is_raised_while_a_reply_is_noted_does_not_keep_it_back() -> None:

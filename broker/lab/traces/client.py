@@ -2,8 +2,9 @@
 
 This is what a trace or a live verdict costs each request of a broker, so nearly all of it is decided once: for a
 connection which of its requests are of interest, for an API what is kept of them, for a block whether it names the
-connection. `watch` and `_noted` take what is usual: a small request like the one before it, of a client that is known,
-and its reply. They leave all else to `_watched` and `_sent`, which take everything.
+connection. `watch` and `_noted` take what is usual: a request like the one before it, small or with the records of one
+partition, of a client that is known, and its reply. They leave all else to `_watched` and `_sent`, which take
+everything.
 
 An event is added when all of it is at hand, so that whatever is raised before leaves the block whole.
 """
@@ -176,15 +177,19 @@ class Client:
             or context.client_id != self._client_id
             or peer.software is not self._software
             or peer.principal is not self._principal
-            or size > WHOLE_BYTES
             or self._send is not None
             or not block.schedule.is_machines
+            or (size > WHOLE_BYTES and (self._wanted.has_raw or not ends_with_records(request, size)))
         ):
             return self._watched(number, context, request, frame, send)
         work_ns, out = block.work_ns, block.out
         self._began_ns = ns = work_ns()
-        out += pack_asked(ASKED, self._number, number, ns, size)
-        out += frame
+        if size <= WHOLE_BYTES:
+            out += pack_asked(ASKED, self._number, number, ns, size, size)
+            out += frame
+        else:
+            out += pack_asked(ASKED, self._number, number, ns, size, START_BYTES)
+            out += frame[:START_BYTES]
         block.count += 1
         self._exchange, self._context, self._asked_in, self._send = number, context, block.number, send
         return self._noting
@@ -334,18 +339,27 @@ def _whole(reply: Reply) -> bytearray:
     return out
 
 
+def ends_with_records(request: Struct, size: int) -> bool:
+    """Whether all of a request behind its first START_BYTES is records of its one partition, without the header of
+    their first batch.
+    """
+    if not isinstance(request, m.ProduceRequest) or len(request.topic_data) != 1 or request.unknown_tags is not None:
+        return False
+    (topic,) = request.topic_data
+    if len(topic.partition_data) != 1 or topic.unknown_tags is not None:
+        return False
+    (partition,) = topic.partition_data
+    before = size - len(partition.records or b"")  # and after them, where there are zeros
+    return before + BATCH_HEADER_BYTES <= START_BYTES < size and partition.unknown_tags is None
+
+
 def without_records(name: str, version: int, request: Struct, frame: memoryview) -> tuple[bytes, Holes | None]:
     """Returns what is kept of a request with records, and what is missing: the bytes of records but for the header of
     the first batch of each partition. All of it is kept if they cannot be told from the rest.
     """
     size = len(frame)
-    if isinstance(request, m.ProduceRequest) and len(request.topic_data) == 1 and request.unknown_tags is None:
-        (topic,) = request.topic_data
-        if len(topic.partition_data) == 1 and topic.unknown_tags is None:
-            (partition,) = topic.partition_data
-            before = size - len(partition.records or b"")  # and after them, where there are zeros
-            if before + BATCH_HEADER_BYTES <= START_BYTES < size and partition.unknown_tags is None:
-                return bytes(frame[:START_BYTES]), [(START_BYTES, size - START_BYTES)]
+    if ends_with_records(request, size):
+        return bytes(frame[:START_BYTES]), [(START_BYTES, size - START_BYTES)]
     return _without_all(name, version, frame)
 
 

@@ -12,7 +12,8 @@ connection of its events itself.
     REQUEST      an event: the connection, the exchange, nanoseconds, the key of the API, the version, the correlation
                  id, the size, and that of its body; and the body
     REPLY        an event: nanoseconds, the size, and that of its body; its REQUEST without the body; and the body
-    ASKED        a request that is whole: the connection, the exchange, nanoseconds, the size; and its bytes
+    ASKED        a request, of which records may be missing at its end: the connection, the exchange, nanoseconds, the
+                 size, and that of its body; and the body
     ANSWERED     the reply to an ASKED or a REQUEST of the same block: the exchange, nanoseconds, the size of its body;
                  and the body, with the length
     ANSWERED_TO  such a reply with one hole: the exchange, nanoseconds, the hole's position and size, the size of its
@@ -41,7 +42,7 @@ NAMED: Final = struct.Struct("=BII")
 SIZED: Final = struct.Struct("=BI")
 HEAD: Final = struct.Struct("=BIqqhhiII")
 REPLIED: Final = struct.Struct(f"=BqII{HEAD.size}s")
-SHORT: Final = struct.Struct("=BIqqI")
+SHORT: Final = struct.Struct("=BIqqII")
 SHORT_REPLY: Final = struct.Struct("=BqqI")
 SHORT_REPLY_TO: Final = struct.Struct("=BqqIII")
 START: Final = struct.Struct(">hhi")  # of each request: the key of the API, the version, the correlation id
@@ -124,13 +125,15 @@ def records(block: bytes) -> Iterator[Record]:
     while place < end:
         kind = block[place]
         if kind == ASKED:
-            _, connection, exchange, ns, kept = SHORT.unpack_from(block, place)
+            _, connection, exchange, ns, size, kept = SHORT.unpack_from(block, place)
             place += SHORT.size
             key, version, correlation_id = START.unpack_from(block, place)
             if kept & BARE:
                 place += START.size
             asked[exchange] = connection, ns, key, version, correlation_id
-            kind, began_ns, size = REQUEST, ns, kept & ~BARE
+            kind, began_ns, missed = REQUEST, ns, size - (kept & ~BARE)
+            if missed:
+                holes = [(size - missed, missed)]
         elif kind == ANSWERED:
             _, exchange, ns, kept = SHORT_REPLY.unpack_from(block, place)
             place += SHORT_REPLY.size
