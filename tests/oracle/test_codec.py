@@ -27,7 +27,7 @@ from .jars import jar_paths
 from .kafka import program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "200"))
+EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "100"))
 CHUNK = 80  # schemas and versions whose messages are in memory at a time
 SECONDS_MAX = 600
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -368,7 +369,7 @@ def test_the_report_is_there_though_the_program_is_ended(how: str, tmp_path: Pat
             send(process.pid, one)
         report, errors = process.communicate(timeout=60)
     assert f"ottla: the program ended with exit code {status}\n" in errors
-    assert report.startswith("visitor ")
+    assert re.search("^visitor ", report, re.MULTILINE)  # a client of another test may look for a broker at this port
 
 
 @contextmanager
