@@ -15,6 +15,7 @@ imported, a file that Kafka's DumpLogSegments does not like).
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,7 +86,7 @@ END_SECONDS = 20  # how long a lane that is interrupted has to stop its brokers
 STACK_SECONDS = 5  # how long a lane that took too long has to write its stacks
 LOOK_SECONDS = 0.2
 SOME_FAILED = 1  # pytest's exit code
-LAST_CHARACTERS = 6000  # of the log of a lane with which something is wrong
+LAST_CHARACTERS = 6000  # of the log of a lane with which something is wrong, and of stacks behind them
 # Pytest, and then what it and its processes needed of processors, which says more than the time beside other lanes.
 # What clients that tests left do at the end of a process may wait for brokers that are gone.
 PYTEST = """\
@@ -243,6 +244,12 @@ def interrupt(lanes: Sequence[Lane]) -> None:
         lane.process.wait()
 
 
+def last_of(log: str) -> str:
+    """Returns the end of a log. Of stacks at its end only the first are shown, behind the test that they are of."""
+    before, *stacks = re.split(r"^(?=Timeout \(|Fatal Python error)", log, maxsplit=1, flags=re.MULTILINE)
+    return before[-LAST_CHARACTERS:] + "".join(stacks)[:LAST_CHARACTERS]
+
+
 def heading(words: str) -> None:
     print(f"\n{'=' * 120}\n{words}\n{'=' * 120}")
 
@@ -262,7 +269,7 @@ def run_all(lanes: Mapping[str, Plan], directory: Path) -> bool:
     for outcome in outcomes:
         if outcome.wrong:
             heading(f"The end of the lane {outcome.lane}:")
-            print((directory / f"{outcome.lane}.log").read_text(errors="replace")[-LAST_CHARACTERS:])
+            print(last_of((directory / f"{outcome.lane}.log").read_text(errors="replace")))
     heading("All tests passed." if all(one.is_good for one in outcomes) else "FAILED:")
     for outcome in outcomes:
         if outcome.wrong:

@@ -14,7 +14,8 @@ from .dispatch import Dispatcher
 C_contra = TypeVar("C_contra", contravariant=True)
 SHARED_BYTES = 256 << 10
 INTERRUPTED_NS = 500_000  # between two polls: others have had the processor
-RESTS_NS = 100_000_000
+REST_MIN_NS, REST_MAX_NS = 2_000_000, 128_000_000
+AGAIN_NS = 10_000_000  # after a rest, in which a process that wants the processor interrupts the polls again
 TLS_HANDSHAKE = b"\x16\x03"  # as the size of a frame, more than any limit
 
 
@@ -31,18 +32,29 @@ class IdlePoll:
 
     A process that sleeps needs a wake-up, which takes as long as a small request. So after a client has asked twice
     within `ottla.idle.poll.us`, the loop polls its sockets for that long, and then sleeps as usual, as with Seastar's
-    `--idle-poll-time-us`. Where others need the processor, which shows when a poll takes long, it rests for a while.
+    `--idle-poll-time-us`. A poll that takes long shows that others need the processor: then it rests, first for a
+    moment, and longer each time that it is interrupted again soon. Machines that share their processors with others
+    interrupt a poll now and then, which is no reason to rest for long.
     `window_us`: for how long the loop polls; 0 for never.
     """
 
-    __slots__ = ("_at_end_of_turn", "_is_polling", "_last_ns", "_rests_until_ns", "_until_ns", "_window_ns", "_work_ns")
+    __slots__ = (
+        "_at_end_of_turn",
+        "_is_polling",
+        "_last_ns",
+        "_rest_ns",
+        "_rests_until_ns",
+        "_until_ns",
+        "_window_ns",
+        "_work_ns",
+    )
 
     def __init__(self, machine: MachineTime, window_us: int) -> None:
         self._work_ns = machine.work_ns
         self._at_end_of_turn = machine.at_end_of_turn
         self._window_ns = window_us * 1000
         self._is_polling = False
-        self._last_ns = self._until_ns = self._rests_until_ns = 0
+        self._last_ns = self._until_ns = self._rest_ns = self._rests_until_ns = 0
 
     def now_ns(self) -> int:
         return self._work_ns() if self._window_ns else 0
@@ -66,7 +78,9 @@ class IdlePoll:
         """Lets the loop look at its sockets once more, until nothing has come for long enough."""
         now_ns = self._work_ns()
         if now_ns - self._last_ns > INTERRUPTED_NS:
-            self._rests_until_ns = now_ns + RESTS_NS
+            is_again = now_ns - self._rests_until_ns < AGAIN_NS
+            self._rest_ns = min(2 * self._rest_ns, REST_MAX_NS) if is_again else REST_MIN_NS
+            self._rests_until_ns = now_ns + self._rest_ns
             self._is_polling = False
         elif now_ns >= self._until_ns:
             self._is_polling = False

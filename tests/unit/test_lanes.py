@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ..lanes import LANES, QUICK_LANES, SECOND_MODULES_MAX, SECOND_RUNS_MAX, Failure, Outcome, Plan, for_second_run
+from ..lanes import (
+    LANES,
+    LAST_CHARACTERS,
+    QUICK_LANES,
+    SECOND_MODULES_MAX,
+    SECOND_RUNS_MAX,
+    Failure,
+    Outcome,
+    Plan,
+    for_second_run,
+    last_of,
+)
 from ..support.sources import ROOT
 
 CLIENT, ORACLE, BROKER = (
@@ -48,6 +59,18 @@ def test_a_module_that_cannot_be_imported_gets_none() -> None:
 
 def test_a_lane_with_something_wrong_as_a_whole_takes_it_from_no_other() -> None:
     assert chosen(lane(CLIENT), lane(wrong="ended with code 3")) == [CLIENT]
+
+
+@pytest.mark.parametrize("words", ["Timeout (0:15:00)!", "Fatal Python error: Aborted"])
+def test_the_end_of_a_log_names_the_test_of_its_stacks(words: str) -> None:
+    frames = "  File difflib.py\n" * LAST_CHARACTERS
+    shown = last_of(f"{'.' * LAST_CHARACTERS}\ntests/world/test_steps.py .\n{words}\n{frames}")
+    assert f"\ntests/world/test_steps.py .\n{words}\n" in shown
+    assert len(shown) == 2 * LAST_CHARACTERS
+
+
+def test_the_end_of_a_log_without_stacks_is_its_last_characters() -> None:
+    assert last_of("." * LAST_CHARACTERS + "FAILED") == "." * (LAST_CHARACTERS - 6) + "FAILED"
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("live", [STORY]), ("record", [STORY]), ("recorded", [])])

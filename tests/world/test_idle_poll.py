@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from ottla.broker.net.listening import INTERRUPTED_NS, RESTS_NS, IdlePoll
+from ottla.broker.net.listening import AGAIN_NS, INTERRUPTED_NS, REST_MAX_NS, REST_MIN_NS, IdlePoll
 from ottla.protocol import messages as m
 
 from ..support.connected import ConnectedWorld
@@ -107,19 +107,41 @@ def test_connections_that_take_turns_have_gaps_of_their_own() -> None:
         assert loop.until_it_sleeps() == 0
 
 
-def test_while_others_want_the_processor_the_loop_sleeps_at_once() -> None:
-    loop, one = _asking()
+def _interrupted(loop: _Loop, one: _Asking) -> None:
+    """The loop polls, and is not served for so long."""
     one.ask()
     one.ask()
     assert loop.turn()
-    assert loop.turn(INTERRUPTED_NS + 1)  # it was not served for so long
+    assert loop.turn(INTERRUPTED_NS + 1)
     assert not loop.turn()
+
+
+def _rest(loop: _Loop, one: _Asking) -> int:
+    """Returns for how long requests let the loop sleep at once."""
     began_ns = loop.time_ns
-    while loop.time_ns + 30_000 < began_ns + RESTS_NS:
+    while not loop.turn():
         one.ask()
-        assert loop.until_it_sleeps() == 0
-    one.ask()
-    assert loop.until_it_sleeps() == WINDOW_NS // A_TURN_NS
+    loop.until_it_sleeps()
+    return loop.time_ns - began_ns
+
+
+def test_while_others_want_the_processor_the_loop_sleeps_at_once() -> None:
+    """For longer each time that it is interrupted again soon."""
+    loop, one = _asking()
+    rests = []
+    for _ in range(12):
+        _interrupted(loop, one)
+        rests.append(_rest(loop, one))
+    expected = [min(REST_MIN_NS << number, REST_MAX_NS) for number in range(12)]
+    assert all(wanted <= rest < wanted + 2 * WINDOW_NS for rest, wanted in zip(rests, expected, strict=True))
+
+
+def test_an_interruption_now_and_then_is_a_short_rest() -> None:
+    loop, one = _asking()
+    for _ in range(3):
+        _interrupted(loop, one)
+        assert REST_MIN_NS <= _rest(loop, one) < REST_MIN_NS + 2 * WINDOW_NS
+        loop.time_ns += AGAIN_NS
 
 
 def test_a_request_that_takes_long_is_no_interruption() -> None:
