@@ -44,7 +44,7 @@ def _formats(numbers: bytes, kinds: Sequence[str]) -> Iterator[str]:
     left = iter(kinds)
     for byte, stretch in groupby(numbers):
         size = sum(1 for _ in stretch)
-        kind = next(left) if byte else f"{size}x"
+        kind = next(left, "") if byte else f"{size}x"
         assert byte in (0, 0xFF), "numbers are whole bytes"
         assert struct.calcsize(">" + kind) == size, "numbers lie where they were expected"
         yield kind

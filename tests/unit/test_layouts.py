@@ -48,7 +48,7 @@ def test_a_frame_with_another_byte_has_another_layout() -> None:
 
 @pytest.mark.parametrize("kinds", [("i", "qi"), ("i", "q", "q"), (*KINDS, "i"), ("q", "qi", "i")])
 def test_numbers_that_lie_elsewhere_are_a_mistake(kinds: tuple[str, ...]) -> None:
-    with pytest.raises((AssertionError, StopIteration, RuntimeError)):
+    with pytest.raises(AssertionError):
         Layout(frame((0, 0, 0, 0)), frame((-1, -1, -1, -1)), kinds)
 
 
