@@ -217,6 +217,7 @@ def test_regular_expressions(pair: Pair) -> None:
 
 def test_offsets_of_a_consumer_group(pair: Pair) -> None:
     ids = group_topic(pair, "kip4", 3)
+    group_topic(pair, "kip4-unread", 1)
     group = "kip-offsets"
     first_beat(pair, group, "m1", ["kip4"])
     some: Any = lambda s: [("kip4", ids[s], [(0, 1, "")])]  # noqa: E731
@@ -238,7 +239,10 @@ def test_offsets_of_a_consumer_group(pair: Pair) -> None:
     pair.ask(
         "OffsetDelete",
         0,
-        r(group_id=group, topics=[r.OffsetDeleteRequestTopic(name=n, partitions=parts) for n in ("kip4", "cg")]),
+        r(
+            group_id=group,
+            topics=[r.OffsetDeleteRequestTopic(name=n, partitions=parts) for n in ("kip4", "kip4-unread")],
+        ),
     )
     pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=[group]))
     pair.both("ConsumerGroupHeartbeat", 1, lambda s: beat_request(1, group, "m1", -1))
