@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -188,10 +188,19 @@ def _run(command: str, environment: Mapping[str, str], say: Say) -> tuple[int, b
     try:
         program = subprocess.Popen(command, shell=True, env=environment)
         end_if_asked()
-        return program.wait(), bool(signals)
+        return _ended(program), bool(signals)
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+def _ended(program: subprocess.Popen[bytes]) -> int:
+    """Waits until a program has ended; returns its exit code. Looks again and again: Python handles a signal that comes
+    right before a system call when that has returned.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return program.wait(POLL_S)
 
 
 def _ends() -> list[signal.Signals]:
