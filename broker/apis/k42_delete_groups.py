@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ...coordinator.group import deletion
 from ...coordinator.group.share import share_partitions
-from ...coordinator.hashing import set_order_steps
+from ...coordinator.hashing import NAMES_PER_STEP, set_order_steps
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
@@ -20,10 +20,10 @@ from ..later import Later, drive
 from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import delete_states
-from ..steps import paced, slices
+from ..steps import STEP_ELEMENTS, paced, slices
 from ._groups import by_partition
 
-STEP_ORDERED = 4  # times the names of a step of `set_order_steps`
+STEP_ORDERED = STEP_ELEMENTS // NAMES_PER_STEP  # pauses of `set_order_steps`
 GROUPS = Check(Operation.DELETE, ResourceType.GROUP, "groups_names", Refusal.ELEMENT)
 AUTHORIZATION = (GROUPS,)
 ERRORS = (

@@ -15,11 +15,11 @@ CONTEXT = 3
 
 
 def first_difference(left: object, right: object) -> list[str]:
-    """Returns where two values differ first, as lines; nothing where they are small."""
+    """Returns where two values differ first, as lines; nothing where they are small, or their texts are equal."""
     ours, others = _lines(left), _lines(right)
-    if max(len(ours), len(others)) <= LINES_MAX:
+    if max(len(ours), len(others)) <= LINES_MAX or ours == others:
         return []
-    at = next((n for n, (one, other) in enumerate(zip_longest(ours, others)) if one != other), 0)
+    at = next(n for n, (one, other) in enumerate(zip_longest(ours, others)) if one != other)
     return [
         f"{len(ours)} lines == {len(others)} lines",
         f"The first difference is in line {at + 1}:",

@@ -121,7 +121,7 @@ def _rest(loop: _Loop, one: _Asking) -> int:
     began_ns = loop.time_ns
     while not loop.turn():
         one.ask()
-    loop.until_it_sleeps()
+    assert loop.until_it_sleeps() == WINDOW_NS // A_TURN_NS - 1
     return loop.time_ns - began_ns
 
 

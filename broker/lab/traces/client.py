@@ -184,12 +184,9 @@ class Client:
             return self._watched(number, context, request, frame, send)
         work_ns, out = block.work_ns, block.out
         self._began_ns = ns = work_ns()
-        if size <= WHOLE_BYTES:
-            out += pack_asked(ASKED, self._number, number, ns, size, size)
-            out += frame
-        else:
-            out += pack_asked(ASKED, self._number, number, ns, size, START_BYTES)
-            out += frame[:START_BYTES]
+        kept = size if size <= WHOLE_BYTES else START_BYTES
+        out += pack_asked(ASKED, self._number, number, ns, size, kept)
+        out += frame if kept == size else frame[:kept]
         block.count += 1
         self._exchange, self._context, self._asked_in, self._send = number, context, block.number, send
         return self._noting
