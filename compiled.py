@@ -31,7 +31,7 @@ MODULES = {
     "coordinator/metadata": "new_partitions staged",
     "coordinator/group/offsets": "long_commits repeated store",
     "broker": "alarm event_times internal_topics later metrics peer repeated replies steps timer_queue turn",
-    "broker/net": "context",
+    "broker/net": "context watches",
     "broker/share": "share_fetch share_partition_leader",
     "broker/transaction": "completion markers verification",
     "broker/shards": "host",

@@ -116,9 +116,12 @@ class Addressed(Protocol):
 
 
 class Wired(Protocol):
-    """What interceptors see of a connection. `ending`: why the broker closes it, None if it does not."""
+    """What interceptors see of a connection. `ending`: why the broker closes it, None if it does not. `is_serving`:
+    whether it takes requests out of what has come; then nothing waits for a reply.
+    """
 
     ending: Ending | None
+    is_serving: bool
 
     @property
     def transport(self) -> Addressed: ...
@@ -137,14 +140,12 @@ happens.
 
 class Line:
     """A connection as interceptors see it. `number`: counts the connections of a server, from 1. `connection`: None in
-    a broker without sockets. `node_id`: of the node to which the client has connected. `watches`: what sees its
-    requests.
+    a broker without sockets. `node_id`: of the node to which the client has connected.
     """
 
-    __slots__ = ("connection", "node_id", "number", "peer", "watches")
+    __slots__ = ("connection", "node_id", "number", "peer")
 
     def __init__(self, number: int, peer: Peer, connection: Wired | None, node_id: int) -> None:
-        self.watches: list[Watch] = []
         self.number = number
         self.node_id = node_id
         self.peer = peer

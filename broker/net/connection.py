@@ -40,7 +40,7 @@ PRIVATE_BYTES = 4 << 10
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection of a server. `ending`: why the broker closes it, None if it does not."""
+    """One connection of a server. `ending`: why the broker closes it, if it does. `is_serving`: replies are at once."""
 
     __slots__ = (
         "_busy",
@@ -61,13 +61,13 @@ class Connection(asyncio.BufferedProtocol):
         "_security_protocol",
         "_served_ns",
         "_server",
-        "_serving",
         "_start",
         "_waiting",
         "chunk_bytes",
         "dispatcher",
         "ending",
         "held_bytes",
+        "is_serving",
         "last_active_ms",
         "metrics",
         "own_dispatcher",
@@ -92,7 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer: Peer = cast(Peer, None)
         self._private: bytearray | None = None
         self._start = self._filled = 0
-        self._busy = self._closing = self._serving = self._paused_reading = self._paused_writing = False
+        self._busy = self._closing = self.is_serving = self._paused_reading = self._paused_writing = False
         self._waiting: Cancellable | None = None
         self._muted: Cancellable | None = None
         self.chunk_bytes = CHUNK_BYTES  # read of a reply's records at a time
@@ -201,11 +201,11 @@ class Connection(asyncio.BufferedProtocol):
         """Serves the complete frames in the buffer until one has to wait."""
         poll = self._server.poll
         asked_ns = poll.now_ns()
-        self._serving = True
+        self.is_serving = True
         try:
             self._serve_frames(view)
         finally:
-            self._serving = False
+            self.is_serving = False
             self._write_replies()
             self._served_ns = poll.served(self._served_ns, asked_ns)
 
@@ -282,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def waiting(self) -> list[int] | None:
         """The API keys of whole requests that have come while the one in hand waited; None without any."""
-        if self._start == self._filled or self._serving or self._private is None:
+        if self.is_serving or self._start == self._filled or self._private is None:
             return None
         return keys_of_frames(self._private, self._start, self._filled, KEYS_MAX) or None
 
@@ -313,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, head: bytearray) -> None:
         """Writes a reply: while requests are served that arrived together, with the replies to others of them."""
-        if not self._serving or self._paced is not None:
+        if not self.is_serving or self._paced is not None:
             return self.transport.write(head)
         self._replies.append(head)
         self._replies_bytes += len(head)
@@ -355,7 +355,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.peer.throttle_ms:
             return self._mute()
         self._busy = False
-        if self._serving:
+        if self.is_serving:
             return
         if self._private is not None and self._filled > self._start:
             self._server.again(self)

@@ -25,6 +25,7 @@ from .connection import Connection
 from .context import Context
 from .dispatch import LARGE_BYTES, Dispatcher, Refused
 from .pacing import pace
+from .watches import Watches
 from .watching import Pending
 
 WAITING_MAX: Final = 10_000  # requests and replies that interceptors keep waiting
@@ -55,7 +56,9 @@ class Seam:
         self._watchers: list[Watcher] = []
         self._interceptors: list[Interceptor] = []
         self._lines: dict[Peer, Line] = {}
-        self._opened = self._exchanges = 0
+        self._opened = 0
+        self._watches = Watches(self._line)
+        self.watched = self._watches.watched
         self.reads_messages = False
         self.waiting = self.waiting_bytes = 0
 
@@ -77,6 +80,7 @@ class Seam:
         if not self._attached:
             self._connect(None)
             self._lines.clear()
+            self._watches.by_peer.clear()
 
     def _set(self, attached: Iterable[Attached]) -> None:
         self._attached = sorted(attached, key=lambda one: one.order)
@@ -89,10 +93,10 @@ class Seam:
 
     def _watch(self, line: Line) -> None:
         """Shows the requests of a connection to the watchers."""
-        line.watches = []
+        watches = self._watches.by_peer[line.peer] = []
         for watcher in self._watchers:
             try:
-                line.watches.append(watcher.watching(line))
+                watches.append(watcher.watching(line))
             except Exception as error:
                 bugs.report("a watcher", error)
 
@@ -123,6 +127,7 @@ class Seam:
     def closed(self, connection: Connection) -> None:
         line = self._lines.pop(connection.peer, None)
         if line is not None:
+            del self._watches.by_peer[connection.peer]
             for one in self._attached:
                 bugs.guarded("an interceptor", one.closed, line)
 
@@ -153,17 +158,6 @@ class Seam:
                 return self._intercept(dispatcher, context, request, frame, send, times)
         return dispatcher.serve(context, request, len(frame), send, times)
 
-    def watched(self, context: Context, request: Struct, frame: memoryview, send: Send) -> Send:
-        """Shows a request to the watchers. Returns what is called with the reply in place of `send`."""
-        self._exchanges = number = self._exchanges + 1
-        line = self._lines.get(context.peer) or self._line(context.peer)
-        for watch in line.watches:
-            try:
-                send = watch(number, context, request, frame, send)
-            except Exception as error:
-                bugs.report("a watcher", error)
-        return send
-
     def _intercept(
         self,
         dispatcher: Dispatcher,
@@ -174,7 +168,7 @@ class Seam:
         times: ApiTimes,
     ) -> Pending | None:
         """Shows a request to the interceptors, up to the first that acts on it, and serves it."""
-        exchange = Exchange(self._exchanges, self._line(context.peer), context, request, frame)
+        exchange = Exchange(self._watches.exchanges, self._line(context.peer), context, request, frame)
         rest = iter(self._interceptors)
         for one in rest:
             instead = asked(one, exchange)

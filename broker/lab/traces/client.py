@@ -110,6 +110,7 @@ class Client:
         "_began_ns",
         "_block",
         "_client_id",
+        "_connection",
         "_context",
         "_exchange",
         "_named_in",
@@ -123,7 +124,6 @@ class Client:
         "_software",
         "_text",
         "_usual",
-        "_waiting",
         "_wanted",
         "is_known",
         "node",
@@ -145,7 +145,7 @@ class Client:
         self._send: Send | None = None
         self._exchange = self._began_ns = self._asked_in = 0
         self._noting: Send = self._noted
-        self._waiting = _nothing if line.connection is None else line.connection.waiting
+        self._connection = line.connection
 
     def open(self) -> None:
         """Notes the connection, if that was not done."""
@@ -157,7 +157,7 @@ class Client:
     def close(self) -> None:
         """Lets go of itself and of its connection, which is lost."""
         del self._noting
-        self._waiting = _nothing
+        self._connection = None
 
     def _look(self, client_id: str | None) -> None:
         """Makes the text of the fields as they are."""
@@ -199,7 +199,7 @@ class Client:
             reply is None
             or block.number != self._asked_in
             or not block.schedule.is_machines
-            or self._waiting() is not None
+            or self._waited() is not None
         ):
             return self._sent(send, self._head(), reply, end)
         parts = reply.parts
@@ -223,6 +223,13 @@ class Client:
         except Exception as error:
             bugs.report("a watcher", error)
         send(reply, end)
+
+    def _waited(self) -> Waiting | None:
+        """What has come behind the last request, if its reply was put off."""
+        connection = self._connection
+        if connection is None or connection.is_serving:
+            return None
+        return connection.waiting()
 
     def _head(self) -> bytes:
         """What the reply to the last request needs of it in another block."""
@@ -285,7 +292,7 @@ class Client:
     def _sent(self, send: Send, head: bytes, reply: Reply | None, end: bool) -> None:
         """Like `_noted`, for any reply. `head`: of its request."""
         try:
-            ns, waiting = self._block.work_ns(), self._waiting()
+            ns, waiting = self._block.work_ns(), self._waited()
             if reply is not None:
                 body, holes = self._kept(reply)
                 self._add(pack_replied(REPLY, ns, reply.size - LENGTH, len(body), head), body, holes, waiting)
@@ -321,11 +328,6 @@ class Client:
         out += head
         out += body
         block.added(len(body))
-
-
-def _nothing() -> Waiting | None:
-    """What waits on a connection without sockets, or that is lost."""
-    return None
 
 
 def _whole(reply: Reply) -> bytearray:
