@@ -5,23 +5,28 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ottla import verdict_connections, verdict_examination, verdict_fatal, verdict_login
 from ottla.cli import main
 from ottla.testing import Broker
 
+from ..support.ask import batch, create, produce, produce_message
 from ..support.poll import until
 from ..support.wire import Wire
 
@@ -380,6 +385,20 @@ def heeding(end: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.signal(end, before)
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_for_a_program_ends_it() -> None:
+    """As one right before the system call of the wait does not. Here another thread takes it."""
+    leave = threading.Event()
+    with heeding(signal.SIGHUP), ThreadPoolExecutor(1) as threads:
+        threads.submit(leave.wait)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+        try:
+            ended = verdict_examination._run("kill -HUP $PPID; exec sleep 60", os.environ, print)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            leave.set()
+    assert ended == (-signal.SIGTERM, True)
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
