@@ -187,10 +187,10 @@ def _head(data: Data, size: int) -> str:
     """Of records that begin with `data`, which has the header of their first batch if they have it."""
     if size < BATCH_HEADER_BYTES or data[_MAGIC_AT] != 2:
         return _size(size)
-    base, _, _, _, _, attributes, last, _, _, producer, epoch, sequence, count = _HEADER.unpack_from(data)
+    base, _, _, _, crc, attributes, last, _, _, producer, epoch, sequence, count = _HEADER.unpack_from(data)
     return (
         f'{{"bytes":{size},"base_offset":{base},"last_offset_delta":{last},"count":{count},"attributes":{attributes},'
-        f'"producer_id":{producer},"producer_epoch":{epoch},"base_sequence":{sequence}}}'
+        f'"producer_id":{producer},"producer_epoch":{epoch},"base_sequence":{sequence},"crc":{crc}}}'
     )
 
 

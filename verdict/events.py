@@ -21,7 +21,9 @@ _TRANSACTIONAL: Final = 0x10
 
 
 class BatchHead(NamedTuple):
-    """What the header of the first record batch says. `size`: in bytes, of all batches of the partition."""
+    """What the header of the first record batch says. `size`: in bytes, of all batches of the partition; `crc`: of all
+    that follows it, records, times and sequence numbers; -1 where a trace does not say it.
+    """
 
     size: int
     attributes: int = 0
@@ -29,6 +31,7 @@ class BatchHead(NamedTuple):
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    crc: int = -1
 
     @property
     def is_transactional(self) -> bool:
@@ -46,8 +49,8 @@ def batch_head(records: object) -> BatchHead | None:
     size = len(records)  # type: ignore[arg-type]  # bytes, or LateRecords
     if not isinstance(records, bytes | bytearray | memoryview) or size < _HEADER.size or records[_MAGIC_AT] != 2:
         return BatchHead(size)
-    _, _, _, _, _, attributes, _, _, _, producer_id, epoch, sequence, count = _HEADER.unpack_from(records)
-    return BatchHead(size, attributes, count, producer_id, epoch, sequence)
+    _, _, _, _, crc, attributes, _, _, _, producer_id, epoch, sequence, count = _HEADER.unpack_from(records)
+    return BatchHead(size, attributes, count, producer_id, epoch, sequence, crc)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from ..protocol.wire import Array, Bytes, Fixed, Records, String, Wire
 from .events import BatchHead
 
 JsonReader = Callable[[object], Struct]
-_HEAD: Final = ("bytes", "attributes", "count", "producer_id", "producer_epoch", "base_sequence")
+_HEAD: Final = ("bytes", "attributes", "count", "producer_id", "producer_epoch", "base_sequence", "crc")
 _HEAD_FIELDS: Final = len(_HEAD) + len(("base_offset", "last_offset_delta"))
 
 

@@ -14,6 +14,7 @@ from .exchanges import Exchange
 
 Plain = dict[str, object]
 CODE: Final = "error_code"
+CHECKSUM: Final = "crc"
 EARLY: Final = "the broker of the trace was not ready yet"
 
 
@@ -63,7 +64,9 @@ def _value(field: FieldSchema, value: object) -> object:
 
 
 def _leave_common(said: object, now: object) -> None:
-    """Of records, a trace says what its version knew to say; leaves what both say."""
+    """Of records, a trace says what its version knew to say; leaves what both say, without the checksum, which is of
+    times and producer ids, too.
+    """
     if isinstance(said, list) and isinstance(now, list):
         for pair in zip(said, now, strict=False):
             _leave_common(*pair)
@@ -71,6 +74,7 @@ def _leave_common(said: object, now: object) -> None:
         for name in said.keys() & now.keys():
             one, other = said[name], now[name]
             if name in ("records", "record_set") and isinstance(one, dict) and isinstance(other, dict):
-                said[name], now[name] = ({key: each[key] for key in one if key in other} for each in (one, other))
+                names = [key for key in one if key in other and key != CHECKSUM]
+                said[name], now[name] = ({key: each[key] for key in names} for each in (one, other))
             else:
                 _leave_common(one, other)

@@ -8,6 +8,7 @@ import json
 import struct
 from typing import Any, cast
 
+from crc32c import crc32c
 from ottla.protocol import codec
 from ottla.protocol.json_text import Masks, json_writer
 from ottla.protocol.structs import Struct
@@ -22,11 +23,12 @@ ADDRESS = "10.0.0.1:5000"
 
 
 def records(
-    sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0, *, transactional: bool = False
+    sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0, *, transactional: bool = False, time: int = 0
 ) -> bytes:
-    """A batch of which only the header matters."""
-    head = 0, 49, 0, 2, 0, 0x10 if transactional else 0, count - 1, 0, 0, producer_id, epoch, sequence, count
-    return struct.pack(">qiibIhiqqqhii", *head)
+    """A batch of which only the header matters, and a checksum of that."""
+    head = 0x10 if transactional else 0, count - 1, time, time, producer_id, epoch, sequence, count
+    checked = struct.pack(">hiqqqhii", *head)
+    return struct.pack(">qiibI", 0, 49, 0, 2, crc32c(checked)) + checked
 
 
 class Script:

@@ -36,7 +36,8 @@ def test_each_message_of_each_version_is_that_of_the_slow_form(seed: int) -> Non
 
 def test_records_are_the_head_of_their_first_batch() -> None:
     data = batch(b"x", b"y", producer_id=7, producer_epoch=1, base_sequence=3)
-    for records, head in ((data, BatchHead(len(data), 0, 2, 7, 1, 3)), (b"short", BatchHead(5))):
+    crc = int.from_bytes(data[17:21])
+    for records, head in ((data, BatchHead(len(data), 0, 2, 7, 1, 3, crc)), (b"short", BatchHead(5))):
         found: Any = json_reader("ProduceRequest", 9)(written("ProduceRequest", 9, produce_message("t", records)))
         assert found.topic_data[0].partition_data[0].records == head
 

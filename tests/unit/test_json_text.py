@@ -62,7 +62,7 @@ def test_records_say_their_size_and_what_their_first_batch_is() -> None:
     records = text("ProduceRequest", 9, message)["topic_data"][0]["partition_data"][0]["records"]
     assert records == {
         "bytes": len(data), "base_offset": 0, "last_offset_delta": 1, "count": 2, "attributes": 0, "producer_id": 7,
-        "producer_epoch": 1, "base_sequence": 3,
+        "producer_epoch": 1, "base_sequence": 3, "crc": int.from_bytes(data[17:21]),
     }  # fmt: skip
     for short in (b"", data[:60], bytes(100)):
         message = produce_message("orders", short)

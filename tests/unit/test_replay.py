@@ -150,6 +150,8 @@ def test_topic_ids_stand_for_topics_in_another_order() -> None:
         ("Fetch", {"responses": [{"topic": "a", "partitions": [{"partition_index": 0, "records": {"bytes": 5}}]}]},
          {"responses": [{"topic": "a", "partitions": [{"partition_index": 0, "records": {"bytes": 6, "count": 1}}]}]},
          [("responses[a].partitions[0].records.bytes", 5, 6, False)]),
+        ("Fetch", {"responses": [{"topic": "a", "partitions": [{"partition_index": 0, "records": {"crc": 1}}]}]},
+         {"responses": [{"topic": "a", "partitions": [{"partition_index": 0, "records": {"crc": 2}}]}]}, []),
     ],
 )  # fmt: skip
 def test_differences_have_paths_and_rules(api: str, said: Any, now: Any, found: list[Any]) -> None:

@@ -77,13 +77,39 @@ def test_an_invalid_epoch_fences_a_producer_in_versions_without_another_error(ve
     assert script.rule("KIP-588.fenced-stops")["outcome"] == outcome
 
 
-@pytest.mark.parametrize(("more", "outcome"), [(b"", "failed"), (b"value", "passed")])
-def test_the_sequence_of_a_refused_batch_may_be_that_of_another_batch(more: bytes, outcome: str) -> None:
-    """It was not written, so that its sequence number is the next still."""
+@pytest.mark.parametrize(
+    ("next_batch", "outcome"),
+    [(records(0), "failed"), (records(0) + b"value", "passed"), (records(0, time=1), "not exercised")],
+)
+def test_the_sequence_of_a_refused_batch_may_be_that_of_another_batch(next_batch: bytes, outcome: str) -> None:
+    """It was not written, so that its sequence number is the next still. One of its size with another time can have
+    other records, or the same that were put into a batch again.
+    """
     script = Script()
     produced(script, records(0), Errors.MESSAGE_TOO_LARGE)
-    produced(script, records(0) + more)
+    produced(script, next_batch)
     assert script.rule("KIP-98.refused-not-repeated")["outcome"] == outcome
+
+
+def test_a_producer_goes_on_after_another_batch_with_the_sequence_and_size_of_a_refused_one() -> None:
+    script = Script()
+    produced(script, records(0), Errors.INVALID_RECORD)
+    produced(script, records(0, time=1))
+    produced(script, records(1, time=2))
+    assert script.rule("KIP-98.refused-not-repeated")["outcome"] == "passed"
+
+
+def test_nothing_is_said_of_batches_whose_checksum_a_trace_does_not_have() -> None:
+    """One of an earlier version of ottla."""
+    script = Script()
+    produced(script, records(0), Errors.INVALID_RECORD)
+    produced(script, records(0))
+    for line in script.lines:
+        for topic in line["message"].get("topic_data", ()):
+            del topic["partition_data"][0]["records"]["crc"]
+    (client,) = examine(script.lines).report()
+    (found,) = (one for one in client["rules"] if one["id"] == "KIP-98.refused-not-repeated")
+    assert found["outcome"] == "not exercised"
 
 
 def test_another_member_does_not_join_for_one_that_is_unknown() -> None:

@@ -35,6 +35,8 @@ PASSING: Final = frozenset(
 ATTEMPTS_MIN: Final = 5
 Tries = tuple[int, int, Request, Reply]
 """Of a batch: how often it was refused, how long its first retry waited, its first request, and its last reply."""
+Refusal = tuple[int, Request, Reply]
+"""The checksum of a batch, its request and its reply."""
 BACK_OFF_US: Final = 200_000  # of 800 ms after four failures: what chance and shorter settings may leave
 
 
@@ -178,9 +180,12 @@ class EpochRises(Rule):
 class RefusedNotRepeated(Rule):
     """A batch that is refused for what it is (MESSAGE_TOO_LARGE, INVALID_RECORD, ...) is not sent again as it is."""
 
+    # Another one with its sequence number and size, and another checksum, can have other records, or the same with a
+    # new time: nothing is concluded from it.
+
     def __init__(self) -> None:
         super().__init__()
-        self._refused: Recent[tuple[Place, int, int], tuple[Request, Reply]] = Recent()  # by sequence number and size
+        self._refused: Recent[tuple[Place, int, int], Refusal] = Recent()  # by sequence number and size
         self._producers: Recent[int, None] = Recent()  # that had a batch refused, and have sent none since
 
     def answered(self, request: Request, reply: Reply) -> None:
@@ -188,7 +193,7 @@ class RefusedNotRepeated(Rule):
         for topic, partition, head in batches(request) if refused else ():
             if (topic, partition) in refused:
                 at = place(topic, partition, head), head.base_sequence, head.size
-                self._refused[at] = request, reply
+                self._refused[at] = head.crc, request, reply
                 self._producers[head.producer_id] = None
 
     def asked(self, request: Request) -> None:
@@ -196,10 +201,11 @@ class RefusedNotRepeated(Rule):
             return
         for topic, partition, head in batches(request):
             at = place(topic, partition, head), head.base_sequence, head.size
-            refused = self._refused.pop(at, None)
-            if refused is not None:
-                self.fail(f"the batch with sequence {head.base_sequence} again", *refused, request)
-            elif head.producer_id in self._producers:
+            refused = self._refused.get(at)
+            if refused is not None and refused[0] == head.crc >= 0:
+                self.fail(f"the batch with sequence {head.base_sequence} again", *refused[1:], request)
+                del self._refused[at]
+            elif refused is None and head.producer_id in self._producers:
                 self.kept()
                 del self._producers[head.producer_id]
 
