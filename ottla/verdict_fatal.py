@@ -33,7 +33,8 @@ SETTINGS: Final[dict[str, object]] = {
 @dataclass(frozen=True)
 class Ending:
     """An error, and the requests of an API that get it: which of them, by number, and only in these versions. `late`:
-    so many requests after it are answered late, so that they are on their way when the client hears of the error.
+    the last of them and so many after it are answered late each, so that a client that sends more without waiting has
+    them on their way when it hears of the error, however busy it is.
     """
 
     what: str
@@ -77,8 +78,8 @@ class Endings:
             if one.what not in steps:
                 continue
             self._left[one.what] += [self._provoke(one, nth, kind="error", error=one.error) for nth in one.numbers]
-            after = range(one.numbers[-1] + 1, one.numbers[-1] + 1 + one.late)
-            self._left[one.what] += [self._provoke(one, nth, kind="delay", ms=LATE_MS, at="reply") for nth in after]
+            late = range(one.numbers[-1], one.numbers[-1] + 1 + one.late) if one.late else ()
+            self._left[one.what] += [self._provoke(one, nth, kind="delay", ms=LATE_MS, at="reply") for nth in late]
 
     def _provoke(self, one: Ending, nth: int, **action: object) -> int:
         """Returns the number of the fault."""

@@ -46,7 +46,7 @@ than its heartbeats, the more so while the machine is busy.
 SETTLED_SECONDS: Final = 8.0
 """After an error a client may still send for five seconds what it had begun. A busy machine makes this longer."""
 SILENT_SECONDS: Final = 15.0
-"""A client that has sent nothing for so long sends nothing more."""
+"""A client that has sent nothing for so long sends nothing more, once it has begun."""
 
 
 def endings(command: Sequence[str], directory: Path, lacks: Collection[str]) -> Seen:
@@ -88,7 +88,7 @@ def _missed(
 def _wait(process: subprocess.Popen[str], met: Endings, verdict: RunningVerdict) -> None:
     """Waits until a program ends, or its client has met all that comes to it and has shown what it does then."""
     found: list[str] = []
-    events = latest = verdict.view["events"]
+    begin = events = latest = verdict.view["events"]
     since = heard = time.monotonic()
 
     def is_over() -> bool:
@@ -100,6 +100,7 @@ def _wait(process: subprocess.Popen[str], met: Endings, verdict: RunningVerdict)
             latest, heard = now, time.monotonic()
         quiet = LONGER_EVENTS if set(met.left) <= set(found) else QUIET_EVENTS
         has_gone_on = now - events > quiet and time.monotonic() - since > SETTLED_SECONDS
-        return process.poll() is not None or has_gone_on or time.monotonic() - heard > SILENT_SECONDS
+        is_silent = latest > begin and time.monotonic() - heard > SILENT_SECONDS
+        return process.poll() is not None or has_gone_on or is_silent
 
     until(is_over, "errors that end the client", 5 * SECONDS, every=0.1)

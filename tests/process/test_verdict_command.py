@@ -305,6 +305,24 @@ def test_a_program_that_ends_by_an_error_is_run_again(tmp_path: Path) -> None:
     assert len(runs.read_text().split()) in (last - 1, last)
 
 
+def test_more_is_on_its_way_when_the_refusal_of_a_batch_comes() -> None:
+    """The clock stands still, and lets one late reply pass at a time."""
+    with Broker() as broker, Wire(broker.bootstrap_servers) as wire:
+        create(wire, "t")
+        broker.clock.freeze()
+        verdict_fatal.Endings(broker, (verdict_fatal.BATCH_REFUSED,))
+        errors = [produce(wire, "t", b"value").error_code for _ in range(13)]
+        for _ in range(5):
+            wire.say("Produce", 9, produce_message("t", batch(b"value")))
+        for _ in range(5):
+            until(lambda: "Turn.pause" in [one["what"] for one in broker.clock.show()["next"]], "a reply is late")
+            assert select.select([wire.socket], [], [], 0) == ([], [], [])
+            broker.clock.advance(f"{verdict_fatal.LATE_MS}ms")
+            errors.append(wire.reply("Produce", 9).responses[0].partition_responses[0].error_code)
+        errors.append(produce(wire, "t", b"value").error_code)
+    assert errors == [0] * 13 + [Errors.INVALID_RECORD] + [0] * 5
+
+
 def test_a_program_that_meets_no_fatal_error_is_run_once(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -142,12 +142,19 @@ public class ExaminedClients {
 
     static void read(KafkaConsumer<String, String> member) {
         try {
-            if (!member.poll(Duration.ofMillis(50)).isEmpty()) member.commitSync();
+            if (!polled(member, 50).isEmpty()) member.commitSync();
         } catch (CommitFailedException | org.apache.kafka.common.errors.RebalanceInProgressException e) {
             // what was read is read again
+        }
+    }
+
+    static ConsumerRecords<String, String> polled(KafkaConsumer<String, String> member, int ms) {
+        try {
+            return member.poll(Duration.ofMillis(ms));
         } catch (IllegalStateException e) {
             // a partition can be taken between the look at its buffer and the read, by the consumer's own thread
             if (!e.getMessage().startsWith("No current assignment")) throw e;
+            return ConsumerRecords.empty();
         }
     }
 
@@ -190,7 +197,7 @@ public class ExaminedClients {
             member.subscribe(List.of("shared"));
             until(() -> {
                 producer.send(record("shared")).get();
-                member.poll(Duration.ofMillis(100));
+                polled(member, 100);
             });
         } catch (KafkaException e) {
             // its application ends
