@@ -183,6 +183,8 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         NOTHING,
     )
     | each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"), FENCED_OF_LIBRDKAFKA),
+    # the older error is taken for the newer one, here and in the next three (transaction_manager.py,
+    # InitProducerIdHandler, AddOffsetsToTxnHandler, EndTxnHandler, AddPartitionsToTxnHandler, TxnOffsetCommitHandler)
     **{("kafka-python", api): fenced() for api in ("InitProducerId", "AddOffsetsToTxn")},
     ("kafka-python", "EndTxn"): fenced(),
     # its exception has the errors of partitions in words of its own (transaction_manager.py, AddPartitionsToTxnHandler)
@@ -194,9 +196,10 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         NO_CODE,
     )
     | fenced(),
+    # its exception for a commit that failed has no code (TxnOffsetCommitHandler)
     ("kafka-python", "TxnOffsetCommit"): each(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID"), NO_CODE) | fenced(),
-    # its exception for a producer that is fenced has no code, and the later errors it does not know (sender.py,
-    # InitPIDHandler, AddOffsetsToTxnHandler, TxnOffsetCommitHandler and EndTxnHandler)
+    # its exception for a producer that is fenced has no code (sender.py, InitPIDHandler, AddOffsetsToTxnHandler,
+    # TxnOffsetCommitHandler and EndTxnHandler), and the later errors it does not know (errors.py, for_code)
     ("aiokafka", "InitProducerId"): each(("PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE),
     **{
         ("aiokafka", api): each(("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "TRANSACTION_ABORTABLE"), NO_CODE)
@@ -243,7 +246,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     ("franz-go", "ConsumerGroupHeartbeat"): each(("UNSUPPORTED_VERSION", "UNRELEASED_INSTANCE_ID"), NOTHING),
     # it joins again (consumer_group.go, manage)
     ("franz-go", "Heartbeat"): each(("REBALANCE_IN_PROGRESS",), NOTHING),
-    # it asks for all partitions, and the reply with the error has none
+    # it asks for all partitions, and the reply with the error has none (of kadm groups.go, DescribeShareGroupOffsets)
     ("franz-go", "DescribeShareGroupOffsets"): each(("TOPIC_AUTHORIZATION_FAILED",), NOTHING),
     # it joins again (consumer_share.go, manage)
     ("franz-go", "ShareGroupHeartbeat"): each(

@@ -13,7 +13,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     # it reads the error, and takes the reply for one without any right (rdkafka_admin.c,
     # rd_kafka_DescribeAclsResponse_parse)
     ("librdkafka", "DescribeAcls"): each(_OF_RIGHTS, NOTHING),
-    # the group may be a classic one
+    # the group may be a classic one (rdkafka_admin.c, rd_kafka_admin_describe_consumer_group_do_fallback_to_classic)
     ("librdkafka", "ConsumerGroupDescribe"): each(("UNSUPPORTED_VERSION", "GROUP_ID_NOT_FOUND"), NOTHING),
     # of a user's error only the words, which a reply to a request that failed as a whole has not (admin/_users.py)
     ("kafka-python", "DescribeUserScramCredentials"): each(("RESOURCE_NOT_FOUND", "DUPLICATE_RESOURCE"), NOTHING),

@@ -63,22 +63,31 @@ KNOWN_TO_KAFKAJS, UNKNOWN_TO_KAFKAJS = 88, -99  # the latest code that it knows,
 UNEXPECTED = "java.lang.IllegalStateException: Unexpected error code"
 # What a client hears instead of the error, where Kafka does not call the error retriable.
 INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
-    # a topic with an error is left out
+    # it does not look at the error of a topic (KafkaAdminClient.listTopics)
     ("java", "Metadata"): dict.fromkeys(
         (
             *("INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED", "INVALID_REQUEST"),
-            "REBOOTSTRAP_REQUIRED",  # it bootstraps again (KIP-1102)
+            "REBOOTSTRAP_REQUIRED",  # it bootstraps again (KIP-1102; NetworkClient.DefaultMetadataUpdater)
         ),
         NOTHING,
     ),
-    ("java", "DescribeLogDirs"): {"LOG_DIR_NOT_FOUND": NOTHING},  # it stands in the description of the directory
-    # the group may be a classic one
+    # it stands in the description of the directory (KafkaAdminClient.describeLogDirs, LogDirDescription.error)
+    ("java", "DescribeLogDirs"): {"LOG_DIR_NOT_FOUND": NOTHING},
+    # the group may be a classic one (DescribeConsumerGroupsHandler.handleError)
     ("java", "ConsumerGroupDescribe"): {"UNSUPPORTED_VERSION": NOTHING, "GROUP_ID_NOT_FOUND": NOTHING},
-    ("java", "OffsetCommit"): {"REBALANCE_IN_PROGRESS": NOTHING},  # it tries again
-    ("java", "OffsetFetch"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},  # the partition is left out, with a warning
-    ("java", "DescribeShareGroupOffsets"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},  # likewise
-    ("java", "DescribeUserScramCredentials"): {"RESOURCE_NOT_FOUND": NOTHING},  # the user is left out
-    ("java", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},  # the records are there
+    # an administrator tries again (AlterConsumerGroupOffsetsHandler.handleError)
+    ("java", "OffsetCommit"): {"REBALANCE_IN_PROGRESS": NOTHING},
+    # the partition is left out, with a warning (ListConsumerGroupOffsetsHandler and ListShareGroupOffsetsHandler,
+    # handleResponse)
+    ("java", "OffsetFetch"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},
+    ("java", "DescribeShareGroupOffsets"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},
+    # the user is left out (DescribeUserScramCredentialsResult.all)
+    ("java", "DescribeUserScramCredentials"): {"RESOURCE_NOT_FOUND": NOTHING},
+    # the records are there (Sender.completeBatch; of kafka-python sender.py, _complete_batch; of sarama
+    # async_producer.go, handleSuccess; of aiokafka sender.py, SendProduceReqHandler)
+    ("java", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},
+    # what the application can do about it has an exception, and what it does not name words of its own
+    # (FetchCollector.handleInitializeErrors)
     ("java", "Fetch"): {
         "OFFSET_OUT_OF_RANGE": "org.apache.kafka.clients.consumer.OffsetOutOfRangeException",
         "CORRUPT_MESSAGE": "org.apache.kafka.common.KafkaException: Encountered corrupt message",
@@ -87,7 +96,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         "UNSUPPORTED_COMPRESSION_TYPE": UNEXPECTED,
         "OFFSET_MOVED_TO_TIERED_STORAGE": UNEXPECTED,
     },
-    # it joins again
+    # it joins again (AbstractCoordinator.JoinGroupResponseHandler; AbstractHeartbeatRequestManager.onErrorResponse)
     ("java", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING),
     ("java", "ConsumerGroupHeartbeat"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"), NOTHING),
     # no result is made, and an assertion fails (rdkafka_admin.c, rd_kafka_admin_response_parse)
@@ -95,12 +104,14 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
     # the coordinator is looked up for the consumer's group, which an admin client does not have
     # (rdkafka_request.c, rd_kafka_handle_OffsetFetch)
     ("librdkafka", "OffsetFetch"): {"COORDINATOR_NOT_AVAILABLE": ENDED, "NOT_COORDINATOR": ENDED},
-    ("librdkafka", "Fetch"): {"OFFSET_OUT_OF_RANGE": -140},  # its own code for `auto.offset.reset=error`
+    # its own code for `auto.offset.reset=error` (rdkafka_offset.c, rd_kafka_offset_reset)
+    ("librdkafka", "Fetch"): {"OFFSET_OUT_OF_RANGE": -140},
     # it asks again after 500 ms whatever the error (rdkafka_offset.c, rd_kafka_toppar_handle_OffsetForLeaderEpoch)
     ("librdkafka", "OffsetForLeaderEpoch"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},
-    # it joins again
+    # it joins again (rdkafka_cgrp.c, rd_kafka_cgrp_handle_JoinGroup)
     ("librdkafka", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING),
-    # nothing is returned for the resource
+    # nothing is returned for the resource: the error is not looked at (admin/_configs.py,
+    # _describe_configs_process_responses)
     ("kafka-python", "DescribeConfigs"): dict.fromkeys(
         (
             *("INVALID_TOPIC_EXCEPTION", "TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
@@ -108,18 +119,21 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NOTHING,
     ),
-    ("franz-go", "Produce"): dict.fromkeys(  # it tries again
+    ("franz-go", "Produce"): dict.fromkeys(  # it tries again, in a new epoch (sink.go, handleReqRespBatch)
         (
             *("DUPLICATE_SEQUENCE_NUMBER", "OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"),
             *("INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"),
         ),
         NOTHING,
     ),
+    # it joins again (consumer_group.go, handleJoinResp)
     ("franz-go", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING),
-    ("kafkajs", "CreateTopics"): {"TOPIC_ALREADY_EXISTS": NOTHING},  # it returns false
-    ("kafkajs", "Fetch"): {"OFFSET_OUT_OF_RANGE": NOTHING},  # it begins again
+    ("kafkajs", "CreateTopics"): {"TOPIC_ALREADY_EXISTS": NOTHING},  # it returns false (admin/index.js, createTopics)
+    # it begins again where its configuration says (consumerGroup.js, recoverFromFetch)
+    ("kafkajs", "Fetch"): {"OFFSET_OUT_OF_RANGE": NOTHING},
+    # it joins again (consumerGroup.js, joinAndSync)
     ("kafkajs", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"), NOTHING),
-    # it says so in its log, and tries again
+    # it says so in its log, and tries again (fetcher.py, _proc_fetch_request)
     ("aiokafka", "Fetch"): dict.fromkeys(
         (
             *("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION", "UNSUPPORTED_COMPRESSION_TYPE"),
@@ -127,7 +141,8 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         NOTHING,
     ),
-    # what it does not know, or expect at this place, has no code
+    # what it does not know has no code (errors.py, for_code), nor has its exception for a producer that is fenced
+    # (sender.py, SendProduceReqHandler)
     ("aiokafka", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING}
     | dict.fromkeys(
         (
@@ -136,11 +151,15 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         -1,
     ),
+    # it joins again; what it does not know, or expect at this place, has no code (group_coordinator.py,
+    # CoordinatorGroupRebalance.perform_group_join)
     ("aiokafka", "JoinGroup"): dict.fromkeys(("UNKNOWN_MEMBER_ID", "MEMBER_ID_REQUIRED"), NOTHING)
     | dict.fromkeys(("REBALANCE_IN_PROGRESS", "GROUP_MAX_SIZE_REACHED", "FENCED_INSTANCE_ID"), -1),
-    ("aiokafka", "ListOffsets"): {"UNSUPPORTED_FOR_MESSAGE_FORMAT": NOTHING}  # there is no offset for the time, it says
+    # there is no offset for the time, it says; what it does not know has no code (fetcher.py, _proc_offset_request)
+    ("aiokafka", "ListOffsets"): {"UNSUPPORTED_FOR_MESSAGE_FORMAT": NOTHING}
     | dict.fromkeys(("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"), -1),
     # its version has no place for an error of the group; what it does not expect in a partition has no code
+    # (group_coordinator.py, _do_fetch_commit_offsets)
     ("aiokafka", "OffsetFetch"): dict.fromkeys(
         (
             *("INVALID_GROUP_ID", "UNKNOWN_MEMBER_ID", "GROUP_AUTHORIZATION_FAILED", "GROUP_ID_NOT_FOUND"),
@@ -149,7 +168,7 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         NOTHING,
     )
     | dict.fromkeys(("TOPIC_AUTHORIZATION_FAILED", "UNSTABLE_OFFSET_COMMIT", "UNKNOWN_TOPIC_ID"), -1),
-    # the commit has failed, it says
+    # the commit has failed, it says (group_coordinator.py, _do_commit_offsets), and what it does not know has no code
     ("aiokafka", "OffsetCommit"): dict.fromkeys(
         (
             *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "GROUP_MAX_SIZE_REACHED"),
@@ -157,14 +176,19 @@ INSTEAD: dict[tuple[str, str], dict[str, Heard]] = {
         ),
         -1,
     ),
-    ("aiokafka", "CreatePartitions"): {"THROTTLING_QUOTA_EXCEEDED": -1},
-    ("sarama", "ListGroups"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},  # it does not look at the error
+    ("aiokafka", "CreatePartitions"): {"THROTTLING_QUOTA_EXCEEDED": -1},  # it does not know the code
+    # it does not look at the error (admin.go, ListConsumerGroups)
+    ("sarama", "ListGroups"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},
     ("sarama", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},
-    ("kafka-python", "DescribeLogDirs"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},  # likewise
-    ("kafka-python", "DeleteGroups"): {"GROUP_DELETION_FAILED": 0},  # it does not know the code
+    # likewise (admin/_cluster.py, _async_describe_log_dirs)
+    ("kafka-python", "DescribeLogDirs"): {"CLUSTER_AUTHORIZATION_FAILED": NOTHING},
+    # it gives the name of its exception only, and has none for this code (admin/_groups.py,
+    # _convert_delete_groups_response)
+    ("kafka-python", "DeleteGroups"): {"GROUP_DELETION_FAILED": 0},
     ("kafka-python", "Produce"): {"DUPLICATE_SEQUENCE_NUMBER": NOTHING},
     # it says so in its log, and asks again (Fetcher._validate_offsets_for_node)
     ("kafka-python", "OffsetForLeaderEpoch"): {"TOPIC_AUTHORIZATION_FAILED": NOTHING},
+    # it joins again (coordinator/base.py, _process_join_group_response)
     ("kafka-python", "JoinGroup"): dict.fromkeys(
         ("UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"), NOTHING
     ),
