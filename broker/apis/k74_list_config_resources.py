@@ -32,11 +32,12 @@ async def handle(
     wanted = (request.resource_types or SUPPORTED) if context.version >= TYPES_SINCE else (CLIENT_METRICS,)
     if any(kind not in SUPPORTED for kind in wanted):
         return r(error_code=int(Errors.UNSUPPORTED_VERSION))
-    image, node = context.broker.image, str(context.node_id)
+    image = context.broker.image
+    nodes = [str(one.id) for one in image.brokers.values() if any(at.name == context.listener for at in one.endpoints)]
     names = {
         TOPIC: list(image.topics),
-        BROKER: [node],
-        BROKER_LOGGER: [node],
+        BROKER: nodes,
+        BROKER_LOGGER: nodes,
         CLIENT_METRICS: [name for kind, name in image.configs if kind == CLIENT_METRICS],
         GROUP: [name for kind, name in image.configs if kind == GROUP],
     }

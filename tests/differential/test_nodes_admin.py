@@ -59,6 +59,23 @@ def test_topics_are_placed_by_hand(story: Story) -> None:
     assert story.errors("CreateTopics") == {"NONE", "INVALID_REPLICA_ASSIGNMENT"}
 
 
+def test_resources_of_all_nodes_are_listed(story: Story) -> None:
+    """Each node lists the brokers and the loggers of all nodes, also of one that has stopped."""
+
+    def listed_at(*at: int) -> None:
+        for node in at:
+            for types in ([4], [8], [4, 8]):
+                story.at(node).agree("ListConfigResources", 1, m.ListConfigResourcesRequest(resource_types=types))
+
+    listed_at(1, 2)
+    story.happens("stop", 3)
+    story.at(1).agree("DescribeCluster", 2, m.DescribeClusterRequest(include_fenced_brokers=True))
+    listed_at(1, 2)
+    story.happens("start", 3)
+    story.at(1).agree("DescribeCluster", 2, m.DescribeClusterRequest())
+    listed_at(1, 3)
+
+
 @pytest.mark.parametrize(("factor", "partitions"), [(3, 2), (2, 3), (1, 4), (4, 1), (0, 1), (-2, 1), (3, 0)])
 def test_topics_are_placed_by_the_controller(story: Story, factor: int, partitions: int) -> None:
     """Where it begins is random; how many replicas there are, on how many nodes, is not."""
