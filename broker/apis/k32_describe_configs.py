@@ -32,11 +32,11 @@ from ..broker import Broker
 from ..config.config import OWN_KEYS, SYSTEM_PROPERTIES
 from ..config.docs import TOPIC_DOCS, broker_key_docs
 from ..config.listener_values import key_of_listener
+from ..config.rates import RATES
 from ..error_places import Place, Text, array, codes
 from ..loggers import Loggers
 from ..net.answers import answer_each
 from ..net.context import Context
-from ..replica.throttles import THROTTLE_RATES
 from ..security.authorization import Check, Refusal
 from ._config_changes import node_number
 from ._logger_changes import BROKER_LOGGER
@@ -297,10 +297,10 @@ def _of_listeners(broker: Broker) -> list[Described]:
     return found
 
 
-def _of_throttles(broker: Broker) -> list[Described]:
-    """Returns the rates of replication, which are there once they are set."""
+def _of_rates(broker: Broker) -> list[Described]:
+    """Returns the rates of replication and of moves between log directories, which are there once they are set."""
     found = []
-    for name in THROTTLE_RATES:
+    for name in RATES:
         synonyms = _broker_values(broker, name)
         if synonyms:
             key = ConfigKey(name, "LONG", None, None, False, False)
@@ -323,7 +323,7 @@ def _of_plug_ins(broker: Broker) -> list[Described]:
 
 
 def describe_broker(broker: Broker) -> list[Described]:
-    found = _of_listeners(broker) + _of_throttles(broker) + _of_plug_ins(broker)
+    found = _of_listeners(broker) + _of_rates(broker) + _of_plug_ins(broker)
     same = {name: names for names in topic_synonyms().values() if len(names) > 1 for name in names}
     for key in (keys("broker", broker.config.emulates) | OWN_KEYS).values():
         if key.internal and key.name not in broker.config.given:

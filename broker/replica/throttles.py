@@ -16,9 +16,6 @@ FOLLOWER = "follower.replication.throttled.replicas", "follower.replication.thro
 ALL_REPLICAS = "*"
 
 
-THROTTLE_RATES = LEADER[1], FOLLOWER[1]
-
-
 class Throttle:
     """What one node sends or gets. `rate`: in bytes per second; `window_ms`: after which what was sent is forgotten, as
     in Kafka, so that something passes however low the rate is.

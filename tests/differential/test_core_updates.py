@@ -138,6 +138,28 @@ def test_incremental_alter_configs(pair: Pair) -> None:
     }
 
 
+def test_rates_of_replication_are_described_once_they_are_set(pair: Pair) -> None:
+    rates = {
+        "leader.replication.throttled.rate": "123",
+        "follower.replication.throttled.rate": "456",
+        "replica.alter.log.dirs.io.max.bytes.per.second": "789",
+    }
+
+    def described(name: str) -> None:
+        for rate in rates:
+            asked = describe(name, kind=4, keys=[rate], include_synonyms=True)
+            pair.agree("DescribeConfigs", 4, asked)
+            pair.ask("DescribeConfigs", 4, asked)
+
+    for name in ("1", ""):
+        alter_broker(pair, dict(rates), name)
+        described(name)
+    described("1")
+    for name in ("1", ""):
+        alter_broker(pair, dict.fromkeys(rates), name)
+        described(name)
+
+
 def test_alter_configs(pair: Pair) -> None:
     r = m.AlterConfigsRequest
 
