@@ -52,7 +52,8 @@ class InvalidRecords(ApiError):
 
 
 def single_batch(data: Data, produce_version: int) -> BatchAt:
-    """Returns the one batch that a Produce request has for a partition. Raises ApiError if the data is anything else.
+    """Returns the one batch that a Produce request has for a partition. Raises ApiError if the data is anything else,
+    but for a part of another batch behind it, which the caller drops.
 
     Kafka gives a message only if the bytes cannot be a batch at all.
     """
@@ -71,22 +72,43 @@ def _unusual_batch(data: Data, produce_version: int) -> BatchAt:
     """Like `single_batch`, for what is refused, or for the codec that not every version has."""
     if len(data) < MAGIC_AT + 1:
         raise ApiError(Errors.INVALID_RECORD)
+    error = unreadable(data)
+    if error is not None:
+        raise error
     size = int.from_bytes(data[8:12], "big", signed=True) + records.LOG_OVERHEAD
-    magic = int.from_bytes(data[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
-    if size < SMALLEST_ENTRY:
-        raise ApiError(Errors.CORRUPT_MESSAGE, f"Record size {size - 12} is less than the minimum record overhead (14)")
-    if not 0 <= magic <= MAGIC:
-        raise ApiError(Errors.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
-    if size > len(data) or magic != MAGIC:
+    if size > len(data) or data[MAGIC_AT] != MAGIC:
         raise ApiError(Errors.INVALID_RECORD)
     if size < HEADER_SIZE:
         raise ApiError(Errors.CORRUPT_MESSAGE)
     header = header_at(data)
     if header.codec == ZSTD and produce_version < ZSTD_SINCE:
         raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE)
-    if size < len(data):
-        raise ApiError(Errors.INVALID_RECORD)
+    _check_rest(data[size:])
     return BatchAt(0, header)
+
+
+def _check_rest(data: Data) -> None:
+    """Raises ApiError if there is another batch behind the first, or what cannot be one. What is too short to tell, or
+    to be whole, is no batch: Kafka drops it.
+    """
+    error = unreadable(data)
+    if error is not None:
+        raise ApiError(error.code)
+    if len(data) > MAGIC_AT and int.from_bytes(data[8:12], "big") + records.LOG_OVERHEAD <= len(data):
+        raise ApiError(Errors.INVALID_RECORD)
+
+
+def unreadable(data: Data) -> ApiError | None:
+    """Returns the error of bytes that cannot be a batch of any version; None for others, and for too few of them."""
+    if len(data) < MAGIC_AT + 1:
+        return None
+    size = int.from_bytes(data[8:12], "big", signed=True)
+    magic = int.from_bytes(data[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+    if size + records.LOG_OVERHEAD < SMALLEST_ENTRY:
+        return ApiError(Errors.CORRUPT_MESSAGE, f"Record size {size} is less than the minimum record overhead (14)")
+    if not 0 <= magic <= MAGIC:
+        return ApiError(Errors.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    return None
 
 
 def check_header(at: BatchAt, data: Data, max_message_bytes: int) -> None:

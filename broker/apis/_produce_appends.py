@@ -37,6 +37,7 @@ WITHOUT_START_OFFSET = frozenset(
         Errors.KAFKA_STORAGE_ERROR,
     )
 )
+UNKNOWN = frozenset((Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID))
 ADMIN_CLIENT = "__admin_client"
 TRANSACTIONAL_AT = 22  # the byte of a batch's attributes that contains this bit
 
@@ -67,23 +68,27 @@ class Appending(Allowance):
         """
         answer = messages.ProduceResponse.PartitionProduceResponse(index=wanted.index, base_offset=-1)
         context, acks = self.context, self.acks
+        data = wanted.records if wanted.records is not None else bytearray()
         try:
             partition = find(context, topic, wanted.index)
-            at = validation.single_batch(wanted.records if wanted.records is not None else b"", context.version)
-            if acks not in (-1, 0, 1):
-                raise ApiError(Errors.INVALID_REQUIRED_ACKS)
+            at = validation.single_batch(data, context.version)
+            if at.header.size < len(data):  # what is left is no batch
+                wanted.records = data = data[: at.header.size]
             verified = self.verified.get(id(wanted)) if self.verified else None
             if isinstance(verified, ApiError) and verified.code != Errors.NOT_LEADER_OR_FOLLOWER:
                 raise verified
+            if acks not in (-1, 0, 1):
+                raise ApiError(Errors.INVALID_REQUIRED_ACKS)
         except ApiError as error:
-            error.put_into(answer, with_default=False)
+            told = (validation.unreadable(data) if error.code in UNKNOWN else None) or error
+            told.put_into(answer, with_default=False)
             self.failed = True
             return answer
         try:
             if isinstance(verified, ApiError):
                 raise verified
             context.broker.partitions.check_led(partition)
-            end = context.broker.appender.append(partition, wanted.records, at, acks, answer, verified, self, opened)
+            end = context.broker.appender.append(partition, data, at, acks, answer, verified, self, opened)
         except ApiError as error:
             self.failed = True
             self._refuse(partition, answer, error)

@@ -1,6 +1,8 @@
 """Produce, versions 3 to 13: appends one record batch per partition.
 
 **Behaviour**
+- A partition that is named several times gets the records that are given for it last.
+- Records that are no batch at all refuse all of a request, and part of a batch behind a whole one is dropped.
 - acks=0 gets no reply; an error then closes the connection.
 - acks=all waits for the high watermark, at most `timeout.ms`; the records stay in the log after a timeout.
 - Records are decompressed only if the batch header gives a reason (`storage.validation`). Batches that take long are
@@ -121,12 +123,51 @@ async def _when_open(context: Context, request: messages.ProduceRequest, unopene
 
 
 def _handle(context: Context, request: messages.ProduceRequest) -> Outcome:
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        _keep_last(request)
+        error = _unreadable(request)
+        if error is not None:
+            return failed(context, request, error)
     if _has_transactional(request):
         return _in_transaction(context, request)
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
     return _append_all(context, request, {}) if count <= STEP_ELEMENTS else _append_in_steps(context, request)
+
+
+def _keep_last(request: messages.ProduceRequest) -> None:
+    """Leaves each partition once, with the records that are given for it last, and no topic without partitions: Kafka
+    puts them into a table.
+    """
+    topics: dict[tuple[str, bytes], Topic] = {}
+    for topic in request.topic_data:
+        if not topic.partition_data:
+            continue
+        first = topics.setdefault((topic.name, bytes(topic.topic_id)), topic)
+        if first is not topic:
+            first.partition_data = [*first.partition_data, *topic.partition_data]
+    for topic in topics.values():
+        last = {wanted.index: wanted for wanted in topic.partition_data}
+        if len(last) < len(topic.partition_data):
+            topic.partition_data = list(last.values())
+    request.topic_data = list(topics.values())
+
+
+def _unreadable(request: messages.ProduceRequest) -> ApiError | None:
+    """Returns the error of the first records that are no batch at all. Kafka refuses all of a request with it, if it
+    comes to it while it looks for a batch of a transaction.
+    """
+    for topic in request.topic_data:
+        for wanted in topic.partition_data:
+            data = wanted.records
+            if is_transactional(data):
+                return None
+            error = None if data is None else validation.unreadable(data)
+            if error is not None:
+                return error
+    return None
 
 
 def _append_all(

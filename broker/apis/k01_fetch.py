@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import codec, messages
-from ...protocol.errors import Errors
+from ...protocol.errors import ApiError, Errors
 from ...protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from ..error_places import Place, array, codes
 from ..later import Later, after, large_reply
@@ -42,6 +42,7 @@ from ..limits import FETCH_SESSIONS
 from ..net.context import Context
 from ..replica.fetch_sessions import NO_SESSION, Entry, Fetch, SessionCache
 from ..replica.opening import many_unopened, open_many_in_steps
+from ..replica.partition import ISOLATION_LEVELS
 from ..replica.partitions import NO_REPLICA
 from ..security.authorization import Check, Refusal
 from ..steps import Pace, slices
@@ -197,6 +198,8 @@ def _note_change(context: Context, request: messages.FetchRequest, fetch: Fetch)
 
 
 def _serve(context: Context, request: messages.FetchRequest, fetch: Fetch) -> Outcome:
+    if request.isolation_level not in ISOLATION_LEVELS and any(map(fetch.find, fetch.entries.values())):
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)  # where a partition is to be read, as in Kafka
     incremental = request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH)
     if context.broker.replicas.opening:
         wanted = list(fetch.dirty if incremental else fetch.entries.values())

@@ -4,6 +4,7 @@ or for a special timestamp such as earliest or latest.
 **Behaviour**
 - Topics and partitions are in the order of Kafka's hash tables, each once.
 - To replicas, whoever says that it is one, the log has no high watermark and no last stable offset.
+- An isolation level that does not exist is an unknown error of each partition.
 - Requests about remote storage return no offset, as in a Kafka without remote storage.
 
 **Versions**
@@ -34,7 +35,7 @@ from ..error_places import Place, array, codes
 from ..error_replies import answers_with_error
 from ..net.context import Context
 from ..replica.opening import many_unopened, open_in_steps
-from ..replica.partition import Partition
+from ..replica.partition import ISOLATION_LEVELS, Partition
 from ..security.authorization import Check, Refusal
 from ..steps import Allowance, Pace, TooLong, Work, at_once, opened_in_steps
 
@@ -76,13 +77,15 @@ async def narrowed(
 
 
 async def handle(context: Context, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     r, pace, allowance = messages.ListOffsetsResponse, Pace(context.broker.turn), Allowance()
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     if context.broker.replicas.opening:
         await open_in_steps(context.broker.turn, many_unopened(map(context.broker.partitions.by_name.get, counts)))
     topics: dict[str, dict[int, messages.ListOffsetsRequest.ListOffsetsPartition]] = {}
     hashes: dict[str, int] = {}
-    for topic in request.topics:
+    for topic in filter(_has_partitions, request.topics):
         topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
         hashes[topic.name] = hash_in_trie(topic.name)
         if pace.is_over(1 + len(topic.partitions)):
@@ -107,6 +110,10 @@ async def handle(context: Context, request: messages.ListOffsetsRequest) -> mess
         found.sort(key=itemgetter(0))
         response.topics.append(r.ListOffsetsTopicResponse(name=name, partitions=[answer for _, answer in found]))
     return response
+
+
+def _has_partitions(topic: messages.ListOffsetsRequest.ListOffsetsTopic) -> bool:
+    return bool(topic.partitions)
 
 
 async def _found(

@@ -21,6 +21,7 @@ from ...protocol import messages
 from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..error_places import Place, array, codes
+from ..internal_topics import is_internal
 from ..net.context import Context
 from ..replica.partition import Partition
 from ..security.authorization import Check, Refusal
@@ -80,7 +81,7 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
     response, pace, ends_ms = r(), Pace(context.turn), context.turn.schedule.monotonic_ms() + request.timeout_ms
     late: list[Late] = []
     topics: dict[str, dict[int, int]] = {}  # the last offset counts if a partition is named twice
-    for topic in request.topics:
+    for topic in filter(_has_partitions, request.topics):
         topics.setdefault(topic.name, {}).update((p.partition_index, p.offset) for p in topic.partitions)
         if pace.is_over(1 + len(topic.partitions)):
             await pace.rest()
@@ -95,6 +96,10 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
         await context.turn.pause(min(CHECK_MS, left_ms))
         late = await _still_late(context, pace, late)
     return await _in_order_of_kafka(pace, response)
+
+
+def _has_partitions(topic: messages.DeleteRecordsRequest.DeleteRecordsTopic) -> bool:
+    return bool(topic.partitions)
 
 
 async def _in_order_of_kafka(pace: Pace, response: messages.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
@@ -151,6 +156,8 @@ def _delete(
     partition = broker.partitions.led(topic, answer.partition_index)
     if not broker.partitions.leads(partition):  # a leader that is cut off, of which another one was elected
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER)
+    if is_internal(topic):
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
     log = partition.open_log()
     if not log.settings.is_deleted and log.settings.cleanup_policy:
         raise ApiError(Errors.POLICY_VIOLATION)

@@ -2,6 +2,7 @@
 
 **Behaviour**
 - One unknown partition fails all partitions of its transaction.
+- Where partitions are answered one by one, topics without partitions are left out.
 
 **Versions**
 - 2 PRODUCER_FENCED (KIP-588)
@@ -99,6 +100,9 @@ async def _results(
     """Returns the results by topic for one transaction."""
     named = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     codes = await _refused(context, transaction, named)
+    topics = transaction.topics
+    if codes is not None or transaction.verify_only:
+        topics = [topic for topic in topics if topic.partitions]
     if codes is None:
         try:
             codes = await _codes(context, transaction, named)
@@ -116,7 +120,7 @@ async def _results(
                 for index in topic.partitions
             ],
         )
-        for topic in transaction.topics
+        for topic in topics
     ]
 
 

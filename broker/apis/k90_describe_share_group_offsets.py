@@ -2,6 +2,8 @@
 
 **Behaviour**
 - Without topics the reply contains all share-partitions that the group has initialized.
+- A topic that is named several times is in the reply once, with its partitions in order.
+- A partition below 0 of a topic that exists, or a group without a name, fails all of its group.
 
 **Versions**
 - 1 lag (KIP-1226)
@@ -104,7 +106,8 @@ async def _all(context: Context, pace: Pace, group_id: str) -> list[Topic]:
 
 async def _named(context: Context, pace: Pace, group_id: str, topics: list[WantedTopic]) -> list[Topic]:
     r = messages.DescribeShareGroupOffsetsResponse
-    known, unknown, refused = [], [], []
+    known: dict[str, tuple[bytes, list[int]]] = {}
+    unknown, refused = [], []
     lookups = Pace(context.turn)
     for topic in topics:
         if lookups.is_over():
@@ -113,17 +116,21 @@ async def _named(context: Context, pace: Pace, group_id: str, topics: list[Wante
             refused.append(_refused(topic))
             continue
         found = context.broker.topic(topic.topic_name)
-        if found is not None and not topic.partitions:
-            raise ApiError(Errors.UNKNOWN_SERVER_ERROR, default_message(Errors.UNKNOWN_SERVER_ERROR))
         if found is not None:
-            known.append(await _topic(context, pace, group_id, topic.topic_name, found.id, topic.partitions))
+            if not group_id or min(topic.partitions, default=-1) < 0:
+                raise ApiError(Errors.UNKNOWN_SERVER_ERROR, default_message(Errors.UNKNOWN_SERVER_ERROR))
+            known.setdefault(topic.topic_name, (found.id, []))[1].extend(topic.partitions)
         else:
             parts = [
                 r.DescribeShareGroupOffsetsResponsePartition(partition_index=p, start_offset=NO_OFFSET)
                 for p in topic.partitions
             ]
             unknown.append(r.DescribeShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, partitions=parts))
-    return known + unknown + refused
+    told = [
+        await _topic(context, pace, group_id, name, topic_id, sorted(set(partitions)))
+        for name, (topic_id, partitions) in known.items()
+    ]
+    return told + unknown + refused
 
 
 def _refused(topic: WantedTopic) -> Topic:
@@ -148,7 +155,7 @@ async def _topic(
         pace,
     )
     found = {key.partition: state for key, state in states.items()}
-    parts = [_partition(context, name, index, found.get(index)) for index in dict.fromkeys(partitions)]
+    parts = [_partition(context, name, index, found.get(index)) for index in partitions]
     return r.DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=parts)
 
 

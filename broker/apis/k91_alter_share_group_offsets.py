@@ -1,12 +1,16 @@
 """AlterShareGroupOffsets, version 0: sets the start offsets of an empty share group (KIP-932).
 
 **Behaviour**
+- Topics that do not exist come first in the reply, those without partitions are left out, and a topic that is named
+  several times is in the reply once.
 - Raises the state epoch: a leader that holds the old state is fenced at its next write, and reads the new state.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -17,6 +21,9 @@ from ..net.context import Context
 from ..security.authorization import Check, Refusal
 from ..share_groups import alter_offsets
 from ._share_requests import check_group
+
+if TYPE_CHECKING:
+    Topic = messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
 
 GROUPS = Check(Operation.READ, ResourceType.GROUP, "group_id", Refusal.IN_HANDLER)
 TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic_name", Refusal.ELEMENT)
@@ -59,9 +66,9 @@ async def handle(
         unknown += [
             _refused(context, topic, int(Errors.UNKNOWN_TOPIC_OR_PARTITION))
             for topic in request.topics
-            if broker.topic(topic.topic_name) is None
+            if topic.partitions and broker.topic(topic.topic_name) is None
         ]
-        request.topics = [topic for topic in request.topics if broker.topic(topic.topic_name) is not None]
+        request.topics = _each_once(topic for topic in request.topics if broker.topic(topic.topic_name) is not None)
         response = await alter_offsets(broker, request)
     except ApiError as error:
         return error.put_into(r())
@@ -69,9 +76,19 @@ async def handle(
     return response
 
 
+def _each_once(topics: Iterable[Topic]) -> list[Topic]:
+    """Returns the topics, each with all of its partitions."""
+    found: dict[str, Topic] = {}
+    for topic in topics:
+        first = found.setdefault(topic.topic_name, topic)
+        if first is not topic:
+            first.partitions = [*first.partitions, *topic.partitions]
+    return list(found.values())
+
+
 def _refused(
     context: Context,
-    topic: messages.AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic,
+    topic: Topic,
     code: int,
 ) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
     r = messages.AlterShareGroupOffsetsResponse

@@ -29,6 +29,7 @@ from ..watermark_policies import IMMEDIATE
 from .followers import Follower, Network, Reach, Replicas
 
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 LOG_END = 2  # what a follower reads, beside the isolation levels of consumers
 NEVER = 1 << 62  # an offset that no high watermark reaches
 MANY = 1 << 30  # replicas of a partition whose in-sync replicas are counted by hand

@@ -98,10 +98,13 @@ class ShardState:
             raise other_kind(group_id, kind.kind)
         return group
 
-    def put_simple(self, group_id: str) -> ClassicGroup:
-        """Creates a group of which the log has at most offsets."""
+    def put_simple(self, group_id: str, is_seen: bool = True) -> ClassicGroup:
+        """Creates a group of which the log has at most offsets. `is_seen`: by all readers at once, and not only by
+        those who write, and by others after the next write.
+        """
         group = ClassicGroup(group_id, journal=self.journal)
-        self.groups.put_untracked(group_id, group)
+        put = self.groups.put_untracked if is_seen else self.groups.decide
+        put(group_id, group)
         return group
 
     def made(self, kind: type[M], group_id: str) -> M:

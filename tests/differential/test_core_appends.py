@@ -11,9 +11,7 @@ from ottla.protocol import records
 from ottla.protocol.schema import NO_UUID
 
 from ..support.differential import Pair
-from ..support.stories.core import (
-    fetch_request,
-)
+from ..support.stories.core import fetch_request, offsets_topic_made
 from ..support.stories.topics import (
     batch,
     produce,
@@ -69,13 +67,63 @@ def test_produce(pair: Pair, version: int) -> None:
 
 @pytest.mark.parametrize("version", versions("Produce"))
 def test_internal_topics_are_not_for_producers(pair: Pair, version: int) -> None:
-    for wire in pair.wires:
-        find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
-        while wire.ask("FindCoordinator", 4, find).coordinators[0].error_code:
-            continue
+    offsets_topic_made(pair)
     produce(pair, "__consumer_offsets", topic_ids(pair, "__consumer_offsets"), batch("x", keys=["k"]), version=version)
     produce(pair, "__transaction_state", (b"x" * 16, b"x" * 16), batch("x", keys=["k"]), version=version)
     assert pair.errors("Produce") >= {"INVALID_TOPIC_EXCEPTION"}
+
+
+def test_records_that_are_no_batch_refuse_all_of_a_request(pair: Pair) -> None:
+    topic(pair, "garbage", 2)
+    good, bad, short = batch("a"), b"garbage" * 9, batch("a")[:8] + b"\0\0\0\5" + batch("a")[12:]
+
+    def ask(*topics: tuple[str, list[tuple[int, bytes | None]]], acks: int = -1) -> None:
+        r = m.ProduceRequest
+        wanted = [
+            r.TopicProduceData(
+                name=name, partition_data=[r.PartitionProduceData(index=index, records=data) for index, data in parts]
+            )
+            for name, parts in topics
+        ]
+        pair.ask("Produce", 9, r(acks=acks, timeout_ms=10_000, topic_data=wanted))
+
+    for data in (bad, short):
+        ask(("garbage", [(0, good), (1, data)]))
+        ask(("garbage", [(0, data), (1, good), (9, good)]), acks=7)
+        ask(("absent", [(0, data)]))
+        ask(("garbage", [(9, data)]))
+    ask(("absent", [(0, b"")]))
+    ask(("garbage", [(0, good[:10]), (1, good)]))
+    for rest in (bad, bad[:16], short, good[:40], good[:16] + b"\1" + good[17:], b"\0"):
+        ask(("garbage", [(0, good + rest), (1, good)]))
+    pair.ask("Fetch", 11, fetch_request(11, "garbage", NO_UUID, 0))
+    assert pair.errors("Produce") == {
+        "CORRUPT_MESSAGE",
+        "INVALID_RECORD",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+def test_a_partition_counts_once(pair: Pair) -> None:
+    """What is given for it last is appended, and topics without partitions are not in the reply."""
+    topic(pair, "repeated")
+    topic(pair, "beside")
+    r = m.ProduceRequest
+
+    def named(name: str, *values: str) -> Any:
+        parts = [r.PartitionProduceData(index=0, records=batch(value)) for value in values]
+        return r.TopicProduceData(name=name, partition_data=parts)
+
+    for topics in (
+        [named("repeated", "a", "b")],
+        [named("repeated", "c"), named("repeated", "d")],
+        [named("beside"), named("repeated", "e")],
+        [named("beside"), named("absent")],
+        [],
+    ):
+        pair.ask("Produce", 9, r(acks=-1, timeout_ms=10_000, topic_data=topics))
+    pair.ask("Fetch", 11, fetch_request(11, "repeated", NO_UUID, 0))
 
 
 def crafted(data: bytes, place: int, value: bytes) -> bytes:

@@ -8,9 +8,7 @@ import pytest
 from ottla.protocol import messages as m
 
 from ..support.differential import Pair
-from ..support.stories.core import (
-    fetch_request,
-)
+from ..support.stories.core import fetch_request, offsets_topic_made
 from ..support.stories.topics import (
     T,
     batch,
@@ -53,6 +51,29 @@ def test_fetch(pair: Pair, version: int) -> None:
             fetch(50, last_fetched_epoch=epoch)
     fetch(20, max_wait_ms=50, min_bytes=10)
     assert pair.errors("Fetch") >= {"NONE", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+@pytest.mark.parametrize("version", [4, 7, 12, 13, 18])
+def test_an_isolation_level_that_does_not_exist(pair: Pair, version: int) -> None:
+    name = f"il-{version}"
+    ids = topic(pair, name)
+    produce(pair, name, ids, batch("a"))
+
+    def fetch(wanted: str, level: int, **more: Any) -> None:
+        known = ids if wanted == name else (b"?" * 16, b"?" * 16)
+        mine, theirs = (fetch_request(version, wanted, one, 0, isolation_level=level, **more) for one in known)
+        pair.ask("Fetch", version, theirs, mine)
+
+    for level in (2, -1):
+        fetch(name, level)
+        fetch(name, level, partition=9)
+        fetch("absent", level)
+    assert pair.errors("Fetch") == {
+        "NONE",
+        "UNKNOWN_SERVER_ERROR",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        *(["UNKNOWN_TOPIC_ID"] if version >= 13 else []),
+    }
 
 
 def test_fetch_sessions(pair: Pair) -> None:
@@ -223,6 +244,30 @@ def test_list_offsets(pair: Pair, version: int) -> None:
     }
 
 
+@pytest.mark.parametrize("version", [2, 5, 11])
+def test_offsets_of_an_isolation_level_that_does_not_exist(pair: Pair, version: int) -> None:
+    name = f"lil-{version}"
+    topic(pair, name)
+    r = m.ListOffsetsRequest
+
+    def ask(level: int, *topics: tuple[str, int, int]) -> None:
+        wanted = [
+            r.ListOffsetsTopic(
+                name=name, partitions=[r.ListOffsetsPartition(partition_index=index, timestamp=timestamp)]
+            )
+            for name, index, timestamp in topics
+        ]
+        pair.ask("ListOffsets", version, r(replica_id=-1, isolation_level=level, topics=wanted))
+
+    for level in (2, -1):
+        ask(level, (name, 0, -1))
+        ask(level, (name, 9, -9), ("absent", 0, -1))
+        ask(level)
+    empty = r.ListOffsetsTopic(name=name)
+    pair.ask("ListOffsets", version, r(replica_id=-1, topics=[empty]))
+    assert pair.errors("ListOffsets") == {"UNKNOWN_SERVER_ERROR"}
+
+
 def test_leader_epochs(pair: Pair) -> None:
     ids = topic(pair, "ep")
     r = m.OffsetForLeaderEpochRequest
@@ -242,6 +287,7 @@ def test_leader_epochs(pair: Pair) -> None:
 
 
 def test_delete_records(pair: Pair) -> None:
+    offsets_topic_made(pair)
     ids = topic(pair, "dr")
     topic(pair, "dr-compacted", cleanup_policy="compact")
     r = m.DeleteRecordsRequest
@@ -271,7 +317,12 @@ def test_delete_records(pair: Pair) -> None:
         ask(version, 0, name="absent")
         ask(version, 0, partition=4)
         ask(version, 0, name="dr-compacted")
+        ask(version, 0, name="__consumer_offsets", partition=1)
+    none = r.DeleteRecordsTopic(name="dr")
+    for topics in ([none], [none, r.DeleteRecordsTopic(name="absent")]):
+        pair.ask("DeleteRecords", 2, r(topics=topics, timeout_ms=5000))
     assert pair.errors("DeleteRecords") == {
+        "INVALID_TOPIC_EXCEPTION",
         "NONE",
         "OFFSET_OUT_OF_RANGE",
         "POLICY_VIOLATION",

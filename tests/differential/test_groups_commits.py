@@ -100,6 +100,19 @@ def test_commits_that_are_refused(pair: Pair) -> None:
     assert pair.errors("JoinGroup") == {"MEMBER_ID_REQUIRED", "NONE"}
 
 
+@pytest.mark.parametrize("version", [2, 8, 10])
+def test_a_commit_makes_its_group_even_if_each_partition_is_refused(pair: Pair, version: int) -> None:
+    ids, group = topic(pair, f"offm-{version}"), f"refused-{version}"
+    for metadata in ("x" * 5000, ""):
+        wanted: Any = lambda s: [(f"offm-{version}", ids[s], [(0, 1, metadata)])]  # noqa: E731
+        pair.both("OffsetCommit", version, lambda s: commit_request(version, group, wanted(s)))
+        describe(pair, group)
+    pair.ask("DeleteGroups", 2, m.DeleteGroupsRequest(groups_names=[group]))
+    pair.both("OffsetCommit", version, lambda s: commit_request(version, group, [("absent", b"x" * 16, [(0, 1, "")])]))
+    describe(pair, group)
+    assert pair.errors("OffsetCommit") >= {"NONE", "OFFSET_METADATA_TOO_LARGE"}
+
+
 def test_commits_of_a_generation_of_no_group(pair: Pair) -> None:
     ids = topic(pair, "offg", 1)
     for v in versions("OffsetCommit"):

@@ -147,3 +147,39 @@ def test_what_cannot_be_set_is_refused_in_the_same_words(pair: Pair) -> None:
     assert len({re.sub(r" [\w-]{22} ", " TOPIC ", one.error_message) for one in words}) == 1
     assert "UNKNOWN_TOPIC_OR_PARTITION" in pair.errors("AlterShareGroupOffsets")
     assert "GROUP_ID_NOT_FOUND" in pair.errors("DeleteShareGroupOffsets")
+
+
+def test_offsets_are_described_topic_by_topic(pair: Pair) -> None:
+    """The partitions of a topic are together and in order, and one that cannot be fails its group."""
+    topic(pair, "so-told", 3)
+    places = {0: 1, 1: 2, 2: 3}
+    pair.ask("AlterShareGroupOffsets", 0, altering("so-told", "so-told", places))
+    d = m.DescribeShareGroupOffsetsRequest
+
+    def described(*topics: tuple[str, list[int]], group: str = "so-told") -> None:
+        wanted = [d.DescribeShareGroupOffsetsRequestTopic(topic_name=n, partitions=p) for n, p in topics]
+        asked = d.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=wanted)
+        pair.ask("DescribeShareGroupOffsets", 1, d(groups=[asked]))
+
+    described(("so-told", [2, 0, 1]))
+    described(("so-told", [1, 1]), ("absent", [1, 0, -1]), ("so-told", [0]))
+    for group in ("so-told", "so-nobody"):
+        described(("so-told", [0, -1]), group=group)
+        described(("so-told", [0]), ("so-told", [-1]), group=group)
+    for topics in ([("so-told", [0])], [("absent", [0])], []):
+        described(*topics, group="")
+    assert pair.errors("DescribeShareGroupOffsets") == {"NONE", "UNKNOWN_SERVER_ERROR"}
+
+
+def test_offsets_are_set_topic_by_topic(pair: Pair) -> None:
+    topic(pair, "so-parts", 2)
+    a = m.AlterShareGroupOffsetsRequest
+    known = [altering("so-parts", "so-parts", {index: 1}).topics[0] for index in (1, 0)]
+    absent = altering("so-parts", "absent", {0: 1}).topics[0]
+    for topics in (
+        [known[0], a.AlterShareGroupOffsetsRequestTopic(topic_name="none"), absent, known[1]],
+        [a.AlterShareGroupOffsetsRequestTopic(topic_name="none")],
+        [a.AlterShareGroupOffsetsRequestTopic(topic_name="so-parts"), absent],
+    ):
+        pair.ask("AlterShareGroupOffsets", 0, a(group_id="so-parts", topics=topics))
+    assert pair.errors("AlterShareGroupOffsets") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}

@@ -153,6 +153,37 @@ def test_several_transactions_and_asking_only(pair: Pair, version: int) -> None:
     }
 
 
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_topics_without_partitions_join(pair: Pair, version: int) -> None:
+    a = m.AddPartitionsToTxnRequest
+    name = f"without-{version}"
+    topic(pair, name)
+    writer = initialized(pair, name)
+
+    def ask(*topics: tuple[str, list[int]], by: Writer = writer, only: bool = False) -> None:
+        wanted = [a.AddPartitionsToTxnTopic(name=name, partitions=partitions) for name, partitions in topics]
+
+        def make(side: int) -> Any:
+            if version >= 4:
+                return a(transactions=[asked(by, side, wanted, only)])
+            return a(
+                v3_and_below_transactional_id=by.name,
+                v3_and_below_producer_id=by.ids[side],
+                v3_and_below_producer_epoch=by.epoch,
+                v3_and_below_topics=wanted,
+            )
+
+        pair.both("AddPartitionsToTxn", version, make)
+
+    for by in (writer, writer._replace(name="nobody")):
+        ask((name, []), by=by)
+        ask((name, []), ("absent", [0]), by=by)
+        ask((name, []), (name, [0]), by=by)
+        if version >= 4:
+            ask((name, []), (name, [0]), by=by, only=True)
+            ask((name, []), by=by, only=True)
+
+
 @pytest.mark.parametrize("version", versions("AddOffsetsToTxn"))
 def test_offsets_join(pair: Pair, version: int) -> None:
     writer = initialized(pair, f"offsets-{version}")

@@ -55,6 +55,8 @@ def test_records_in_transactions(pair: Pair, version: int) -> None:
         added(pair, 3, writer, name, 0)
     else:
         sent(writer, b"too far", sequence=4)
+    sent(writer._replace(name="nobody"), b"x", acks=7)
+    sent(writer, b"a", b"b", acks=7)
     sent(writer, b"a", b"b")
     sent(writer, b"a", b"b")  # a duplicate
     described(pair, name)

@@ -46,7 +46,7 @@ def _produce_and_fetch(client: Client) -> None:
     message = produce_message("orders", LARGE)
     (topic,) = message.topic_data
     p = type(topic.partition_data[0])
-    topic.partition_data = [p(index=0, records=LARGE), p(index=1, records=None), p(index=1, records=batch(b"y"))]
+    topic.partition_data = [p(index=0, records=LARGE), p(index=1, records=None), p(index=2, records=batch(b"y"))]
     client.ask("Produce", 11, message)
     topic.unknown_tags = [(9, b"tag")]
     client.ask("Produce", 9, message)

@@ -190,8 +190,8 @@ def _decided(
                 codes = {**codes, **{at + place: code for place, code in refused.items()}}
         shard.counts["offset_commits"] += len(topic.partitions) - len(codes)
         reply.add(topic, [p.partition_index for p in topic.partitions], codes)
-    if records and shard.groups.get(request.group_id) is None:  # a commit that is refused as a whole leaves nothing
-        shard.put_simple(request.group_id)
+    if shard.groups.get(request.group_id) is None:
+        shard.put_simple(request.group_id, is_seen=bool(records))
     return Result(records, reply.response)
 
 

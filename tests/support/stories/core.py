@@ -6,6 +6,8 @@ from typing import Any
 
 from ottla.protocol import messages as m
 
+from ..differential import Pair
+
 # fetch and offsets
 
 
@@ -23,6 +25,14 @@ def fetch_request(version: int, name: str, topic_id: bytes, offset: int, **more:
     else:
         t.topic = name
     return r(topics=[t], **{"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **more})
+
+
+def offsets_topic_made(pair: Pair) -> None:
+    """Waits until both brokers have `__consumer_offsets`."""
+    find = m.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    for wire in pair.wires:
+        while wire.ask("FindCoordinator", 4, find).coordinators[0].error_code:
+            continue
 
 
 # configs

@@ -146,6 +146,7 @@ def produced(
     transactional: bool = True,
     transactional_id: str | None = "",
     topic_ids: tuple[bytes, bytes] | None = None,
+    acks: int = -1,
 ) -> Any:
     r = m.ProduceRequest
 
@@ -158,7 +159,7 @@ def produced(
         )
         named.partition_data = [r.PartitionProduceData(index=partition, records=data)]
         who = writer.name if transactional_id == "" else transactional_id
-        return r(transactional_id=who, acks=-1, timeout_ms=10_000, topic_data=[named])
+        return r(transactional_id=who, acks=acks, timeout_ms=10_000, topic_data=[named])
 
     mine, _ = pair.both("Produce", version, make)
     return mine.responses[0].partition_responses[0]
