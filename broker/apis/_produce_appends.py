@@ -79,6 +79,8 @@ class Appending(Allowance):
                 raise verified
             if acks not in (-1, 0, 1):
                 raise ApiError(Errors.INVALID_REQUIRED_ACKS)
+            if is_internal(partition.topic) and context.client_id != ADMIN_CLIENT:
+                raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
         except ApiError as error:
             told = (validation.unreadable(data) if error.code in UNKNOWN else None) or error
             told.put_into(answer, with_default=False)
@@ -157,10 +159,7 @@ def find(context: Context, topic: Topic, index: int) -> Partition:
             raise ApiError(Errors.UNKNOWN_TOPIC_ID)
     else:
         name = topic.name
-    partition = broker.partitions.get(name, index)
-    if is_internal(name) and context.client_id != ADMIN_CLIENT:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION)
-    return partition
+    return broker.partitions.get(name, index)
 
 
 def _name_leaders(context: Context, response: messages.ProduceResponse) -> None:

@@ -292,27 +292,44 @@ def _in_transaction(context: Context, request: messages.ProduceRequest) -> Outco
     if transactional_id is None or not _may_use_transaction(context, request):
         return failed(context, request, ApiError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     found = [
-        (topic, wanted, records.header_at(wanted.records))
+        (partition, wanted, at.header)
         for topic in request.topic_data
         for wanted in topic.partition_data
-        if is_transactional(wanted.records) and len(wanted.records) >= records.HEADER_SIZE
+        if is_transactional(wanted.records)
+        and (partition := _existing(context, topic, wanted.index)) is not None
+        and (at := _batch_of(context, wanted)) is not None
+        and at.header.producer_id >= 0  # without a producer there is no transaction
     ]
-    headers = [one for one in found if one[2].producer_id >= 0]  # without a producer there is no transaction
-    if len({(header.producer_id, header.producer_epoch) for _, _, header in headers}) > 1:
+    if len({(header.producer_id, header.producer_epoch) for _, _, header in found}) > 1:
         text = "Transactional records contained more than one producer ID"
         return failed(context, request, ApiError(Errors.INVALID_PRODUCER_ID_MAPPING, text))
     verifications = Verifications(context)
     if not verifications.are_needed:
         return _append_all(context, request, {})
-    for topic, wanted, header in headers:
+    for partition, wanted, header in found:
         try:
-            verifications.begin(find(context, topic, wanted.index), id(wanted), header)
+            verifications.begin(partition, id(wanted), header)
         except ApiError as error:
             verifications.found[id(wanted)] = ApiError(error.code)
     if not verifications.to_ask:
         return _append_all(context, request, verifications.found)
     _keep_records(wanted for topic in request.topic_data for wanted in topic.partition_data)
-    return _append_verified(context, request, verifications, transactional_id, headers[0][2])
+    return _append_verified(context, request, verifications, transactional_id, found[0][2])
+
+
+def _existing(context: Context, topic: Topic, index: int) -> Partition | None:
+    try:
+        return find(context, topic, index)
+    except ApiError:
+        return None
+
+
+def _batch_of(context: Context, wanted: Wanted) -> records.BatchAt | None:
+    """Returns the batch for a partition, None if it is refused."""
+    try:
+        return validation.single_batch(wanted.records, context.version)
+    except ApiError:
+        return None
 
 
 async def _append_verified(

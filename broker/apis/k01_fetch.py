@@ -190,7 +190,7 @@ def _note_change(context: Context, request: messages.FetchRequest, fetch: Fetch)
             for index in topic.partitions:
                 fetch.forget((topic.topic_id if fetch.by_id else topic.topic, index))
         return sessions.changed(fetch)
-    if request.session_epoch == INITIAL_EPOCH and fetch.entries:
+    if request.session_epoch == INITIAL_EPOCH:
         broker = context.broker
         sessions.add(fetch, broker.schedule.monotonic_ms())
         if fetch.id == NO_SESSION:

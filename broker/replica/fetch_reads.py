@@ -103,15 +103,14 @@ def _read(
         if data.preferred_read_replica != NO_REPLICA:
             return
     latest = fetch.partitions.known_leader(partition)[1] if fetch.partitions.is_cut else None
-    if entry.last_fetched_epoch < 0 or not _diverges(log, entry, data, reach, latest):
-        level = isolation_level if replica is None else LOG_END
-        piece = partition.read(entry.offset, min(entry.max_bytes, budget), level, at_least_one, reach)
-        if piece is not None:
-            data.records = piece
-        if replica is not None:
-            _check_broker_epoch(fetch, replica)
-    if replica is not None:
+    if entry.last_fetched_epoch >= 0 and _diverges(log, entry, data, reach, latest):
         return
+    level = isolation_level if replica is None else LOG_END
+    piece = partition.read(entry.offset, min(entry.max_bytes, budget), level, at_least_one, reach)
+    if piece is not None:
+        data.records = piece
+    if replica is not None:
+        return _check_broker_epoch(fetch, replica)
     if isolation_level == READ_COMMITTED:
         data.aborted_transactions = []
         if data.records is not EMPTY:

@@ -73,6 +73,19 @@ def test_internal_topics_are_not_for_producers(pair: Pair, version: int) -> None
     assert pair.errors("Produce") >= {"INVALID_TOPIC_EXCEPTION"}
 
 
+def test_an_internal_topic_is_the_last_that_is_wrong(pair: Pair) -> None:
+    offsets_topic_made(pair)
+    good = batch("x", keys=["k"])
+    for data, partition, acks in ((good, 1, 5), (b"", 1, -1), (good + good, 1, -1), (good, 99, -1), (good, 1, -1)):
+        produce(pair, "__consumer_offsets", (NO_UUID, NO_UUID), data, 9, partition=partition, acks=acks)
+    assert pair.errors("Produce") == {
+        "INVALID_RECORD",
+        "INVALID_REQUIRED_ACKS",
+        "INVALID_TOPIC_EXCEPTION",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
 def test_records_that_are_no_batch_refuse_all_of_a_request(pair: Pair) -> None:
     topic(pair, "garbage", 2)
     good, bad, short = batch("a"), b"garbage" * 9, batch("a")[:8] + b"\0\0\0\5" + batch("a")[12:]

@@ -49,6 +49,7 @@ def test_fetch(pair: Pair, version: int) -> None:
         for epoch in (0, 1, 5):
             fetch(3, last_fetched_epoch=epoch)
             fetch(50, last_fetched_epoch=epoch)
+            fetch(50, last_fetched_epoch=epoch, isolation_level=1)
     fetch(20, max_wait_ms=50, min_bytes=10)
     assert pair.errors("Fetch") >= {"NONE", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION"}
 
@@ -122,6 +123,28 @@ def test_fetch_sessions(pair: Pair) -> None:
     ask((123456, 123456), 3, {})
     ask(sessions, -1, dict.fromkeys(names, 0))
     ask(sessions, 10, {})
+
+
+def test_a_fetch_session_may_begin_without_partitions(pair: Pair) -> None:
+    ids, r = topic(pair, "se-empty"), m.FetchRequest
+    for topics in ([], [r.FetchTopic(topic="se-empty")]):
+        begun = pair.ask("Fetch", 12, r(session_epoch=0, min_bytes=0, topics=topics))
+        assert all(reply.session_id for reply in begun)
+        produce(pair, "se-empty", ids, batch("a"))
+        part = r.FetchPartition(partition=0, partition_max_bytes=1 << 20)
+        wanted = [r.FetchTopic(topic="se-empty", partitions=[part])]
+        for epoch, added in ((1, []), (2, wanted), (3, [])):
+            pair.both(
+                "Fetch",
+                12,
+                lambda side: r(
+                    session_id=begun[side].session_id,  # noqa: B023
+                    session_epoch=epoch,  # noqa: B023
+                    topics=added,  # noqa: B023
+                    min_bytes=0,
+                    max_bytes=1 << 20,
+                ),
+            )
 
 
 def test_a_fetch_session_goes_on_as_it_began(pair: Pair) -> None:

@@ -113,6 +113,25 @@ def test_one_request_has_one_producer(pair: Pair) -> None:
     assert pair.errors("Produce") == {"INVALID_PRODUCER_ID_MAPPING"}
 
 
+def test_records_that_are_refused_count_for_no_producer(pair: Pair) -> None:
+    topic(pair, "refused-producer", 2)
+    first, second = initialized(pair, "refused-producer-1"), initialized(pair, "refused-producer-2")
+    r = m.ProduceRequest
+
+    def make(side: int, index: int, times: int, acks: int) -> Any:
+        parts = [
+            r.PartitionProduceData(index=0, records=batch(first, side, (b"x",))),
+            r.PartitionProduceData(index=index, records=batch(second, side, (b"x",)) * times),
+        ]
+        named = [r.TopicProduceData(name="refused-producer", partition_data=parts)]
+        return r(transactional_id=first.name, acks=acks, timeout_ms=1000, topic_data=named)
+
+    for acks in (-1, 7):
+        pair.both("Produce", 11, lambda side: make(side, 9, 1, acks))  # noqa: B023
+        pair.both("Produce", 11, lambda side: make(side, 1, 2, acks))  # noqa: B023
+    assert pair.errors("Produce") == {"INVALID_RECORD", "TRANSACTION_ABORTABLE", "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
 def test_transactional_records_without_a_producer(pair: Pair) -> None:
     """They belong to no transaction: no one asks for one, and readers of committed records see them at once."""
     topic(pair, "unowned")
