@@ -132,6 +132,15 @@ def test_a_static_member_that_is_let_in_again_is_fenced_no_longer(code: int, out
     assert script.rule("KIP-345.fenced-stops")["outcome"] == outcome
 
 
+@pytest.mark.parametrize(("instance_id", "outcome"), [("i", "passed"), (None, "failed")])
+def test_a_static_member_of_a_consumer_group_leaves_with_its_instance_id(instance_id: str | None, outcome: str) -> None:
+    script = Script()
+    heartbeat(script, 0, 1, instance_id="i")
+    heartbeat(script, 1, 1)  # what is the same as before is left out
+    heartbeat(script, -2, -1, instance_id=instance_id, code=0 if instance_id else Errors.INVALID_REQUEST)
+    assert script.rule("KIP-848.static-leaves-for-now")["outcome"] == outcome
+
+
 def test_a_member_that_commits_nothing_has_no_occasion_to_commit_too_late() -> None:
     script = Script()
     for owned in ((), (0,)):

@@ -168,11 +168,12 @@ class AssignmentTold(Rule):
     "consumer-group",
     apis=API,
     source="KIP-848",
-    why="With -1 its partitions go to others at once; with -2 they wait for it to come again.",
+    why="With -1 its partitions go to others at once; with -2 they wait for it to come again. Without its instance id "
+    "the broker refuses the request, and keeps the instance id from others until a session is over.",
     severity="warning",
 )
 class StaticLeavesForNow(Rule):
-    """A static member that goes leaves with epoch -2."""
+    """A static member that goes leaves with epoch -2 and its instance id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,8 +191,12 @@ class StaticLeavesForNow(Rule):
         joined = self._static.pop(at, None)
         if joined is None:
             return
-        if beat.member_epoch == LEAVES_FOR_NOW:
+        if beat.member_epoch == LEAVES_FOR_NOW and beat.instance_id is not None:
             self.kept()
+        elif beat.member_epoch == LEAVES_FOR_NOW:
+            self.fail(
+                f"static member {beat.member_id} leaves with epoch -2 and without its instance id", joined, request
+            )
         elif beat.member_epoch == LEAVES:
             self.fail(f"static member {beat.member_id} leaves with epoch -1", joined, request)
 
