@@ -27,21 +27,30 @@ BY_NAME = {one.name: one for one in CLIENTS}
 IDEMPOTENCE = {"KIP-98.sequences-in-order", "KIP-98.batch-unchanged"}
 NETWORK = {"KIP-219.throttle-kept", "KIP-580.back-off", "protocol.coordinator-found-again"}
 CLASSIC = {"classic-group.rejoins-in-time", "classic-group.each-member-assigned", "classic-group.commits-own"}
-CONSUMER = {"KIP-848.rejoins-when-fenced", "KIP-1082.member-id-kept", "KIP-848.assignment-told"}
+STATIC = {"KIP-345.static-id-sent", "KIP-345.static-stays"}
+CONSUMER = {
+    *("KIP-848.rejoins-when-fenced", "KIP-1082.member-id-kept", "KIP-848.assignment-told"),
+    "KIP-848.static-leaves-for-now",
+}
+SHARE = {
+    *("KIP-932.rejoins-when-fenced", "KIP-932.session-restarted", "KIP-932.acknowledges-acquired"),
+    *("KIP-1222.renewal-marked", "KIP-1222.renews-in-time"),
+}
+ZSTD = "KIP-110.zstd-version"
 JAVA = {
-    "basic": {"KIP-516.topic-id-known", "KIP-320.metadata-refreshed", "KIP-227.session-restarted"},
+    "basic": {"KIP-516.topic-id-known", "KIP-320.metadata-refreshed", "KIP-227.session-restarted", ZSTD},
     "idempotence": IDEMPOTENCE,
     "transactions": {"KIP-890.aborts-after-abortable", "KIP-98.commit-after-writes", "KIP-447.member-named"},
-    "classic-group": {*CLASSIC, "KIP-394.member-id-kept", "KIP-429.claims-own"},
+    "classic-group": {*CLASSIC, *STATIC, "KIP-394.member-id-kept", "KIP-429.claims-own", "KIP-814.assignment-skipped"},
     "consumer-group": CONSUMER,
-    "share-group": {"KIP-932.rejoins-when-fenced", "KIP-932.session-restarted", "KIP-932.acknowledges-acquired"},
+    "share-group": SHARE,
     "network": NETWORK,
 }
 LIBRDKAFKA = {
-    "basic": {"KIP-35.api-versions-first", "KIP-320.metadata-refreshed", "protocol.metadata-first"},
+    "basic": {"KIP-35.api-versions-first", "KIP-320.metadata-refreshed", "protocol.metadata-first", ZSTD},
     "idempotence": IDEMPOTENCE,
     "transactions": {"KIP-98.commit-after-writes", "KIP-98.partitions-added", "KIP-98.offsets-added"},
-    "classic-group": CLASSIC,
+    "classic-group": CLASSIC | STATIC,
     "consumer-group": CONSUMER,
     "network": NETWORK,
 }

@@ -39,16 +39,17 @@ transactional producer does not bootstrap again. In `network` Java's clients clo
 3.5 seconds (`connections.max.idle.ms`).
 
 Each client did its plain work on a broker that examined it by all rules: it produced with idempotence, consumed in
-groups whose members came and went, and did transactions, as far as it has them. Then it went through
-[the examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not
-occur by itself. In `truncation` it only read, on three nodes: a follower was held while it went on reading, and became
-the leader by an unclean election, so that records were cut off which the client had read; then the other node led
-again. In `login` it logged in, in sessions of 12 seconds (`connections.max.reauth.ms`), and worked for longer. In
-`connections` it sent a record every three seconds to a broker that closed connections after one second
-(`connections.max.idle.ms`), and could then not reach that broker for 20 seconds, except by its bootstrap servers. In
-`fatal` it did transactions, sent records that did not wait for each other, and was a static member and a member of a
-group of KIP-848, as far as it can, and met an error in each that ends it; its program began again as long as a run met
-what none before had met.
+groups whose members came and went, and did transactions, as far as it has them. Then it went through [the
+examinations](../how-to/verdict.md#an-examination), each on a broker of its own whose faults provoke what does not occur
+by itself. Its records were compressed with zstd in `basic`, a static member came and came again at the end of
+`classic-group` and `consumer-group`, and locks were renewed at the end of `share-group`. In `truncation` it only read,
+on three nodes: a follower was held while it went on reading, and became the leader by an unclean election, so that
+records were cut off which the client had read; then the other node led again. In `login` it logged in, in sessions of
+12 seconds (`connections.max.reauth.ms`), and worked for longer. In `connections` it sent a record every three seconds
+to a broker that closed connections after one second (`connections.max.idle.ms`), and could then not reach that broker
+for 20 seconds, except by its bootstrap servers. In `fatal` it did transactions, sent records that did not wait for each
+other, and was a static member and a member of a group of KIP-848, as far as it can, and met an error in each that ends
+it; its program began again as long as a run met what none before had met.
 `make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one run of
 it: the runs of a page can be of different days.
 

@@ -13,6 +13,7 @@ from aiokafka.structs import TopicPartition
 
 from .program import (
     CHURN,
+    CODEC,
     MECHANISM,
     PASSWORD,
     PROTOCOL,
@@ -20,13 +21,17 @@ from .program import (
     RECORDS_READ_MAX,
     SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
+    STATIC,
     TOGETHER,
     USER,
+    VALUE,
     Enough,
     Work,
     run,
 )
 
+HEARTBEATS: Final = 5
+"""That a static member sends before it goes, at least: one for each of its polls."""
 PLAIN = TopicPartition("plain", 0)
 LOGIN: Final[dict[str, Any]] = {
     "security_protocol": PROTOCOL,
@@ -62,9 +67,10 @@ async def _stop(consumer: AIOKafkaConsumer) -> None:
         await consumer._client.close()
 
 
-async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+async def _plain(at: str, enough: Enough, together: int = 0, codec: str | None = None, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
-    producer = await _started(lambda: AIOKafkaProducer(bootstrap_servers=at, enable_idempotence=True, **more))
+    given = {"bootstrap_servers": at, "enable_idempotence": True, "compression_type": codec, **more}
+    producer = await _started(lambda: AIOKafkaProducer(**given))
     await producer.send_and_wait(*_record(PLAIN.topic))
     consumer = await _started(lambda: _consumer(at, group_id="plain", **more))
     consumer.assign([PLAIN])
@@ -82,7 +88,7 @@ async def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> Non
 
 
 def _record(topic: str) -> tuple[str, bytes, bytes, int]:
-    return topic, b"value", b"key", 0
+    return topic, VALUE, b"key", 0
 
 
 async def _seldom(at: str, enough: Enough) -> None:
@@ -130,12 +136,11 @@ async def _transactions(at: str, enough: Enough) -> None:
 
 
 async def _group(at: str, enough: Enough) -> None:
-    """Two members read and commit; the second one goes and comes again."""
-    more: dict[str, Any] = {
-        "group_id": "members",
-        "heartbeat_interval_ms": 100,
-        "session_timeout_ms": SESSION_TIMEOUT_MS,
-    }
+    """Two members read and commit; the second one goes and comes again. A static member of another group does so in
+    the end.
+    """
+    quick: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
+    more = {"group_id": "members", **quick}
     async with AIOKafkaProducer(bootstrap_servers=at) as producer, AsyncExitStack() as members:
         first = await members.enter_async_context(_consumer(at, "shared", **more))
         second: AIOKafkaConsumer | None = None
@@ -148,10 +153,16 @@ async def _group(at: str, enough: Enough) -> None:
                 await second.stop()
                 second = None
             number += 1
-            await producer.send_and_wait("shared", b"value", partition=number % 2)
+            await producer.send_and_wait("shared", VALUE, partition=number % 2)
             for one in (first, second):
                 if one is not None:
                     await _read(one)
+    for _ in range(2):
+        async with _consumer(at, "shared", group_id=STATIC, group_instance_id=STATIC, **quick) as static:
+            polls = 0
+            while polls < HEARTBEATS or not static.assignment():
+                polls += 1
+                await _read(static)
 
 
 async def _read(member: AIOKafkaConsumer) -> None:
@@ -194,12 +205,11 @@ def _work(work: Callable[[str, Enough], Awaitable[None]]) -> Work:
 
 
 if __name__ == "__main__":
-    plain = _work(_plain)
     run(
         {
-            "basic": plain,
+            "basic": _work(lambda at, enough: _plain(at, enough, codec=CODEC)),
             "idempotence": _work(lambda at, enough: _plain(at, enough, TOGETHER)),
-            "network": plain,
+            "network": _work(_plain),
             "login": _work(lambda at, enough: _plain(at, enough, **LOGIN)),
             "truncation": _work(_reading),
             "connections": _work(_seldom),

@@ -12,6 +12,7 @@ from kafka.errors import KafkaError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from .program import (
+    CODEC,
     MECHANISM,
     PASSWORD,
     PROTOCOL,
@@ -19,10 +20,13 @@ from .program import (
     RECORDS_READ_MAX,
     SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
+    STATIC,
     TOGETHER,
     USER,
+    VALUE,
     Enough,
     churn,
+    come_again,
     run,
 )
 
@@ -43,19 +47,20 @@ def _consumer(at: str, *topics: str, **more: Any) -> KafkaConsumer:
 
 
 def _send(producer: KafkaProducer, topic: str, partition: int = 0) -> None:
-    producer.send(topic, b"value", partition=partition).get(SECONDS)
+    producer.send(topic, VALUE, partition=partition).get(SECONDS)
 
 
-def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+def _plain(at: str, enough: Enough, together: int = 0, codec: str | None = None, **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
-    alone = {"batch_size": 0} if together else {}
+    alone: dict[str, Any] = {"batch_size": 0} if together else {}
+    alone |= {"compression_type": codec}
     producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, **alone, **more)
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([PLAIN])
     while not enough():
         for _ in range(together):
-            producer.send(PLAIN.topic, b"value", partition=PLAIN.partition)
+            producer.send(PLAIN.topic, VALUE, partition=PLAIN.partition)
         _send(producer, PLAIN.topic)
         if consumer.poll(50, max_records=RECORDS_READ_MAX):
             consumer.commit()
@@ -112,14 +117,10 @@ def _transactions(at: str, enough: Enough) -> None:
 class _Member(threading.Thread):
     """A member of a group, which reads and commits until it is told to go."""
 
-    def __init__(self, at: str) -> None:
+    def __init__(self, at: str, group: str, **more: Any) -> None:
         super().__init__()
         self.goes = threading.Event()
-        more: dict[str, Any] = {
-            "group_id": "members",
-            "heartbeat_interval_ms": 100,
-            "session_timeout_ms": SESSION_TIMEOUT_MS,
-        }
+        more |= {"group_id": group, "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_TIMEOUT_MS}
         self._consumer = _consumer(at, "shared", **more)
         self.has_partitions = False
         self.start()
@@ -138,7 +139,7 @@ class _Member(threading.Thread):
 
 
 def _group(at: str, enough: Enough) -> None:
-    """Two members; the second one goes and comes again."""
+    """Two members; the second one goes and comes again. A static member of another group does so in the end."""
     producer = KafkaProducer(bootstrap_servers=at)
     _send(producer, "shared")
 
@@ -146,7 +147,8 @@ def _group(at: str, enough: Enough) -> None:
         _send(producer, "shared", number % 2)
         time.sleep(STEP_SECONDS)
 
-    churn(lambda: _Member(at), step, enough)
+    churn(lambda: _Member(at, "members"), step, enough)
+    come_again(lambda: _Member(at, STATIC, group_instance_id=STATIC))
     producer.close()
 
 
@@ -171,7 +173,7 @@ def _ending_sends(at: str, enough: Enough) -> None:
     producer = KafkaProducer(bootstrap_servers=at, enable_idempotence=True, batch_size=0)
     with suppress(KafkaError):
         while not enough():
-            for sent in [producer.send(PLAIN.topic, b"value", partition=0) for _ in range(TOGETHER)]:
+            for sent in [producer.send(PLAIN.topic, VALUE, partition=0) for _ in range(TOGETHER)]:
                 with suppress(KafkaError):  # a record that is refused is lost
                     sent.get(SECONDS)
     producer.close()
@@ -194,7 +196,7 @@ def _ending_static(at: str, enough: Enough) -> None:
 
 if __name__ == "__main__":
     run({
-        "basic": _plain,
+        "basic": lambda at, enough: _plain(at, enough, codec=CODEC),
         "idempotence": lambda at, enough: _plain(at, enough, TOGETHER),
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),

@@ -10,15 +10,19 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from .program import (
+    CODEC,
     MECHANISM,
     PASSWORD,
     PROTOCOL,
     READ,
     SESSION_TIMEOUT_MS,
+    STATIC,
     TOGETHER,
     USER,
+    VALUE,
     Enough,
     churn,
+    come_again,
     run,
 )
 
@@ -26,7 +30,7 @@ SECONDS: Final = 60
 STEP_SECONDS: Final = 0.1
 SENDS: Final = 40
 """Records of one run, of which one is refused."""
-LINE: Final = b"value\n"
+LINE: Final = VALUE + b"\n"
 READS: Final = ("-C", "-q", "-u", "-p", "0", "-o", "beginning", "-X", "fetch.wait.max.ms=50")
 
 
@@ -101,10 +105,10 @@ def _transactions(at: str, enough: Enough) -> None:
 class _Member:
     """A kcat in a group, which says on its standard error what it has been assigned."""
 
-    def __init__(self, at: str) -> None:
+    def __init__(self, at: str, group: str, *settings: str) -> None:
         quick = ("heartbeat.interval.ms=100", f"session.timeout.ms={SESSION_TIMEOUT_MS}", "auto.commit.interval.ms=100")
-        options = _options(*quick, "auto.offset.reset=earliest")
-        command = ["kcat", "-b", at, "-u", *options, "-G", "members", "shared"]
+        options = _options(*quick, "auto.offset.reset=earliest", *settings)
+        command = ["kcat", "-b", at, "-u", *options, "-G", group, "shared"]
         nothing = subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, text=True)
         self.has_partitions = False
@@ -124,9 +128,12 @@ class _Member:
 
 
 def _group(at: str, enough: Enough) -> None:
-    """Two members read and commit; the second one goes and comes again."""
+    """Two members read and commit; the second one goes and comes again. A static member of another group does so in
+    the end.
+    """
     _produce(at, "shared")
-    churn(lambda: _Member(at), lambda _: _produce(at, "shared"), enough)
+    churn(lambda: _Member(at, "members"), lambda _: _produce(at, "shared"), enough)
+    come_again(lambda: _Member(at, STATIC, f"group.instance.id={STATIC}"))
 
 
 def _ending_writes(at: str, enough: Enough) -> None:
@@ -160,7 +167,7 @@ LOGIN: Final = _options(
 
 if __name__ == "__main__":
     run({
-        "basic": _plain,
+        "basic": lambda at, enough: _plain(at, enough, *_options(f"compression.codec={CODEC}")),
         "idempotence": _idempotent,
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, *LOGIN),

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Shar
 
 from .program import (
     CHURN,
+    CODEC,
     MECHANISM,
     PASSWORD,
     PROTOCOL,
@@ -17,8 +18,10 @@ from .program import (
     RECORDS_READ_MAX,
     SELDOM_SECONDS,
     SESSION_TIMEOUT_MS,
+    STATIC,
     TOGETHER,
     USER,
+    VALUE,
     Enough,
     run,
 )
@@ -44,7 +47,7 @@ def _consumer(at: str, **more: Any) -> Consumer:
 
 
 def _send(producer: Producer, topic: str, partition: int = 0) -> None:
-    producer.produce(topic, b"value", partition=partition)
+    producer.produce(topic, VALUE, partition=partition)
     assert producer.flush(SECONDS) == 0
 
 
@@ -53,16 +56,16 @@ def _gone(producer: Producer) -> None:
     assert producer.close(SECONDS)
 
 
-def _plain(at: str, enough: Enough, together: int = 0, **more: Any) -> None:
+def _plain(at: str, enough: Enough, together: int = 0, codec: str = "none", **more: Any) -> None:
     """A producer, and a consumer that chooses its partition and commits. `together`: records that do not wait."""
     alone = {"batch_num_messages": 1} if together else {}
-    producer = Producer(_config(at, enable_idempotence=True, **alone, **more))
+    producer = Producer(_config(at, enable_idempotence=True, compression_type=codec, **alone, **more))
     _send(producer, PLAIN.topic)
     consumer = _consumer(at, group_id="plain", **more)
     consumer.assign([TopicPartition(PLAIN.topic, PLAIN.partition, 0)])
     while not enough():
         for _ in range(together):
-            producer.produce(PLAIN.topic, b"value", partition=PLAIN.partition)
+            producer.produce(PLAIN.topic, VALUE, partition=PLAIN.partition)
         _send(producer, PLAIN.topic)
         for message in consumer.consume(RECORDS_READ_MAX, 0.05):
             if message.error() is None:
@@ -126,7 +129,9 @@ def _classic(at: str, enough: Enough) -> None:
 
 
 def _group(at: str, enough: Enough, **more: Any) -> None:
-    """Two members read and commit; the second one goes and comes again."""
+    """Two members read and commit; the second one goes and comes again. A static member of another group does so in
+    the end.
+    """
     producer = Producer(_config(at))
     _send(producer, "shared")
     members: list[Consumer] = []
@@ -149,6 +154,12 @@ def _group(at: str, enough: Enough, **more: Any) -> None:
             _read(one)
     for one in members:
         _leaves(one)
+    for _ in range(2):
+        static = _consumer(at, group_id=STATIC, group_instance_id=STATIC, **more)
+        static.subscribe(["shared"])
+        while not static.assignment():
+            _read(static)
+        _leaves(static)
     _gone(producer)
 
 
@@ -208,7 +219,7 @@ def _ending_sends(at: str, enough: Enough) -> None:
     with suppress(KafkaException):
         while not enough():
             for _ in range(TOGETHER):
-                producer.produce(PLAIN.topic, b"value", partition=PLAIN.partition)
+                producer.produce(PLAIN.topic, VALUE, partition=PLAIN.partition)
             assert producer.flush(SECONDS) == 0
     _ended(producer)
 
@@ -237,7 +248,7 @@ def _ending_static(at: str, enough: Enough) -> None:
 
 if __name__ == "__main__":
     run({
-        "basic": _plain,
+        "basic": lambda at, enough: _plain(at, enough, codec=CODEC),
         "idempotence": lambda at, enough: _plain(at, enough, TOGETHER),
         "network": _plain,
         "login": lambda at, enough: _plain(at, enough, **LOGIN),

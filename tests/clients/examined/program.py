@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -23,12 +24,19 @@ READ = "read"
 """The topic of which records are cut off."""
 SESSION_TIMEOUT_MS = 6000
 """Of members of classic groups: for so long a group waits for a member that has got another id."""
+VALUE = b"value" * 20
+"""Long enough that a codec makes it shorter: some clients send it as it is otherwise."""
+CODEC = "zstd"
+"""Of the records in `basic`."""
+STATIC = "static"
+"""The group of a static member, and its instance id."""
 TOGETHER = 10
 """Records that are sent without waiting, each in a batch of its own, if the client can do so."""
 RECORDS_READ_MAX = 10
 """At once: so that a program comes to its next step soon."""
 SELDOM_SECONDS = 3.0
 """Between records where connections become idle."""
+POLL_SECONDS = 0.05
 CHURN = 8
 """The steps after which the second member of a group goes, and after which it comes again, if all have partitions."""
 
@@ -56,6 +64,15 @@ def churn(join: Callable[[], Member], step: Callable[[int], None], enough: Enoug
         step(number)
     for one in members:
         one.leave()
+
+
+def come_again(join: Callable[[], Member]) -> None:
+    """Lets a static member come, go, and come again when it has partitions."""
+    for _ in range(2):
+        member = join()
+        while not member.has_partitions:
+            time.sleep(POLL_SECONDS)
+        member.leave()
 
 
 def run(works: Mapping[str, Work]) -> None:

@@ -20,10 +20,14 @@ const (
 	pollsFor  = 100 * time.Millisecond
 	seldom    = 3 * time.Second // between records where connections become idle
 	readMax   = 10
-	together  = 10 // records that do not wait for each other
+	static    = "static" // the group of a static member, and its instance id
+	together  = 10       // records that do not wait for each other
 	heartbeat = 100 * time.Millisecond
 	session   = 6 * time.Second // for so long a group waits for a member that has got another id
 )
+
+// Long enough that a codec makes it shorter: it is sent as it is otherwise.
+var value = strings.Repeat("value", 20)
 
 // The user who logs in.
 const examinedUser, examinedPassword = "examined", "examined-secret"
@@ -33,7 +37,7 @@ type work func(broker string, steps <-chan int)
 
 func examined(client string, sites []string) {
 	works := map[string]work{
-		"basic": franzPlain, "idempotence": franzTogether, "network": franzPlain, "truncation": franzReading, "connections": franzSeldom, "transactions": franzWrites,
+		"basic": franzCompressed, "idempotence": franzTogether, "network": franzPlain, "truncation": franzReading, "connections": franzSeldom, "transactions": franzWrites,
 		"login":          franzLogin,
 		"classic-group":  func(broker string, steps <-chan int) { franzMembers(broker, false, steps) },
 		"consumer-group": func(broker string, steps <-chan int) { franzMembers(broker, true, steps) },
@@ -79,7 +83,7 @@ func franzClient(broker string, more ...kgo.Opt) *kgo.Client {
 }
 
 func franzSend(client *kgo.Client, topic string, partition int) error {
-	return client.ProduceSync(context.Background(), &kgo.Record{Topic: topic, Partition: int32(partition), Value: []byte("value")}).FirstErr()
+	return client.ProduceSync(context.Background(), &kgo.Record{Topic: topic, Partition: int32(partition), Value: []byte(value)}).FirstErr()
 }
 
 func franzReads(client *kgo.Client) int {
@@ -93,12 +97,16 @@ func franzPlain(broker string, steps <-chan int) {
 	franzPlainWith(broker, steps)
 }
 
+func franzCompressed(broker string, steps <-chan int) {
+	franzPlainWith(broker, steps, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
+}
+
 // Records that do not wait for each other.
 func franzTogether(broker string, steps <-chan int) {
 	producer := franzClient(broker, kgo.ProducerLinger(0))
 	for range steps {
 		for range together {
-			producer.Produce(context.Background(), &kgo.Record{Topic: "plain", Value: []byte("value")}, nil)
+			producer.Produce(context.Background(), &kgo.Record{Topic: "plain", Value: []byte(value)}, nil)
 		}
 		_ = franzSend(producer, "plain", 0) // a record that is refused is lost
 	}
@@ -162,7 +170,7 @@ func franzWrites(broker string, steps <-chan int) {
 		no("begin", session.Begin())
 		failed := kgo.AbortingFirstErrPromise(session.Client())
 		for range 2 {
-			session.Produce(context.Background(), &kgo.Record{Topic: "written", Value: []byte("value")}, failed.Promise())
+			session.Produce(context.Background(), &kgo.Record{Topic: "written", Value: []byte(value)}, failed.Promise())
 			_ = session.Client().Flush(context.Background())
 		}
 		_, err := session.End(context.Background(), failed.Err() == nil)
@@ -178,20 +186,20 @@ type franzMember struct {
 	partitions atomic.Int32
 }
 
-func franzComes(broker string, next bool) *franzMember {
+func franzComes(broker string, next bool, more ...kgo.Opt) *franzMember {
 	member := &franzMember{}
 	count := func(sign int32) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, moved map[string][]int32) {
 			member.partitions.Add(sign * int32(len(moved["shared"])))
 		}
 	}
-	member.Client = franzClient(broker, kgo.ConsumerGroup("members"), kgo.ConsumeTopics("shared"), kgo.WithContext(nextGeneration(next)),
+	member.Client = franzClient(broker, append([]kgo.Opt{kgo.ConsumerGroup("members"), kgo.ConsumeTopics("shared"), kgo.WithContext(nextGeneration(next)),
 		kgo.HeartbeatInterval(heartbeat), kgo.SessionTimeout(session), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.OnPartitionsAssigned(count(1)), kgo.OnPartitionsRevoked(count(-1)), kgo.OnPartitionsLost(count(-1)))
+		kgo.OnPartitionsAssigned(count(1)), kgo.OnPartitionsRevoked(count(-1)), kgo.OnPartitionsLost(count(-1))}, more...)...)
 	return member
 }
 
-// Two members read and commit; the second one goes and comes again.
+// Two members read and commit; the second one goes and comes again. A static member of another group does so in the end.
 func franzMembers(broker string, next bool, steps <-chan int) {
 	producer := franzClient(broker)
 	no("produce", franzSend(producer, "shared", 0))
@@ -218,9 +226,18 @@ func franzMembers(broker string, next bool, steps <-chan int) {
 	for _, member := range members {
 		member.CloseAllowingRebalance()
 	}
+	for range 2 {
+		member := franzComes(broker, next, kgo.ConsumerGroup(static), kgo.InstanceID(static))
+		for member.partitions.Load() == 0 {
+			franzReads(member.Client)
+			member.AllowRebalance()
+		}
+		member.CloseAllowingRebalance()
+	}
 	producer.Close()
 }
 
+// Records are acknowledged as they come; some are held for longer in the end, and their locks renewed.
 func franzQueue(broker string, steps <-chan int) {
 	producer := franzClient(broker)
 	no("produce", franzSend(producer, "queue", 0))
@@ -229,6 +246,14 @@ func franzQueue(broker string, steps <-chan int) {
 		no("produce", franzSend(producer, "queue", 0))
 		franzReads(consumer)
 		_ = consumer.FlushAcks(context.Background())
+	}
+	consumer.Close()
+	no("produce", franzSend(producer, "queue", 0))
+	consumer = franzClient(broker, kgo.ShareGroup("queue"), kgo.ConsumeTopics("queue"))
+	held := consumer.PollRecords(context.Background(), readMax).Records()
+	for _, status := range []kgo.AckStatus{kgo.AckRenew, kgo.AckAccept} {
+		consumer.MarkAcks(status, held...)
+		no("acknowledge", consumer.FlushAcks(context.Background()))
 	}
 	consumer.Close()
 	producer.Close()

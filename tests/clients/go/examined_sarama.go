@@ -14,7 +14,7 @@ import (
 
 func saramaWorks() map[string]work {
 	return map[string]work{
-		"basic": saramaPlain, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
+		"basic": saramaCompressed, "idempotence": saramaTogether, "network": saramaPlain, "truncation": saramaReading,
 		"connections":  saramaSeldom,
 		"transactions": saramaWrites, "classic-group": saramaMembers, "login": saramaLogin,
 		"ending-writes": saramaEndingWrites, "ending-sends": saramaTogether, "ending-static": saramaEndingStatic,
@@ -88,6 +88,14 @@ func saramaOpens(consumer sarama.Consumer, topic string) sarama.PartitionConsume
 // A producer, and a consumer that chooses its partition and commits.
 func saramaPlain(broker string, steps <-chan int) {
 	saramaPlainWith(broker, steps, saramaConfig)
+}
+
+func saramaCompressed(broker string, steps <-chan int) {
+	saramaPlainWith(broker, steps, func() *sarama.Config {
+		config := saramaConfig()
+		config.Producer.Compression = sarama.CompressionZSTD
+		return config
+	})
 }
 
 // Records that do not wait for each other.
@@ -249,7 +257,7 @@ func saramaComes(broker, name string, more func(*sarama.Config)) *saramaMember {
 	return member
 }
 
-// Two members; the second one goes and comes again.
+// Two members; the second one goes and comes again. A static member of another group does so in the end.
 func saramaMembers(broker string, steps <-chan int) {
 	producer := saramaProducer(broker, saramaConfig())
 	saramaSends(producer, "shared", 0)
@@ -270,6 +278,13 @@ func saramaMembers(broker string, steps <-chan int) {
 		time.Sleep(pollsFor)
 	}
 	for _, member := range members {
+		member.leave()
+	}
+	for range 2 {
+		member := saramaComes(broker, static, func(config *sarama.Config) { config.Consumer.Group.InstanceId = static })
+		for !member.has.Load() {
+			time.Sleep(pollsFor)
+		}
 		member.leave()
 	}
 	_ = producer.Close()

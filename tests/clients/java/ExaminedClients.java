@@ -12,6 +12,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 public class ExaminedClients {
     static final int TOGETHER = 10;
+    static final int HEARTBEATS = 5; // that a static member sends before it goes, at least
     static final int CHURN = 8; // steps after which the second member goes, and comes again
     static final String LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"examined\" password=\"examined-secret\";";
     static final BlockingQueue<String> orders = new LinkedBlockingQueue<>();
@@ -117,7 +118,7 @@ public class ExaminedClients {
         }
     }
 
-    /** Two members of a group read and commit; the second one goes and comes again. */
+    /** Two members of a group read and commit; the second one goes and comes again. A static member of another group does so in the end. */
     static void group(String servers, String protocol, String... more) throws Exception {
         String[] config = with(more, "group.id", "members", "group.protocol", protocol);
         Deque<KafkaConsumer<String, String>> members = new ArrayDeque<>();
@@ -137,6 +138,13 @@ public class ExaminedClients {
                 for (KafkaConsumer<String, String> member : members) read(member);
             });
             while (!members.isEmpty()) members.pop().close();
+            String[] staying = with(config, "group.id", "static", "group.instance.id", "static");
+            for (int i = 0; i < 2; i++) {
+                try (KafkaConsumer<String, String> member = consumer(servers, staying)) {
+                    member.subscribe(List.of("shared"));
+                    for (int polls = 0; polls < HEARTBEATS || member.assignment().isEmpty(); polls++) polled(member, 100);
+                }
+            }
         }
     }
 
@@ -158,6 +166,7 @@ public class ExaminedClients {
         }
     }
 
+    /** Records are acknowledged as they come; some are held for longer in the end, and their locks renewed. */
     static void share(String servers) throws Exception {
         try (KafkaProducer<String, String> producer = producer(servers);
                 KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(at(servers, "group.id", "queue", "fetch.max.wait.ms", "50"))) {
@@ -168,6 +177,22 @@ public class ExaminedClients {
                 consumer.poll(Duration.ofMillis(50));
                 consumer.commitSync();
             });
+            consumer.close();
+            renewing(servers, producer);
+        }
+    }
+
+    static void renewing(String servers, KafkaProducer<String, String> producer) throws Exception {
+        Map<String, Object> config = at(servers, "group.id", "queue", "fetch.max.wait.ms", "50", "share.acknowledgement.mode", "explicit");
+        try (KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(config)) {
+            consumer.subscribe(List.of("queue"));
+            producer.send(record("queue")).get();
+            for (AcknowledgeType type : List.of(AcknowledgeType.RENEW, AcknowledgeType.ACCEPT)) {
+                ConsumerRecords<String, String> held = ConsumerRecords.empty();
+                while (held.isEmpty()) held = consumer.poll(Duration.ofMillis(50));
+                held.forEach(one -> consumer.acknowledge(one, type));
+                consumer.commitSync();
+            }
         }
     }
 
@@ -225,7 +250,7 @@ public class ExaminedClients {
                 case "consumer-group" -> group(servers, "consumer");
                 case "share-group" -> share(servers);
                 case "login" -> plain(servers, "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", "PLAIN", "sasl.jaas.config", LOGIN);
-                default -> plain(servers);
+                default -> plain(servers, "compression.type", "zstd");
             }
             System.out.println(name + " done");
         }

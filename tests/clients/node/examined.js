@@ -1,7 +1,8 @@
 // kafkajs in examinations of the verdict. Each argument is the name of one and the address of its broker. The work of an
 // examination goes on until a line comes on the standard input; then the client closes all that it has.
-const { Kafka, logLevel } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 const readline = require('readline')
+require('./zstd')
 
 const CHURN = 8 // steps after which the second member of a group goes, and comes again
 const STEP_MS = 100
@@ -118,13 +119,13 @@ async function connections (broker) {
 }
 
 // A producer, and a consumer, which in kafkajs is always a member of a group.
-async function plain (broker, more = {}) {
+async function plain (broker, more = {}, compression = CompressionTypes.None) {
   const kafka = of(broker, more)
   const admin = await topicOf(kafka, 'plain')
   const producer = await producerOf(kafka)
   const consumer = await memberOf(kafka, 'plain', 'plain')
   await until(async () => {
-    await again(() => producer.send(message('plain')))
+    await again(() => producer.send({ compression, ...message('plain') }))
     await again(() => admin.fetchTopicOffsets('plain'))
     await again(() => admin.fetchTopicMetadata())
   })
@@ -181,7 +182,7 @@ async function group (broker) {
   for (const one of [...members, producer, admin]) await one.disconnect()
 }
 
-const WORKS = { basic: plain, idempotence, connections, network: plain, truncation: reading, transactions, 'classic-group': group, 'ending-writes': endingWrites, 'ending-sends': endingSends, login: broker => plain(broker, { sasl: SASL }) }
+const WORKS = { basic: broker => plain(broker, {}, CompressionTypes.ZSTD), idempotence, connections, network: plain, truncation: reading, transactions, 'classic-group': group, 'ending-writes': endingWrites, 'ending-sends': endingSends, login: broker => plain(broker, { sasl: SASL }) }
 
 async function main () {
   const lines = readline.createInterface({ input: process.stdin })

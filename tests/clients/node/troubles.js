@@ -1,19 +1,9 @@
 // Troubles of kafkajs, against the broker of which the address is the first argument: a record is too large for its topic, the broker
 // refuses a batch as out of order, which a producer that is made again sends, or a transaction that is made again has, and of two
 // transactional producers with the same id the younger one fences the older one.
-const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 const assert = require('assert')
-
-// kafkajs leaves the codec to its application. This one compresses nothing: a frame of one raw block.
-function zstdFrame (data) {
-  const head = Buffer.alloc(12)
-  head.writeUInt32LE(0xFD2FB528, 0)
-  head.writeUInt8(0xA0, 4) // a single segment, with its size in four bytes
-  head.writeUInt32LE(data.length, 5)
-  head.writeUIntLE(data.length << 3 | 1, 9, 3) // the last block, which is raw
-  return Buffer.concat([head, data])
-}
-CompressionCodecs[CompressionTypes.ZSTD] = () => ({ compress: async encoder => zstdFrame(encoder.buffer) })
+require('./zstd')
 
 async function main () {
   const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING })
