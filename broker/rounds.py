@@ -127,7 +127,9 @@ class Round:
         self._timer = self._await(self._at_ms)
 
     def _await(self, due_ms: float) -> Cancellable:
-        """Sets a timer for the first interval that is not over, and ends at `due_ms` or later."""
+        """Sets a timer for the end of the first interval that is not over, or ends right now, and ends at `due_ms` or
+        later.
+        """
         interval_ms, now_ms = max(1.0, self.interval_ms()), self._events.schedule.monotonic_ms()
-        ends = max((now_ms - self._at_ms) // interval_ms + 1, math.ceil((due_ms - self._at_ms) / interval_ms))
+        ends = max(1, math.ceil((max(now_ms, due_ms) - self._at_ms) / interval_ms))
         return self._events.schedule.later(self._at_ms + ends * interval_ms - now_ms, partial(self._fire, self.call))
