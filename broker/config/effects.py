@@ -48,7 +48,7 @@ _REASONS: dict[str, str] = {
     "tasks of streams groups do not warm up yet, as in Kafka 4.4": "group.streams.num.warmup.replicas",
     "ottla does this when it is due, not periodically": """
         log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
-        producer.id.expiration.check.interval.ms share.coordinator.state.topic.prune.interval.ms""",
+        share.coordinator.state.topic.prune.interval.ms""",
     "all listeners begin to serve at the same time": "early.start.listeners",
 }
 WITHOUT_EFFECT: dict[str, str] = {

@@ -1,6 +1,6 @@
-"""Retention: takes segments out of the logs, and removes their files after `file.delete.delay.ms`.
+"""Retention: takes segments out of the logs, and removes their files after `file.delete.delay.ms`; forgets producers.
 
-Both are rounds over all logs in steps. Files are removed in a thread, one segment after the other: a file system may
+All are rounds over all logs in steps. Files are removed in a thread, one segment after the other: a file system may
 take long for a large file.
 """
 
@@ -50,20 +50,20 @@ class Ageing:
     def start(self) -> None:
         config = self.settings.config
         interval_ms, first_ms = config["log.retention.check.interval.ms"], config["log.initial.task.delay.ms"]
+        expire_ms = config["producer.id.expiration.check.interval.ms"]
         self.turn.every(lambda: interval_ms, self.apply_retention, due_ms=self._due_ms)
+        self.turn.every(lambda: expire_ms, self.expire_producers, due_ms=self._expired_ms)
         self.turn.every(lambda: REMOVE_FILES_MS, self.remove_files, first_ms, self._removable_ms)
 
     def _due_ms(self) -> Iterator[float]:
         """Yields the monotonic times at which retention may have something to do in each log."""
-        schedule, expiration_ms = self.turn.schedule, self.settings.value("producer.id.expiration.ms")
+        schedule = self.turn.schedule
         for partition, log in self.partitions.open_logs():
             if partition.high_watermark < log.start_offset:
                 yield -math.inf
                 return
-            at_ms = retention.next_ms(log, partition.high_watermark, schedule.now_ms())
-            yield monotonic_at(schedule, min(at_ms, log.producers.next_expiry_ms(expiration_ms)))
-            looks = len(log.segments) + len(log.producers.by_id) + len(log.producers.verifying)
-            yield from repeat(math.inf, looks // LOOKS)
+            yield monotonic_at(schedule, retention.next_ms(log, partition.high_watermark, schedule.now_ms()))
+            yield from repeat(math.inf, len(log.segments) // LOOKS)
 
     def apply_retention(self) -> None:
         """Begins a round that takes out the segments that retention releases."""
@@ -90,9 +90,24 @@ class Ageing:
         except OSError as error:
             if self.partitions.io_failed(partition, error):
                 return
-        log.producers.expire(now, self.settings.value("producer.id.expiration.ms"))
         if partition.high_watermark < log.start_offset:
             partition.advance(log.start_offset)
+
+    def _expired_ms(self) -> Iterator[float]:
+        """Yields the monotonic times at which the first producer of each log may be forgotten."""
+        schedule, expiration_ms = self.turn.schedule, self.settings.value("producer.id.expiration.ms")
+        for _, log in self.partitions.open_logs():
+            yield monotonic_at(schedule, log.producers.next_expiry_ms(expiration_ms))
+            yield from repeat(math.inf, (len(log.producers.by_id) + len(log.producers.verifying)) // LOOKS)
+
+    def expire_producers(self) -> None:
+        """Begins a round that forgets the producers that have been silent for too long."""
+        self.turn.background(in_steps(self.turn, self._expire_producers()))
+
+    def _expire_producers(self) -> Iterator[None]:
+        for _, log in self.partitions.open_logs():
+            log.producers.expire(self.turn.schedule.now_ms(), self.settings.value("producer.id.expiration.ms"))
+            yield
 
     def note(self, partition: Partition) -> None:
         """Segments were taken out of a partition's log."""

@@ -207,7 +207,7 @@ def test_a_key_takes_effect_while_the_broker_runs(name: str, shared: World) -> N
 
 
 def test_a_producer_is_forgotten_after_the_time_that_holds_now() -> None:
-    world = World(log_retention_check_interval_ms="1000")
+    world = World(producer_id_expiration_check_interval_ms="1000")
     create(world, "t")
     data = batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0, now=world.schedule.now_ms())
     assert produced(world.ask("Produce", 9, produce_message("t", data))).error_code == 0
