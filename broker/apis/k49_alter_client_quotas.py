@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ...coordinator.metadata import quota_order, quotas
@@ -46,13 +47,14 @@ async def handle(context: Context, request: messages.AlterClientQuotasRequest) -
         validate_only=request.validate_only,
         is_void=not wanted,
     )
-    in_order = [(entity, outcome[entity]) for entity in quota_order.changed(outcome)]
+    types = {one.entity: one.types for one in reversed(wanted)}  # of an entity that is named twice, those of the first
+    in_order = [(entity, types[entity], outcome[entity]) for entity in quota_order.changed(outcome)]
     entries = await each_in_steps(turn, in_order, _entry)
     return messages.AlterClientQuotasResponse(entries=entries)
 
 
 def _wanted(one: messages.AlterClientQuotasRequest.EntryData) -> Alteration:
-    return quotas.alteration({e.entity_type: e.entity_name for e in one.entity}, one.ops)
+    return quotas.alteration(one.entity, one.ops)
 
 
 async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]:
@@ -70,10 +72,10 @@ async def _unknown_hosts(turn: Turn, wanted: list[Alteration]) -> frozenset[str]
     return await later
 
 
-def _entry(answered: tuple[Entity, ApiError | None]) -> messages.AlterClientQuotasResponse.EntryData:
+def _entry(answered: tuple[Entity, Sequence[str], ApiError | None]) -> messages.AlterClientQuotasResponse.EntryData:
     r = messages.AlterClientQuotasResponse
-    entity, error = answered
+    entity, types, error = answered
     names = dict(entity)
-    parts = [r.EntityData(entity_type=kind, entity_name=names[kind]) for kind in quotas.types_in_order(names)]
+    parts = [r.EntityData(entity_type=kind, entity_name=names[kind]) for kind in types]
     entry = r.EntryData(entity=parts, error_message=None)
     return entry if error is None else error.put_into(entry)

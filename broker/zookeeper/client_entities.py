@@ -7,7 +7,7 @@ from functools import partial
 
 from ...coordinator.metadata import credentials, quotas
 from ...coordinator.metadata.delta import MetadataDelta
-from ...coordinator.metadata.quotas import CLIENT_ID, IP, USER, Alteration
+from ...coordinator.metadata.quotas import CLIENT_ID, IP, USER
 from ...coordinator.metadata.state import MetadataState, Quota
 from ...coordinator.security.scram import (
     ITERATIONS_MAX,
@@ -89,7 +89,7 @@ class ClientEntities:
 
     async def _limit(self, entity: quotas.Entity, limits: dict[str, float | None]) -> ApiError | None:
         def alter() -> Decision[dict[quotas.Entity, ApiError | None]]:
-            return quotas.alter(self._metadata.controller, [Alteration(entity, limits, False)], ())
+            return quotas.alter(self._metadata.controller, [quotas.limits_of(entity, limits)], ())
 
         return next(iter((await self._metadata.submit(alter)).values()))
 

@@ -4,7 +4,7 @@ which of them a filter matches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...protocol import messages
@@ -15,6 +15,7 @@ from .controller import Controller, bounded
 from .state import Quota
 
 if TYPE_CHECKING:
+    Part = messages.AlterClientQuotasRequest.EntityData
     Operation = messages.AlterClientQuotasRequest.OpData
     Component = messages.DescribeClientQuotasRequest.ComponentData
 
@@ -49,25 +50,31 @@ _OF_ADDRESSES: dict[str, _Integer | None] = {CONNECTION_CREATION_RATE: _Integer(
 
 
 class Alteration(NamedTuple):
-    """What a request changes of one entity. A value of None removes the limit of its key."""
+    """What a request changes of one entity; its types and the keys are in the order of Kafka's hash tables. A value of
+    None removes the limit of its key.
+    """
 
     entity: Entity
+    types: Sequence[str]
     values: Mapping[str, float | None]
     duplicate_key: bool
 
 
-def types_in_order(entity: Collection[str]) -> list[str]:
-    """Returns the types of an entity in the order of Kafka's hash table, which is made for as many as there are."""
-    return put_order(entity, len(entity))
-
-
-def alteration(entity: Mapping[str, str | None], operations: Iterable[Operation]) -> Alteration:
+def alteration(parts: Sequence[Part], operations: Sequence[Operation]) -> Alteration:
+    """Returns what a request wants. Kafka's tables are made for as many entries as the request has."""
+    names = {part.entity_type: part.entity_name for part in parts}
     values: dict[str, float | None] = {}
     duplicate = False
     for one in operations:
         duplicate = duplicate or one.key in values
         values[one.key] = None if one.remove else one.value
-    return Alteration(tuple(sorted(entity.items())), values, duplicate)
+    in_order = {key: values[key] for key in put_order(values, len(operations))}
+    return Alteration(tuple(sorted(names.items())), put_order(names, len(parts)), in_order, duplicate)
+
+
+def limits_of(entity: Entity, limits: Mapping[str, float | None]) -> Alteration:
+    """Returns the alteration that sets or removes limits of an entity, for which nobody made a request."""
+    return Alteration(entity, [kind for kind, _ in entity], limits, False)
 
 
 def alter(
@@ -82,7 +89,7 @@ def alter(
     for one in wanted:
         yield
         if one.duplicate_key or one.entity in outcome:
-            text = f"Ignoring duplicate entity {_in_java(one.entity)}"
+            text = f"Ignoring duplicate entity {_in_java(one)}"
             outcome[one.entity] = ApiError(Errors.INVALID_REQUEST, text)
             continue
         try:
@@ -100,7 +107,7 @@ def check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
     if not wanted.entity:
         raise ApiError(Errors.INVALID_REQUEST, "Invalid empty client quota entity")
     entity = dict(wanted.entity)
-    for kind in types_in_order(entity):
+    for kind in wanted.types:
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(Errors.INVALID_REQUEST, f"Unhandled client quota entity type: {kind}")
         if entity[kind] == "":
@@ -114,8 +121,7 @@ def check(wanted: Alteration, unknown_hosts: Container[str]) -> None:
         if host is not None and host in unknown_hosts:
             raise ApiError(Errors.INVALID_REQUEST, f"{host} is not a valid IP or resolvable host.")
         keys = _OF_ADDRESSES
-    for key in java_order(wanted.values):
-        value = wanted.values[key]
+    for key, value in wanted.values.items():
         if value is not None:
             _check_value(keys, key, value)
 
@@ -135,7 +141,9 @@ def _check_value(keys: Mapping[str, _Integer | None], key: str, value: float) ->
 
 
 def _records(controller: Controller, wanted: Alteration) -> list[messages.ClientQuotaRecord]:
-    """Returns the records of what changes; a limit that is what it was has none."""
+    """Returns the records of what changes, in the order in which Kafka's image takes them over; a limit that is what it
+    was has none.
+    """
     r = messages.ClientQuotaRecord
     records = []
     for key in java_order(wanted.values):
@@ -148,9 +156,9 @@ def _records(controller: Controller, wanted: Alteration) -> list[messages.Client
     return records
 
 
-def _in_java(entity: Entity) -> str:
-    names = dict(entity)
-    parts = [f"{kind}={_text(names[kind])}" for kind in types_in_order(names)]
+def _in_java(wanted: Alteration) -> str:
+    names = dict(wanted.entity)
+    parts = [f"{kind}={_text(names[kind])}" for kind in wanted.types]
     return f"ClientQuotaEntity(entries={{{', '.join(parts)}}})"
 
 

@@ -81,7 +81,7 @@ def _limits(nodes: Nodes, path: str, entity: dict[str, str | None], refused: Ref
                 yield _credential(entity[quotas.USER] or "", key, text)
             else:
                 limit = {key: float(text)}
-                quotas.check(quotas.Alteration(tuple(sorted(entity.items())), limit, False), ())
+                quotas.check(quotas.limits_of(tuple(sorted(entity.items())), limit), ())
                 r = messages.ClientQuotaRecord
                 named = [r.EntityData(entity_type=kind, entity_name=name) for kind, name in sorted(entity.items())]
                 yield r(entity=named, key=key, value=limit[key])

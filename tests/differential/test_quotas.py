@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -138,6 +139,28 @@ def test_entries_are_independent_and_the_second_of_an_entity_is_ignored(pair: Pa
     )
     assert sorted(code for code, _ in found) == [42, 42]
     assert describe(pair).entries[0].values[0].value == 1.0
+
+
+def test_keys_and_types_in_the_order_of_hash_tables(pair: Pair) -> None:
+    """The tables are made for as many entries as the request has, and those of one bucket stay in its order."""
+
+    def parts(*types: str) -> list[m.AlterClientQuotasRequest.EntityData]:
+        return [
+            m.AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name="" if kind else "x") for kind in types
+        ]
+
+    keys = ("request_percentage", "k4", "bogus", "", "k79", "controller_mutation_rate", "producer_byte_rate", "zz")
+    for count in range(1, len(keys) + 1):
+        for some in (keys[:count], keys[:count][::-1]):
+            alter(pair, entry(ALICE, *((key, -1.0) for key in some)))
+    for types in itertools.permutations(("user", "bogus", "client-id", ""), 3):
+        wanted = entry({}, ("k", 1.0))
+        wanted.entity = parts(*types)
+        again = entry({}, ("k", 1.0))
+        again.entity = parts(*types[::-1], types[0])
+        alter(pair, wanted)
+        alter(pair, again, wanted)
+    assert pair.errors("AlterClientQuotas") == {"INVALID_REQUEST", "NONE"}
 
 
 def test_only_validated_and_empty_requests_change_nothing(pair: Pair) -> None:
