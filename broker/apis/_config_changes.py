@@ -113,7 +113,7 @@ def check_values(changes: Iterable[Change]) -> None:
     """Raises ApiError(INVALID_REQUEST): there are keys without a value."""
     null = [c.name for c in changes if c.value is None]
     if null:
-        raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+        raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
 
 
 def node_number(name: str) -> int:
@@ -124,14 +124,12 @@ def node_number(name: str) -> int:
 
 
 def check_resource(context: Context, resource: Resource) -> None:
-    """Raises ApiError for a resource that cannot be altered."""
+    """Raises ApiError for a resource that cannot be altered, whatever exists."""
     if resource.resource_type == TOPIC:
         TOPICS.require(context, resource.resource_name)
         return
     if resource.resource_type == GROUP:
         GROUPS.require(context, resource.resource_name)
-        if not resource.resource_name:
-            raise ApiError(Errors.INVALID_REQUEST, "Default group resources are not allowed.")
         return
     if resource.resource_type not in (BROKER, CLIENT_METRICS):
         raise ApiError(Errors.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
@@ -158,13 +156,12 @@ def check_broker(
     if only_by_listener:
         text = "These security configs can be dynamically updated only per-listener using the listener prefix"
         raise ApiError(Errors.INVALID_REQUEST, f"{text}: [{', '.join(only_by_listener)}]")
-    for key_name, value in values:
-        base = without_listener(key_name)
-        key = RATES.get(key_name) or (known.get(base) if base in dynamic else None)
-        if key is not None and base != PROVIDERS:
+    given = {without_listener(key_name): value for key_name, value in values}
+    for key in (*RATES.values(), *known.values()):
+        if key.name in given and (key.name in RATES or key.name in dynamic) and key.name != PROVIDERS:
             if key.type == "LIST" and release is None:
-                _check_repeated(key, value or "")
-            _check_value(key, value)
+                _check_repeated(key, given[key.name] or "")
+            _check_value(key, given[key.name])
     of_one = sorted(n for n in names if n == CORDONED or is_of_one_broker(n, release))
     if of_one and not name:
         text = "Cannot update these configs at default cluster level, broker id must be specified"

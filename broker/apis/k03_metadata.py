@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ...coordinator.metadata import topics as topic_rules
+from ...coordinator.metadata.configs import check_name, error_of_absent
 from ...coordinator.metadata.format import CLUSTER_METADATA
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
@@ -201,7 +202,7 @@ def _to_create(context: Context, request: messages.MetadataRequest, wanted: Sequ
 
 def _is_legal(name: str) -> bool:
     try:
-        topic_rules.check_name(name)
+        check_name(name)
     except ApiError:
         return False
     return name != CLUSTER_METADATA
@@ -261,7 +262,7 @@ def _one(context: Context, request: messages.MetadataRequest, wanted: Wanted) ->
 def _absent(context: Context, request: messages.MetadataRequest, name: str) -> int:
     if context.authorizer is not None and _creates(context, request) and not _may_create(context, name):
         return CREATES_TOPIC.code
-    return topic_rules.error_of_absent(name)
+    return error_of_absent(name)
 
 
 def _topic(context: Context, request: messages.MetadataRequest, name: str) -> Piece:

@@ -3,6 +3,7 @@ value, source, type and synonyms (KIP-133), and the levels of loggers (KIP-412).
 
 **Behaviour**
 - The keys of a resource are in the order of Kafka's hash table, whichever were asked for.
+- A type that is no resource fails the whole request.
 - Groups have the keys of KIP-848, KIP-932 and KIP-1240.
 - A logger has no type, synonyms or documentation. Of a broker's keys, those that are defaults of topics and ottla's own
   have a documentation (Kafka: all).
@@ -20,9 +21,8 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from ...coordinator.hashing import TABLE_SIZE, put_order
-from ...coordinator.metadata import topics as topic_rules
 from ...coordinator.metadata.client_metrics import client_metrics_keys
-from ...coordinator.metadata.configs import MIN_ISR
+from ...coordinator.metadata.configs import MIN_ISR, check_name
 from ...coordinator.metadata.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from ...coordinator.security.acls import CLUSTER_NAME, Operation, ResourceType
 from ...protocol import messages
@@ -75,6 +75,8 @@ class Described(NamedTuple):
 
 
 async def handle(context: Context, request: messages.DescribeConfigsRequest) -> messages.DescribeConfigsResponse:
+    if any(resource.resource_type not in CHECKS for resource in request.resources):
+        raise ApiError(Errors.INVALID_REQUEST)
     found = await answer_each(
         context, "results", request.resources, lambda resource: _result(context, request, resource), STEP_RESOURCES
     )
@@ -100,11 +102,10 @@ def _result(
 
 def _describe(context: Context, resource: messages.DescribeConfigsRequest.DescribeConfigsResource) -> list[Described]:
     broker, name, release = context.broker, resource.resource_name, context.broker.config.emulates
-    check = CHECKS.get(resource.resource_type)
-    if check is not None:
-        check.require(context, CLUSTER_NAME if check is BROKERS else name)
+    check = CHECKS[resource.resource_type]
+    check.require(context, CLUSTER_NAME if check is BROKERS else name)
     if resource.resource_type == TOPIC:
-        topic_rules.check_name(name)
+        check_name(name)
         if name not in broker.image.topics:
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
         own = _canonical(keys("topic", release), broker.image.config_of(TOPIC, name))
@@ -131,11 +132,9 @@ def _describe(context: Context, resource: messages.DescribeConfigsRequest.Descri
         found = describe_group(broker, _canonical(keys("group", release), broker.image.config_of(GROUP, name)))
         internal = _in_order_of_kafka([one for one in found if one.key.internal], 2 * TABLE_SIZE)
         return internal + _in_order_of_kafka([one for one in found if not one.key.internal])
-    if resource.resource_type == CLIENT_METRICS:
-        if not name:
-            raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return _in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name), release))
-    raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+    if not name:
+        raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+    return _in_order_of_kafka(describe_client_metrics(broker.image.config_of(CLIENT_METRICS, name), release))
 
 
 def _in_order_of_kafka(found: list[Described], size: int = TABLE_SIZE) -> list[Described]:

@@ -6,6 +6,7 @@
 - A partition that does not exist yet gets UNKNOWN_TOPIC_OR_PARTITION, and is created in the directory later.
 - A cordoned directory gets INVALID_REPLICA_ASSIGNMENT (KIP-1066).
 - Of several directories for one partition, the last one counts.
+- Topics and partitions are in the order of Kafka's hash tables; a topic without partitions is left out.
 
 **Versions**
 - 2 flexible
@@ -13,6 +14,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from ...coordinator.scala_tables import buckets_for, hash_in_trie, partition_hash, place_in_table, trie_order
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
@@ -47,18 +51,24 @@ async def handle(
     for directory in request.dirs:
         for topic in directory.topics:
             wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, directory.path))
+    CLUSTER.require(context)
     response, pace = r(), Pace(context.broker.turn, STEP_PARTITIONS)
-    for name, paths in wanted.items():
+    for name in trie_order({name: hash_in_trie(name) for name, paths in wanted.items() if paths}):
         result = r.AlterReplicaLogDirTopicResult(topic_name=name)
         response.results.append(result)
-        for index, path in paths.items():
+        for index in _in_order(name, wanted[name]):
             answer = r.AlterReplicaLogDirPartitionResult(partition_index=index)
             result.partitions.append(answer)
             try:
-                CLUSTER.require(context)
-                context.broker.replicas.moves.ask(context.node_id, name, index, path)
+                context.broker.replicas.moves.ask(context.node_id, name, index, wanted[name][index])
             except ApiError as error:
                 answer.error_code = error.code
             if pace.is_over():
                 await pace.rest()
     return response
+
+
+def _in_order(topic: str, partitions: Collection[int]) -> list[int]:
+    """Returns partitions of a topic in Kafka's order."""
+    size = buckets_for(len(partitions))
+    return sorted(partitions, key=lambda index: place_in_table(partition_hash(topic, index), size))

@@ -2,6 +2,7 @@
 
 **Behaviour**
 - The levels of loggers belong to the process: the controller does not hear of them (KIP-412).
+- An unknown operation fails all resources that the controller was to decide, as in Kafka.
 
 **Versions**
 - 1 flexible
@@ -47,7 +48,6 @@ async def handle(
         if resource.resource_type == BROKER_LOGGER:
             alter_levels(context, resource, request.validate_only)
             return []
-        _check_operations(resource)
         check_resource(context, resource)
         if resource.resource_type == BROKER:
             set_values = _values(context, resource)
@@ -70,9 +70,13 @@ async def handle(
 def _values(
     context: Context, resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource
 ) -> list[tuple[str, str | None]]:
-    """Returns the values that keys of a broker would have. Raises ApiError(INVALID_CONFIG): values are appended to what
-    is no list, or taken from it; UNKNOWN_SERVER_ERROR, as Kafka, for a list that has no default.
+    """Returns the values that keys of a broker would have. Raises ApiError(INVALID_REQUEST) for an unknown operation;
+    INVALID_CONFIG: values are appended to what is no list, or taken from it; UNKNOWN_SERVER_ERROR, as Kafka, for a list
+    that has no default.
     """
+    unknown = next((c.config_operation for c in resource.configs if c.config_operation not in configs.OPERATIONS), None)
+    if unknown is not None:
+        raise ApiError(Errors.INVALID_REQUEST, f"Unknown operations type {unknown}")
     before = context.broker.image.config_of(BROKER, resource.resource_name)
     found: list[tuple[str, str | None]] = []
     for c in resource.configs:
@@ -85,9 +89,3 @@ def _values(
         if c.config_operation != configs.DELETE:
             found.append((c.name, value))
     return found
-
-
-def _check_operations(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
-    for c in resource.configs:
-        if not configs.SET <= c.config_operation <= configs.SUBTRACT:
-            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)

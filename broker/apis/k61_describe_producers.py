@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...coordinator.metadata.topics import check_name
+from ...coordinator.metadata.configs import check_name
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError

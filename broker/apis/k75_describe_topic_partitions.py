@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...coordinator.metadata import topics as topic_rules
+from ...coordinator.metadata.configs import error_of_absent
 from ...coordinator.metadata.state import Partition, Topic
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
-from ...protocol.errors import Errors
+from ...protocol.errors import ApiError, Errors
 from ..broker import Broker
 from ..error_places import Place, array, codes
 from ..internal_topics import is_internal
@@ -54,12 +54,8 @@ async def handle(
     names = sorted({t.name for t in request.topics}) if request.topics else sorted(image.topics)
     first_index = 0
     if request.cursor is not None:
-        if request.cursor.partition_index < 0:
-            refused = [
-                r.DescribeTopicPartitionsResponseTopic(error_code=Errors.INVALID_REQUEST, name=t.name)
-                for t in request.topics
-            ]
-            return r(topics=refused)
+        if request.cursor.partition_index < 0 or (request.topics and request.cursor.topic_name not in names):
+            raise ApiError(Errors.INVALID_REQUEST)
         names = [n for n in names if n >= request.cursor.topic_name]
         first_index = request.cursor.partition_index if names and names[0] == request.cursor.topic_name else 0
     denied: list[str] = []
@@ -75,9 +71,10 @@ async def handle(
             break
         topic = image.topics.get(name)
         if topic is None:
-            absent = r.DescribeTopicPartitionsResponseTopic(error_code=topic_rules.error_of_absent(name), name=name)
+            absent = r.DescribeTopicPartitionsResponseTopic(error_code=error_of_absent(name), name=name)
             absent.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, name)
             await answers.add("topics", absent)
+            first_index = 0
             continue
         operations = authorized_operations(context, ResourceType.TOPIC, name)
         end = min(image.partition_counts[topic.id], first_index + limit)

@@ -18,6 +18,7 @@ from ...coordinator.group import routes
 from ...coordinator.group.streams.checks import check_request
 from ...coordinator.group.streams.statuses import Code
 from ...coordinator.metadata import topics
+from ...coordinator.metadata.configs import check_name
 from ...coordinator.security.acls import Operation, ResourceType
 from ...coordinator.shard import Result
 from ...protocol import messages
@@ -115,7 +116,7 @@ def _check_names(names: list[str]) -> None:
 
 def _is_legal(name: str) -> bool:
     try:
-        topics.check_name(name)
+        check_name(name)
     except ApiError:
         return False
     return True

@@ -7,8 +7,8 @@ from ...protocol.config_def import ConfigKey
 RATES = {
     name: ConfigKey(name, "LONG", str((1 << 63) - 1), "[0,...]", True, False)
     for name in (
-        "follower.replication.throttled.rate",
         "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 }

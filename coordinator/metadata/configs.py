@@ -1,5 +1,5 @@
 """Configurations of topics, brokers, groups and client metrics: the controller's handlers (ConfigurationControlManager)
-and their checks.
+and their checks, which begin with the names of topics.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...protocol.errors import ApiError, Errors
 from ...protocol.features import CORDONED_SINCE, ELR_VERSION
 from ...protocol.java import java_split
 from ...protocol.structs import Struct
-from ..hashing import java_order
+from ..hashing import concurrent_order, java_order, name_hash, table_order
 from ..shard import Decision, Result
 from .client_metrics import check_client_metrics
 from .controller import Controller, bounded
@@ -22,12 +22,38 @@ from .state import BROKER, CLIENT_METRICS, GROUP, TOPIC, MetadataState
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _RESET = re.compile(r"earliest|latest|by_duration:(?i:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)")
-SET, DELETE, APPEND, SUBTRACT = range(4)
+SET, DELETE, APPEND, SUBTRACT = OPERATIONS = range(4)
 CORDONED = "cordoned.log.dirs"
 MIN_ISR = "min.insync.replicas"
 RESET = "share.auto.offset.reset"
 TAGS = "streams.rack.aware.assignment.tags"
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+NAME_LENGTH_MAX = 249  # of topics
 Values = dict[str, Any]  # parsed, by key: the key decides the type
+
+
+def check_name(name: str) -> None:
+    """Raises ApiError for an invalid topic name."""
+    reason = None
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > NAME_LENGTH_MAX:
+        reason = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    elif not LEGAL_NAME.fullmatch(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    if reason:
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def error_of_absent(name: str) -> int:
+    """Returns the error code for a topic that does not exist: INVALID_TOPIC_EXCEPTION if no topic may have the name."""
+    try:
+        check_name(name)
+    except ApiError as error:
+        return error.code
+    return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def known_to(release: str | None, topic: str) -> dict[str, ConfigKey]:
@@ -42,15 +68,14 @@ def check_topic_config(values: dict[str, str | None], known: Mapping[str, Config
     they are named. Raises ConfigInvalid, or ApiError with Kafka's message.
     """
     known = keys("topic") if known is None else known
-    parsed: Values = {}
-    for name, value in values.items():
-        if value is None:
-            raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
-        if name not in known:
-            raise ApiError(Errors.INVALID_CONFIG, f"Unknown topic config name: {name}")
-        parsed[name] = known[name].parse(value)
-    _check_together(parsed)
-    return {name: value for name, value in values.items() if value is not None}
+    given = {name: value for name, value in values.items() if value is not None}
+    if len(given) < len(values):
+        empty = ",".join(name for name in values if name not in given)
+        raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {empty}")
+    for name in concurrent_order([name for name in given if name not in known], name_hash):
+        raise ApiError(Errors.INVALID_CONFIG, f"Unknown topic config name: {name}")
+    _check_together({name: key.parse(given[name]) for name, key in known.items() if name in given})
+    return given
 
 
 def _check_together(values: Values) -> None:
@@ -219,7 +244,9 @@ def alter_configs(
 def incremental_alter_configs(
     controller: Controller, resources: Sequence[tuple[int, str, list[tuple[str, int, str | None]]]]
 ) -> Decision[list[ApiError | None]]:
-    """Applies (key, operation, value) to each resource. The reply is a list of errors or None, in order."""
+    """Applies (key, operation, value) to each resource. The reply is a list of errors or None, in order. An operation
+    that is unknown fails all of them, as in Kafka.
+    """
     records: list[Struct] = []
     reply: list[ApiError | None] = []
     for kind, name, operations in resources:
@@ -227,6 +254,8 @@ def incremental_alter_configs(
         try:
             changes = _changes(controller, kind, name, operations)
         except ApiError as error:
+            if error.code == Errors.UNKNOWN_SERVER_ERROR:
+                return Result([], [error] * len(resources))
             reply.append(error)
             continue
         reply.append(_alter(controller, kind, name, changes, records))
@@ -239,9 +268,14 @@ def _changes(
     name: str,
     operations: list[tuple[str, int, str | None]],
 ) -> dict[str, str | None]:
+    """Returns the values of the keys that change. Raises ApiError: INVALID_CONFIG for what is no list, of the first
+    such key in the order of Kafka's hash table; UNKNOWN_SERVER_ERROR for an unknown operation.
+    """
     before = controller.state.config_of(kind, name)
     changes: dict[str, str | None] = {}
-    for key, operation, value in operations:
+    for key, operation, value in table_order(operations, lambda one: name_hash(one[0])):
+        if operation not in OPERATIONS:
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         if operation == DELETE:
             changes[key] = None
         elif operation == SET:
@@ -349,10 +383,14 @@ def _alter(
     try:
         _check_min_isr(controller.state, kind, name, changes)
         _check_cordoned(controller.state, kind, changes)
+        if kind in (TOPIC, GROUP) and not name:
+            word = "topic" if kind == TOPIC else "group"
+            return ApiError(Errors.INVALID_REQUEST, f"Default {word} resources are not allowed.")
         if kind == TOPIC:
+            check_name(name)
+            check_topic_config(dict(after), known_to(controller.defaults.release, name))
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
-            check_topic_config(dict(after), known_to(controller.defaults.release, name))
         elif kind == GROUP:
             check_group_config(controller, after)
         elif kind == CLIENT_METRICS:

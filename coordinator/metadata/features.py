@@ -51,12 +51,13 @@ def _refused(node_id: int, update: Update, present: int) -> str | None:
     name, level = update.name, update.level
     invalid = f"Invalid update version {level} for feature {name}. "
     known = supported().get(name)
-    if known is None:
-        return f"{invalid}Local controller {node_id} does not support this feature."
     if update.kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return f"{invalid}The controller does not support the given upgrade type."
     if level < 0:
         return f"{invalid}A feature version cannot be less than 0."
+    if known is None:
+        reason = f"Local controller {node_id} does not support this feature." if level else f"Feature {name} not found."
+        return invalid + reason
     if not known[0] <= level <= known[1]:
         return f"{invalid}Local controller {node_id} only supports versions {known[0]}-{known[1]}"
     if level >= present:

@@ -4,7 +4,6 @@ with Kafka's codes and messages (ReplicationControlManager).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +13,7 @@ from ...protocol.config_def import ConfigInvalid
 from ...protocol.errors import ApiError, Errors
 from ..hashing import java_order_steps
 from ..shard import Decision, Result
-from .configs import check_topic_config, known_to
+from .configs import check_name, check_topic_config, known_to
 from .controller import Controller, bounded
 from .directories import takes_replicas
 from .format import CLUSTER_METADATA
@@ -34,47 +33,23 @@ Mutate = Callable[[int], None]
 """Counts partitions that are created or deleted for a client's quota. Raises ApiError(THROTTLING_QUOTA_EXCEEDED)."""
 
 PARTITIONS_PER_REQUEST = 10_000
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-NAME_LENGTH_MAX = 249
 
 
 def unlimited(partitions: int) -> None:
     """A `Mutate` without a quota."""
 
 
-def check_name(name: str) -> None:
-    """Raises ApiError for an invalid topic name."""
-    reason = None
-    if not name:
-        reason = "the empty string is not allowed"
-    elif name in (".", ".."):
-        reason = f"'{name}' is not allowed"
-    elif len(name) > NAME_LENGTH_MAX:
-        reason = f"the length of '{name}' is longer than the max allowed length {NAME_LENGTH_MAX}"
-    elif not LEGAL_NAME.fullmatch(name):
-        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    if reason:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
-
-
-def error_of_absent(name: str) -> int:
-    """Returns the error code for a topic that does not exist: INVALID_TOPIC_EXCEPTION if no topic may have the name."""
-    try:
-        check_name(name)
-    except ApiError as error:
-        return error.code
-    return int(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-
-
 def create_topics(controller: Controller, topics: list[New], mutate: Mutate = unlimited) -> Decision[list[Created]]:
-    """Creates topics. The reply is in their order, each name once, those named twice last. Raises
-    ApiError(POLICY_VIOLATION) for too many partitions or records.
+    """Creates topics. The reply is in their order, each name once, then those named twice, and the topic that nobody
+    may create. Raises ApiError(POLICY_VIOLATION) for too many partitions or records.
     """
     each = _each_once(topics)
     repeated = {topic.name: (topic, True) for topic, is_repeated in each if is_repeated}
     last = yield from java_order_steps(repeated)
-    wanted = [one for one in each if not one[1]] + [repeated[name] for name in last]
-    _check_total(sum(_asked(controller, topic) for topic, is_repeated in wanted if not is_repeated), "partitions")
+    once = [one for one in each if not one[1] and one[0].name != CLUSTER_METADATA]
+    prohibited = [one for one in each if not one[1] and one[0].name == CLUSTER_METADATA]
+    wanted = [*once, *(repeated[name] for name in last), *prohibited]
+    _check_total(sum(_asked(controller, topic) for topic, _ in once), "partitions")
     records: list[messages.Struct | NewPartitions] = []
     reply: list[Created] = []
     for topic, is_repeated in wanted:

@@ -167,6 +167,32 @@ def test_a_topic_with_configs_that_are_null(pair: Pair) -> None:
     assert pair.errors("CreateTopics") == {"INVALID_CONFIG", "NONE"}
 
 
+def test_which_config_of_a_topic_is_refused_first(pair: Pair) -> None:
+    """Null values, then unknown names, then wrong values in the order of Kafka's definition."""
+    config = m.CreateTopicsRequest.CreatableTopicConfig
+    for configs in (
+        (("retention.ms", "x"), ("no.such", None)),
+        (("retention.ms", None), ("zz", None), ("a.b", None), ("cleanup.policy", None)),
+        (("zz", "1"), ("zz", None)),
+        (("retention.ms", "x"), ("zz", "1"), ("other", "1"), ("a.b", "1"), ("segment.bytes", "q")),
+        (("retention.ms", "x"), ("cleanup.policy", "burn"), ("segment.bytes", "q")),
+        (("min.insync.replicas", "x"), ("compression.type", "x"), ("preallocate", "x"), ("segment.ms", "-5")),
+        (("retention.ms", "5"), ("retention.ms", "x")),
+    ):
+        wanted = creatable("first-config", 0)
+        wanted.configs = [config(name=name, value=value) for name, value in configs]
+        create(pair, wanted)
+    assert pair.errors("CreateTopics") == {"INVALID_CONFIG", "NONE"}
+
+
+def test_the_topic_of_the_metadata_is_refused_last(pair: Pair) -> None:
+    metadata, twice = creatable("__cluster_metadata"), creatable("twice")
+    create(pair, metadata, creatable("before"), twice, twice, creatable("bad name"), validate_only=True)
+    create(pair, metadata, twice, creatable("zwice"), metadata, twice, creatable("zwice"), validate_only=True)
+    create(pair, creatable("before"), creatable("__cluster_metadata", 10_001), validate_only=True)
+    assert pair.errors("CreateTopics") == {"INVALID_REQUEST", "INVALID_TOPIC_EXCEPTION", "NONE"}
+
+
 def test_manual_assignments(pair: Pair) -> None:
     r = m.CreateTopicsRequest
     a = r.CreatableReplicaAssignment
@@ -313,6 +339,33 @@ def test_describe_topic_partitions(pair: Pair) -> None:
         pair.ask("DescribeTopicPartitions", 0, r(topics=names, cursor=cursor))
     pair.ask("DescribeTopicPartitions", 0, r(topics=names, cursor=r.Cursor(topic_name="dtp-a", partition_index=-1)))
     pair.ask("DescribeTopicPartitions", 0, r(topics=names, response_partition_limit=0))
+    assert pair.errors("DescribeTopicPartitions") == {
+        "INVALID_REQUEST",
+        "INVALID_TOPIC_EXCEPTION",
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+
+
+def test_the_cursor_is_at_a_topic_of_the_request(pair: Pair) -> None:
+    topic(pair, "cur-a", 3)
+    topic(pair, "cur-b", 2)
+    r = m.DescribeTopicPartitionsRequest
+    for names, cursor, limit in (
+        (("cur-b", "a b", "absent"), ("cur-a", 0), 2000),
+        (("cur-a",), ("", 0), 2000),
+        (("cur-a", "cur-a"), ("cur-c", -1), 2000),
+        (("cur-a", "absent", "a b"), ("absent", 2), 2000),
+        (("cur-a", "cur-b"), ("cur-a", 3), 1),
+        (("cur-a", "cur-b"), ("cur-a", 7), 1),
+        (("cur-a", "zabsent"), ("cur-a", 0), 0),
+        (("cur-a", "zabsent"), ("cur-a", 0), -5),
+        (("a b", "cur-a"), ("a b", 2), 1),
+        ((), ("cur-a", -1), 2000),
+    ):
+        request = r(topics=[r.TopicRequest(name=name) for name in names], response_partition_limit=limit)
+        request.cursor = r.Cursor(topic_name=cursor[0], partition_index=cursor[1])
+        pair.ask("DescribeTopicPartitions", 0, request)
     assert pair.errors("DescribeTopicPartitions") == {
         "INVALID_REQUEST",
         "INVALID_TOPIC_EXCEPTION",

@@ -204,6 +204,28 @@ def test_log_directories(pair: Pair, version: int) -> None:
     assert mine[0] > mine[1] == 0
 
 
+def test_replicas_are_moved_in_the_order_of_hash_tables(pair: Pair) -> None:
+    """Topics without partitions are left out."""
+    r = m.AlterReplicaLogDirsRequest
+
+    def move(*dirs: dict[str, list[int]]) -> None:
+        wanted = [
+            r.AlterReplicaLogDir(
+                path=f"/absent-{number}",
+                topics=[r.AlterReplicaLogDirTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
+            )
+            for number, topics in enumerate(dirs)
+        ]
+        for version in versions("AlterReplicaLogDirs"):
+            pair.ask("AlterReplicaLogDirs", version, r(dirs=wanted))
+
+    move({"moved": [], "other": []})
+    move({"moved": [0], ".": [7]}, {"moved": [0, 1], ".": [0, 1], "empty": []})
+    move({name: [0] for name in ("a", "b", "c", "d", "e", "ff", "hhh", "x" * 250)})
+    move({f"topic-{n}": [0, 1, 2] for n in range(12)}, {f"topic-{n}": list(range(n)) for n in range(5, 55, 7)})
+    assert pair.errors("AlterReplicaLogDirs") == {"INVALID_TOPIC_EXCEPTION", "LOG_DIR_NOT_FOUND"}
+
+
 @pytest.mark.parametrize("version", versions("DescribeQuorum"))
 def test_the_quorum(pair: Pair, version: int) -> None:
     r = m.DescribeQuorumRequest

@@ -189,6 +189,80 @@ def test_alter_configs(pair: Pair) -> None:
     assert pair.errors("AlterConfigs") == {"INVALID_CONFIG", "INVALID_REQUEST", "NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
+ONE = ("retention.ms", SET, "1")
+RESOURCES: tuple[tuple[tuple[int, str, tuple[tuple[str, int, str | None], ...]], ...], ...] = (
+    ((3, "a", (("cleanup.policy", 9, "x"),)), (2, "", (ONE,))),
+    ((0, "a", (ONE,)), (2, "", (ONE,))),
+    ((2, "a/b", (("retention.ms", SET, "x"),)), (2, "absent", (("retention.ms", SET, "x"),)), (2, "b", (ONE,))),
+    ((2, "", (("no.such", SET, "x"),)), (32, "", (("no.such", SET, "x"),)), (16, "", (("interval.ms", SET, "1"),))),
+    ((2, "", (("retention.ms", APPEND, "1"),)), (32, "", (("consumer.session.timeout.ms", APPEND, "1"),))),
+    ((2, "told", (("retention.ms", APPEND, "1"), ("cleanup.policy", APPEND, "x"), ("no.such", SUBTRACT, "1"))),),
+    ((2, "told", (("retention.ms", SET, "x"), ("no.such", SET, "1"), ("b.c", SET, "1"), ("segment.bytes", SET, "q"))),),
+    ((2, "told", (("retention.ms", SET, None), ("no.such", SET, None), ("a", SET, None))),),
+    # an operation that nobody knows fails whatever the controller was to decide
+    ((2, "told", (ONE,)), (2, "absent", (("retention.ms", 9, "1"),)), (3, "", (ONE,)), (4, "7", (ONE,))),
+    ((4, "1", (("log.retention.ms", 9, "1"),)), (2, "told", (ONE,)), (4, "x", (("log.retention.ms", 9, "1"),))),
+    ((4, "1", tuple((name, SET, "x") for name in ("log.retention.ms", "log.segment.bytes", "background.threads"))),),
+)
+
+
+@pytest.mark.parametrize("number", range(len(RESOURCES)))
+def test_what_is_refused_first(pair: Pair, number: int) -> None:
+    r, legacy = m.IncrementalAlterConfigsRequest, m.AlterConfigsRequest
+    topic(pair, "told")
+    kinds = [
+        r.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[r.AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes],
+        )
+        for kind, name, changes in RESOURCES[number]
+    ]
+    pair.ask("IncrementalAlterConfigs", 1, r(resources=kinds, validate_only=True))
+    replaced = [
+        legacy.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[legacy.AlterableConfig(name=key, value=value) for key, _, value in changes],
+        )
+        for kind, name, changes in RESOURCES[number]
+    ]
+    pair.ask("AlterConfigs", 2, legacy(resources=replaced, validate_only=True))
+    assert pair.errors("IncrementalAlterConfigs") - {"NONE"}
+
+
+@pytest.mark.parametrize("version", versions("DescribeConfigs"))
+def test_a_type_that_is_no_resource_fails_the_whole_request(pair: Pair, version: int) -> None:
+    topic(pair, "typed")
+    r = m.DescribeConfigsRequest
+    for kinds in ((0,), (1,), (3,), (99,), (2, 3), (4, 1), (3, 2, 32)):
+        names = {2: "typed", 4: "1"}
+        wanted = [r.DescribeConfigsResource(resource_type=kind, resource_name=names.get(kind, "x")) for kind in kinds]
+        pair.ask("DescribeConfigs", version, r(resources=wanted))
+    assert pair.errors("DescribeConfigs") == {"INVALID_REQUEST"}
+
+
+def test_features_that_are_refused(pair: Pair) -> None:
+    """The kind of the update first, then a level below 0, then what the controller supports."""
+    r = m.UpdateFeaturesRequest
+
+    def update(*wanted: tuple[str, int, int], version: int = 2) -> None:
+        updates = [
+            r.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind if version else 1)
+            for name, level, kind in wanted
+        ]
+        pair.ask("UpdateFeatures", version, r(timeout_ms=10_000, feature_updates=updates, validate_only=version > 0))
+
+    for name in ("no.such", "", "group.version", "metadata.version", "kraft.version", "share.version"):
+        for level in (-1, 0, 1, 100):
+            for kind in (0, 1, 2, 3, 9):
+                update((name, level, kind))
+    for version in versions("UpdateFeatures"):
+        update(("share.version", 9, 1), ("no.such", -1, 1), ("transaction.version", -2, 1), version=version)
+        update(("no.such", 0, 1), ("group.version", 9, 1), ("x", 5, 1), version=version)
+    assert pair.errors("UpdateFeatures") == {"INVALID_UPDATE_VERSION", "NONE"}
+
+
 def test_unknown_keys_and_versions_end_the_connection(pair: Pair) -> None:
     for frame in (
         b"\0\x03\0\x63\0\0\0\x01\xff\xff",  # Metadata 99
