@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -10,8 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -202,10 +205,18 @@ def opened(
     is_local = "://" not in directory
     near = near and is_local
     one_task = ("spark.sql.shuffle.partitions=1",) if is_local and found.is_little() else ()
+    Thread(target=_prepare).start()
     spark = started((*one_task, *settings), small, near)
     from .jobs import Input
 
     return Input(spark, directory, begin, near=near)
+
+
+def _prepare() -> None:
+    """Imports what a report needs, while Java starts; what is not installed is said where it is used."""
+    with suppress(ImportError):
+        for module in ("pandas", f"{__package__}.near", f"{__package__}.jobs"):
+            importlib.import_module(module)
 
 
 def placed(path: str) -> str:

@@ -1,5 +1,6 @@
 """Writes a report as text, CSV, JSON, Parquet or an HTML page. Rows are streamed; a page and a screen show the first
-rows and the total. Each table is computed once, and counted while it is written.
+rows and the total. Each table is computed once, and counted while it is written; several are at the same time, except
+for CSV and JSON.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import click
 
 from ..protocol.text import printable
 from .plain import plain
+from .threads import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +29,9 @@ FORMATS = ("table", "csv", "json", "parquet", "html")
 SHOWN_ROWS = 40
 CELL_WIDTH = 60
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
+
+_Writer = Callable[[str, "DataFrame", IO[str]], int]
 
 
 class Written(NamedTuple):
@@ -53,19 +60,35 @@ def _written(report: Report, title: str, kind: str, out: str | None) -> dict[str
     if kind == "parquet":
         if out is None:
             raise ValueError("--format parquet needs --out")
-        for name, frame in report.tables.items():
-            frame.write.mode("overwrite").parquet(os.path.join(out, name))
+        at_once(
+            [
+                partial(frame.write.mode("overwrite").parquet, os.path.join(out, name))
+                for name, frame in report.tables.items()
+            ]
+        )
         found = report.findings
         return {} if found is None else {found: _in_parquet(report.tables[found], os.path.join(out, found))}
-    if out is None:
-        return {name: _PRINTERS[kind](name, frame, sys.stdout) for name, frame in report.tables.items()}
-    os.makedirs(out, exist_ok=True)
+    if kind == "table":
+        first = at_once([partial(_first, frame) for frame in report.tables.values()])
+        write: _Writer = partial(_print_table, dict(zip(report.tables, first, strict=True)))
+    else:
+        write = (_PRINTERS if out is None else _FILES)[kind]
     rows = {}
     for name, frame in report.tables.items():
-        suffix, writer = _FILES[kind]
-        with open(os.path.join(out, f"{name}.{suffix}"), "w", encoding="utf-8", newline="") as file:
-            rows[name] = writer(name, frame, file)
+        with _file(out, name, kind) as file:
+            rows[name] = write(name, frame, file)
     return rows
+
+
+@contextmanager
+def _file(out: str | None, name: str, kind: str) -> Iterator[IO[str]]:
+    """Opens the file of a table in the directory `out`; stdout if that is None."""
+    if out is None:
+        yield sys.stdout
+        return
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, f"{name}.{_SUFFIXES[kind]}"), "w", encoding="utf-8", newline="") as file:
+        yield file
 
 
 def _in_parquet(frame: DataFrame, path: str) -> int:
@@ -76,8 +99,13 @@ def _rows(frame: DataFrame) -> Iterator[dict[str, object]]:
     return ({name: plain(value) for name, value in row.asDict().items()} for row in frame.toLocalIterator())
 
 
-def _print_table(name: str, frame: DataFrame, file: IO[str]) -> int:
-    rows = [[plain(value) for value in row] for row in frame.limit(SHOWN_ROWS + 1).collect()]
+def _first(frame: DataFrame) -> list[list[object]]:
+    """Returns the rows of a table that are shown, and one more."""
+    return [[plain(value) for value in row] for row in frame.limit(SHOWN_ROWS + 1).collect()]
+
+
+def _print_table(first: Mapping[str, list[list[object]]], name: str, frame: DataFrame, file: IO[str]) -> int:
+    rows = first[name]
     click.echo(f"\n{name}", file=file)
     if not rows:
         click.echo("  none", file=file)
@@ -141,5 +169,6 @@ def _put(lines: Iterable[str], file: IO[str]) -> int:
     return count
 
 
-_FILES = {"table": ("txt", _print_table), "csv": ("csv", _write_csv), "json": ("jsonl", _write_lines)}
-_PRINTERS = {"table": _print_table, "csv": _print_csv, "json": _print_json}
+_SUFFIXES = {"table": "txt", "csv": "csv", "json": "jsonl"}
+_FILES = {"csv": _write_csv, "json": _write_lines}
+_PRINTERS = {"csv": _print_csv, "json": _print_json}

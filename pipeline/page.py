@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from .plain import Row, plain
+from .threads import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +34,8 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--soft); white-spac
 
 def write_page(report: Report, title: str, path: str) -> dict[str, int]:
     """Writes the page; returns how many rows each table has. Raises OSError."""
-    tables = {name: _rows(frame) for name, frame in report.tables.items()}
+    read = at_once([partial(_rows, frame) for frame in report.tables.values()])
+    tables = dict(zip(report.tables, read, strict=True))
     totals = {
         name: len(rows) if len(rows) < POINTS_MAX else report.tables[name].count() for name, rows in tables.items()
     }

@@ -8,6 +8,8 @@ import importlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from threading import RLock
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from pyspark.sql import functions as f
 
 from .. import register
 from ..directory import Directory
+from ..threads import at_once
 
 
 class Plot(NamedTuple):
@@ -40,10 +43,13 @@ class Report:
     kept: tuple[DataFrame, ...] = ()
 
 
+_Key = tuple[str, tuple[tuple[str, str], ...]]  # a view and its options
+
+
 @dataclass
 class Input:
     """A data directory, the start of the time range and the current time, both in ms since 1970. Tables are read once
-    and cached.
+    and cached, also if several threads ask for them.
 
     `settings`: the broker's properties, which are not in its directory; jobs use only the ones that they name.
     `near`: what is little is read in this process, and the sources are registered in the session when something is not.
@@ -56,16 +62,19 @@ class Input:
     settings: Mapping[str, str] = field(default_factory=dict)
     near: bool = False
     _registered: bool = False
-    _tables: dict[tuple[str, tuple[tuple[str, str], ...]], DataFrame] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+    _tables: dict[_Key, DataFrame] = field(default_factory=dict)
+    _little: dict[_Key, pa.Table | None] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
     def table(self, view: str, **options: str) -> DataFrame:
         """Returns a view of the directory with options of `kafka-log`, read once."""
         key = view, tuple(sorted(options.items()))
-        if key not in self._tables:
-            little = self.little(view, **options)
-            self._tables[key] = self.kept(self._far(view, **options)) if little is None else self.here(little)
-        return self._tables[key]
+        with self._lock:
+            if key not in self._tables:
+                little = self.little(view, **options)
+                self._tables[key] = self.kept(self._far(view, **options)) if little is None else self.here(little)
+            return self._tables[key]
 
     def kept(self, frame: DataFrame) -> DataFrame:
         """Returns a frame that is computed once, and cached until `close`."""
@@ -73,25 +82,30 @@ class Input:
         return self._kept[-1]
 
     def read(self, view: str, **options: str) -> DataFrame:
-        """Like `table`, but reads the directory again each time."""
-        little = self.little(view, **options)
-        return self._far(view, **options) if little is None else self.here(little)
+        """Like `table`, but what is not little is read again each time."""
+        return self._far(view, **options) if self.little(view, **options) is None else self.table(view, **options)
 
     def little(self, view: str, **options: str) -> pa.Table | None:
-        """Returns a view of the directory if it is `near`, and little."""
+        """Returns a view of the directory if it is `near`, and little; read once."""
         if not self.near:
             return None
         from .. import near
 
-        return near.table({"path": self.path, "view": view, **options})
+        key = view, tuple(sorted(options.items()))
+        with self._lock:
+            if key not in self._little:
+                self._little[key] = near.table({"path": self.path, "view": view, **options})
+            return self._little[key]
 
     def here(self, table: pa.Table) -> DataFrame:
-        return self.spark.createDataFrame(table)
+        """Returns the rows of a table, in one partition: nothing that is made of them alone needs to be shuffled."""
+        return self.spark.createDataFrame(table).coalesce(1)
 
     def _far(self, view: str, **options: str) -> DataFrame:
-        if self.near and not self._registered:
-            register(self.spark)
-            self._registered = True
+        with self._lock:
+            if self.near and not self._registered:
+                register(self.spark)
+                self._registered = True
         return self.spark.read.format("kafka-log").options(path=self.path, view=view, **options).load()
 
     def has(self, topic: str) -> bool:
@@ -101,12 +115,13 @@ class Input:
         """Returns the records of an internal topic; None if the directory does not contain it."""
         if not self.has(topic):
             return None
-        return self.table(
-            "internal",
-            topic=topic,
-            isolation="read_committed" if committed else "read_uncommitted",
-            mode="dropmalformed",
-        )
+        return self.table("internal", **self.of_internal(topic, committed))
+
+    @staticmethod
+    def of_internal(topic: str, committed: bool = True) -> dict[str, str]:
+        """Returns the options of `internal`."""
+        isolation = "read_committed" if committed else "read_uncommitted"
+        return {"topic": topic, "isolation": isolation, "mode": "dropmalformed"}
 
     def setting_ms(self, name: str, otherwise: int) -> int:
         """Returns a number of milliseconds from the broker's properties. Raises ValueError if it is not a number."""
@@ -126,6 +141,7 @@ class Input:
             frame.unpersist()
         self._kept.clear()
         self._tables.clear()
+        self._little.clear()
 
 
 def topic_ids(partitions: DataFrame) -> DataFrame:
@@ -166,16 +182,22 @@ def together(source: Input, names: tuple[str, ...]) -> Report:
     """Combines the reports of several jobs. The findings are those of the first job that looks for any.
     Jobs whose topics the directory does not contain are left out.
     """
+    made = at_once([partial(_report_or_none, source, name) for name in names])
     tables: dict[str, DataFrame] = {}
     plots: list[Plot] = []
     findings = None
-    for name in names:
-        try:
-            one = report_of(name)(source)
-        except NotThere:
+    for name, one in zip(names, made, strict=True):
+        if one is None:
             continue
         tables |= {f"{name}: {table}": frame for table, frame in one.tables.items()}
         plots += [plot._replace(table=f"{name}: {plot.table}") for plot in one.plots]
         if findings is None and one.findings is not None:
             findings = f"{name}: {one.findings}"
     return Report(tables, findings, tuple(plots))
+
+
+def _report_or_none(source: Input, name: str) -> Report | None:
+    try:
+        return report_of(name)(source)
+    except NotThere:
+        return None

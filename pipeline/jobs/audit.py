@@ -33,9 +33,14 @@ COORDINATOR = "__transaction_state"
 def report(source: Input) -> Report:
     """Returns the findings, and what was checked."""
     expiry_ms = source.setting_ms(PRODUCER_EXPIRY, PRODUCER_EXPIRY_MS)
-    rows = _rows(source, expiry_ms)
+    little = _little(source, expiry_ms)
+    if little is None:
+        evidence = source.read("evidence", **EVIDENCE)
+        rows = source.kept(checked(evidence, expiry_ms, source.since_ms))
+    else:
+        rows = source.here(little)
     found = findings(rows)
-    if source.has(COORDINATOR) and not open_spans(rows).isEmpty():
+    if source.has(COORDINATOR) and _are_open(rows, little):
         internal = source.internal(COORDINATOR)
         assert internal is not None
         found = found.unionAll(in_transactions(open_spans(rows), internal))
@@ -43,15 +48,22 @@ def report(source: Input) -> Report:
                    "partitions": in_order(looked_at(rows), "topic", "partition")}, findings="findings")  # fmt: skip
 
 
-def _rows(source: Input, expiry_ms: int) -> DataFrame:
-    """Returns all that the evidence of a directory shows."""
+def _little(source: Input, expiry_ms: int) -> pa.Table | None:
+    """Returns all that the evidence of a directory shows, if it is little."""
     little = source.little("evidence", **EVIDENCE)
     if little is None:
-        return source.kept(checked(source.read("evidence", **EVIDENCE), expiry_ms, source.since_ms))
+        return None
     places = list(zip(*(little.column(name).to_pylist() for name in ORDER), strict=True))
     order = sorted(range(len(places)), key=lambda row: [(one is not None, one) for one in places[row]])
     found = checks.checked(little.take(order).to_batches(), source.since_ms, expiry_ms)
-    return source.here(pa.Table.from_batches(found, checks.TOLD))
+    return pa.Table.from_batches(found, checks.TOLD)
+
+
+def _are_open(rows: DataFrame, little: pa.Table | None) -> bool:
+    """Whether transactions are open at the end of a partition."""
+    if little is None:
+        return not open_spans(rows).isEmpty()
+    return bool(little.column("open").null_count < len(little))
 
 
 def in_order(frame: DataFrame, *columns: str) -> DataFrame:

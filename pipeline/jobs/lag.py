@@ -18,7 +18,7 @@ def report(source: Input) -> Report:
     if internal is None:
         raise NotThere(f"{source.path} does not contain __consumer_offsets: no group committed offsets")
     made = commits(internal)
-    past = source.lately(history(made, source.read("batches", isolation="read_uncommitted")), "commitTime")
+    past = source.lately(history(made, source.read("batches")), "commitTime")
     plot = Plot("Lag of consumer groups, in records", "history", "line", "commitTime", "lag", "place")
     return Report({"lag": lag(made, source.table("partitions")), "history": past}, plots=(plot,))
 

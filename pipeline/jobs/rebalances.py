@@ -7,11 +7,14 @@ generation was complete.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -38,13 +41,14 @@ _TYPES: dict[str, DataType] = {
 STEPS = StructType([StructField(name, kind) for name, kind in _TYPES.items()])
 _NOTHING = dict.fromkeys(STEPS.names)
 STATE = "timeline string"
+TOPIC = "__consumer_offsets"
+ABOUT_GROUPS = "^GroupMetadata$|^(Consumer|Share|Streams)Group"  # types of records
 
 
 def report(source: Input) -> Report:
-    internal = source.internal("__consumer_offsets")
-    if internal is None:
-        raise NotThere(f"{source.path} does not contain __consumer_offsets: there were no groups")
-    taken = source.kept(steps(internal))
+    if not source.has(TOPIC):
+        raise NotThere(f"{source.path} does not contain {TOPIC}: there were no groups")
+    taken = _steps(source)
     topics = source.table("partitions").select("topic", "topicId")
     return Report(
         {
@@ -58,10 +62,19 @@ def report(source: Input) -> Report:
     )
 
 
+def _steps(source: Input) -> DataFrame:
+    little = source.little("internal", **source.of_internal(TOPIC))
+    if little is not None:
+        return _timed(source.here(steps_here(little)))
+    internal = source.internal(TOPIC)
+    assert internal is not None
+    return source.kept(steps(internal))
+
+
 def records(internal: DataFrame) -> DataFrame:
     """Returns the records about members and assignments of groups, with their group."""
     group = f.coalesce(f.get_json_object("key", "$.group"), f.get_json_object("key", "$.group_id"))
-    about = internal.where("type = 'GroupMetadata' OR type RLIKE '^(Consumer|Share|Streams)Group'")
+    about = internal.where(f.col("type").rlike(ABOUT_GROUPS))
     return about.select(
         group.alias("group"), "partition", "offset", f.unix_millis("timestamp").alias("timeMs"), "type", "key", "value"
     )
@@ -75,6 +88,19 @@ def steps(internal: DataFrame) -> DataFrame:
     # hints.
     taken = f.udf(lambda rows: _fed(Timeline(), rows), ArrayType(STEPS))
     return _timed(grouped.select(f.explode(taken("records")).alias("s")).select("s.*"))
+
+
+def steps_here(internal: pa.Table) -> pa.Table:
+    """Like `steps`, without Spark, and times in ms: for little, for which Spark would start Python."""
+    of_group: dict[str | None, list[Row]] = {}
+    for row in internal.select(["partition", "offset", "timestamp", "type", "key", "value"]).to_pylist():
+        if re.search(ABOUT_GROUPS, row["type"] or "") and row["key"] is not None:
+            key = json.loads(row["key"])
+            group = key.get("group_id") if key.get("group") is None else key["group"]
+            row |= {"group": group, "timeMs": round(row.pop("timestamp").timestamp() * 1000)}
+            of_group.setdefault(group, []).append(row)
+    found = [step for rows in of_group.values() for step in _fed(Timeline(), rows)]
+    return pa.Table.from_pylist(found, schema=to_arrow_schema(STEPS))
 
 
 def stream_of_steps(internal: DataFrame) -> DataFrame:

@@ -23,13 +23,14 @@ def report(source: Input) -> Report:
     log = spans(batches)
     if internal is None:
         return Report({"held": source.lately(held(log), "endTime")})
-    done = source.lately(transactions(history(internal)), "endTime")
-    names = history(internal).select("transactionalId", "producerId").distinct()
+    past = history(internal)
+    done = source.lately(transactions(past), "endTime")
+    names = past.select("transactionalId", "producerId").distinct()
     return Report(
         {
             "transactions": done,
             "held": source.lately(held(log, names), "endTime"),
-            "hanging": hanging(log, states(internal)),
+            "hanging": hanging(log, latest(past)),
         },
         findings="hanging",
         plots=(
@@ -76,8 +77,13 @@ def history(internal: DataFrame) -> DataFrame:
 
 def states(internal: DataFrame) -> DataFrame:
     """Returns the last state of every transactional id that still exists."""
+    return latest(history(internal))
+
+
+def latest(history: DataFrame) -> DataFrame:
+    """Like `states`, from every state."""
     window = Window.partitionBy("transactionalId").orderBy(f.col("partition"), f.col("offset").desc())
-    last = history(internal).withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL")
+    last = history.withColumn("n", f.row_number().over(window)).where("n = 1 AND state IS NOT NULL")
     return last.select(
         "transactionalId", "producerId", "producerEpoch", "state", "timeoutMs", "partitions", "startTime", "updateTime"
     )

@@ -5,6 +5,7 @@ wrote.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 from ottla.coordinator.metadata.state import BROKER, TOPIC
-from ottla.pipeline.jobs import Input, audit, compaction, report_of, shares, together, transactions
+from ottla.pipeline.jobs import ALL, Input, audit, compaction, report_of, shares, together, transactions
 
 from .conftest import Told
 from .story import CODECS
@@ -157,6 +158,27 @@ def test_transactions_ended_as_their_producer_ended_them(asked: Asked) -> None:
     ]
     assert {row.transactionalId for row in held} == {"exact"}
     assert asked.rows("transactions", "hanging") == []
+
+
+@pytest.mark.parametrize("job", ALL)
+def test_a_report_of_little_is_that_of_the_source(spark: Any, asked: Asked, job: str) -> None:
+    source = Input(spark, asked.source.path, near=True)
+    tables = report_of(job)(source).tables
+    assert {name: frame.collect() for name, frame in tables.items()} == {name: asked.rows(job, name) for name in tables}
+    source.close()
+
+
+@pytest.mark.parametrize("job", ["audit", "lag", "rebalances", "transactions"])
+def test_a_report_of_little_shuffles_nothing_and_starts_no_python(
+    spark: Any, recorded: Told, job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Input(spark, recorded.path, near=True)
+    for name, frame in report_of(job)(source).tables.items():
+        frame.explain()
+        plan = capsys.readouterr().out
+        assert "LocalTableScan" in plan, name
+        assert not re.findall(r"Exchange (?:hash|range)partitioning|Python|MapInArrow|InMemory", plan), name
+    source.close()
 
 
 def test_since_leaves_out_what_was_before(spark: Any, asked: Asked) -> None:

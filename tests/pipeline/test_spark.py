@@ -120,7 +120,8 @@ def test_what_is_little_is_read_here_as_the_source_reads_it(
     here = source.read("records", topic="codecs", partition="0")
     assert registered == []
     monkeypatch.setattr(near, limit, 0)
-    there = [source.read("records", topic="codecs", partition="0") for _ in range(2)]
+    other = jobs.Input(spark, source.path, near=True)
+    there = [other.read("records", topic="codecs", partition="0") for _ in range(2)]
     assert registered == [spark]
     assert here.dtypes == there[0].dtypes
     assert here.orderBy("offset").collect() == there[0].orderBy("offset").collect()
