@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Every broker and worker that is started would compile its modules again: a broker is there in 0.14 s with compiled files, 0.24 s without.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check compiled pure bench bench-pipeline pipeline fuzz attack sim schemas oracle constraints show docs transcripts verdicts screenshots
+.PHONY: run test quick check compiled pure bench bench-pipeline pipeline fuzz attack sim schemas oracle chance constraints show docs transcripts verdicts screenshots
 
 # What type checkers and editors know of the messages. setup.py derives it for wheels and sdists.
 STUBS := protocol/messages.pyi
@@ -69,6 +69,9 @@ screenshots: $(READY)
 
 oracle: $(READY)
 	$(BIN)/python -m tests.oracle.kafka $(ARGS)
+
+chance: $(READY)
+	$(BIN)/python -m tests.oracle.chance $(ARGS)
 
 transcripts: $(READY)
 	OTTLA_ORACLE=record $(BIN)/pytest -q tests/differential $(ARGS)

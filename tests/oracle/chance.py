@@ -1,0 +1,202 @@
+"""Asks ottla and a real Apache Kafka the same random requests in turn, and prints where their replies differ.
+`make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again.
+
+An episode has topics, groups and transactional ids of its own, and requests of one family of APIs. It ends where the
+brokers cannot be compared any more, because one has taken what the other has refused. Not every difference is one of
+ottla's: some of Kafka's requests are late while a topic or a coordinator is new, some get no reply at all, and lists
+may have the order of random ids.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import time
+from collections import Counter
+from typing import Any, Final
+
+from ottla.broker.apis import apis
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+
+from ottla.testing import Broker
+
+from ..support.at_once import AT_ONCE
+from ..support.differential import WITHOUT_RETENTION, await_coordinators, differences, same_but_for_times
+from ..support.poll import until
+from ..support.wire import Closed, Wire
+from .chance_requests import ADMINISTRATION, FAMILIES, IDS, Known, Maker, learn
+from .kafka import Kafka
+
+STEPS: Final = 30
+REPLY_SECONDS: Final = 8.0
+SHOWN: Final = 2  # differences at one place
+BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
+READS: Final = ("Describe", "List", "Find", "Metadata", "OffsetFetch")
+MAY_DIFFER: Final = frozenset(
+    (
+        "throttle_time_ms", "client_instance_id", "subscription_id", "usable_bytes", "total_bytes", "log_dir", "port",
+        "host", "cluster_id", "leader", "documentation", "log_append_time_ms", "last_timestamp",
+        "transaction_start_time_ms", "finalized_features_epoch",
+    )
+)  # fmt: skip
+_OF_ONE_BROKER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[A-Za-z0-9_-]{22}|\d{3,}|[\w.]+@[0-9a-f]+")
+SETTINGS: Final[dict[str, object]] = {
+    **{key: value for key, value in AT_ONCE.items() if not key.startswith("ottla.")},
+    "auto.create.topics.enable": "false",
+}
+
+
+class Side:
+    """A connection to one broker, which is made again when it is lost."""
+
+    def __init__(self, servers: str, known: Known) -> None:
+        self.servers, self.known = servers, known
+        self.wire = Wire(servers, timeout=REPLY_SECONDS)
+
+    def ask(self, name: str, version: int, message: Any) -> Any:
+        """Returns the reply; a word where there is none."""
+        try:
+            return self.wire.ask(name, version, message)
+        except Closed:
+            return self._again("closed")
+        except TimeoutError:
+            return self._again("no reply")
+
+    def _again(self, word: str) -> str:
+        self.wire.close()
+        self.wire = Wire(self.servers, timeout=REPLY_SECONDS)
+        return word
+
+    def make_topics(self) -> Any:
+        """Makes the topics of the episode, and waits until their partitions are led."""
+        r, o, e = m.CreateTopicsRequest, m.ListOffsetsRequest, self.known.episode
+        named = {f"t{e}": 2, f"u{e}": 1}
+        topics = [r.CreatableTopic(name=n, num_partitions=count, replication_factor=1) for n, count in named.items()]
+        reply = self.ask("CreateTopics", 7, r(topics=topics, timeout_ms=30_000))
+        wanted = [
+            o.ListOffsetsTopic(
+                name=name, partitions=[o.ListOffsetsPartition(partition_index=p, timestamp=-1) for p in range(count)]
+            )
+            for name, count in named.items()
+        ]
+
+        def are_led() -> bool:
+            found = self.ask("ListOffsets", 5, o(replica_id=-1, topics=wanted))
+            return not any(part.error_code for topic in found.topics for part in topic.partitions)
+
+        until(are_led, "the topics are led")
+        return reply
+
+
+class Comparison:
+    """What differed. `counts`: by API, path and errors."""
+
+    def __init__(self) -> None:
+        self.replies = 0
+        self.counts: Counter[tuple[str, ...]] = Counter()
+
+    def unlike(self, name: str, sides: tuple[Side, Side], mine: Any, other: Any) -> list[tuple[str, Any, Any]]:
+        """Returns where two replies differ by more than ids, moments and the order of lists."""
+        if isinstance(mine, str) or isinstance(other, str):
+            return [] if mine == other else [("", mine, other)]
+        if _form(sides[0].known, mine) == _form(sides[1].known, other):
+            return []
+        return [
+            (path, a, b)
+            for path, a, b in differences(name, mine, other)
+            if not _may_differ(path.rpartition(".")[2].partition("[")[0], a, b)
+        ]
+
+    def tell(self, where: str, name: str, version: int, request: Any, found: list[tuple[str, Any, Any]]) -> None:
+        for path, a, b in found:
+            errors = (str(a), str(b)) if path.endswith("error_code") else ()
+            place = (name, re.sub(r"\[\d+\]", "", path), *errors)
+            self.counts[place] += 1
+            if self.counts[place] <= SHOWN:
+                print(f"{where}: {name} v{version} {path}: ottla {str(a)[:300]!r}, Kafka {str(b)[:300]!r}")
+                print(f"    {str(request)[:900]}", flush=True)
+
+
+def _may_differ(field: str, a: Any, b: Any) -> bool:
+    if field in MAY_DIFFER or same_but_for_times(a, b):
+        return True
+    if field in IDS:
+        return type(a) is type(b) and bool(a) == bool(b)
+    return field == "error_message" and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
+
+
+def _form(known: Known, value: Any, field: str = "") -> str:
+    """Returns what two replies have in common that say the same."""
+    if isinstance(value, list):
+        return f"[{', '.join(sorted(_form(known, one, field) for one in value))}]"
+    if hasattr(value, "unknown_tags"):
+        named = (f"{n}={_form(known, getattr(value, n), n)}" for n in value.__slots__ if n not in MAY_DIFFER)
+        return f"{type(value).__name__}({', '.join(named)})"
+    ids = known.ids.get(field, [])
+    if value in ids:
+        return f"{field} {ids.index(value)}"
+    return repr(bytes(value) if isinstance(value, memoryview) else value)
+
+
+def episode(seed: int, family: str, servers: tuple[str, str], comparison: Comparison) -> None:
+    chance, at_ms = random.Random(f"{seed}{family}"), int(time.time() * 1000)
+    name = f"{seed}{family[:3]}"
+    mine, other = sides = Side(servers[0], Known(name)), Side(servers[1], Known(name))
+    known = (mine.known, other.known)
+    learn(known, mine.make_topics(), other.make_topics())
+    for step in range(STEPS):
+        api = _APIS[chance.choice(FAMILIES[family].split())]
+        version, made_of = chance.randint(max(api.low, api.listed_low), api.high), chance.getrandbits(60)
+        requests = [Maker(api, version, one, made_of, at_ms, family=family).make() for one in known]
+        try:
+            codec.build(api.request, version, requests[0])
+        except Exception:  # this version cannot say that
+            continue
+        found, replies = _asked(api.name, version, sides, requests, comparison)
+        comparison.replies += 1
+        learn(known, *replies)
+        comparison.tell(f"{seed} {family} {step}", api.name, version, requests[1], found)
+        if found and family not in ADMINISTRATION and not api.name.startswith(READS):
+            break  # what follows would differ, too
+    for side in sides:
+        side.wire.close()
+
+
+def _asked(
+    name: str, version: int, sides: tuple[Side, Side], requests: list[Any], comparison: Comparison
+) -> tuple[list[tuple[str, Any, Any]], list[Any]]:
+    """Asks both; asks again for a while if the replies differ and nothing is changed by that."""
+    until_s = time.monotonic() + BEHIND_SECONDS
+    while True:
+        replies = [side.ask(name, version, request) for side, request in zip(sides, requests, strict=True)]
+        found = comparison.unlike(name, sides, *replies)
+        if not found or not name.startswith(READS) or time.monotonic() > until_s:
+            return found, replies
+
+
+_APIS: Final = {api.name: api for api in apis().values()}
+
+
+def main() -> None:
+    seed, episodes = int(sys.argv[1]), int(sys.argv[2])
+    families = sys.argv[3:] or list(FAMILIES)
+    comparison = Comparison()
+    with (
+        Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
+        Kafka({**SETTINGS, **WITHOUT_RETENTION}) as kafka,
+    ):
+        servers = ours.bootstrap_servers, kafka.bootstrap_servers
+        for one in servers:
+            await_coordinators(one)
+        for number in range(episodes):
+            for family in families:
+                episode(seed + number, family, servers, comparison)
+    print(f"{comparison.replies} replies; places that differed:")
+    for place, count in comparison.counts.most_common():
+        print(f"{count:6d}  {'  '.join(place)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Random requests (`make chance`): the same for both brokers, but for the ids that each has given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ottla.broker.apis import apis
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+
+from ..oracle.chance_requests import FAMILIES, Known, Maker, learn
+
+APIS = {api.name: api for api in apis().values()}
+AT_MS = 1_700_000_000_000
+SEEDS = 40
+
+
+def made(name: str, known: Known, seed: int, *, repeats: bool = False) -> Any:
+    api = APIS[name]
+    return Maker(api, api.high, known, seed, AT_MS, family="classic", repeats=repeats).make()
+
+
+@pytest.mark.parametrize("name", sorted({name for names in FAMILIES.values() for name in names.split()}))
+def test_a_seed_makes_one_request(name: str) -> None:
+    api, known = APIS[name], Known("1")
+    frames = [[bytes(codec.build(api.request, api.high, made(name, known, n))) for n in range(SEEDS)] for _ in range(2)]
+    assert frames[0] == frames[1]
+    assert len(set(frames[0])) > 1 or not api.high  # a request without fields is always the same
+
+
+def test_each_broker_gets_the_ids_that_it_has_given() -> None:
+    sides = Known("1"), Known("1")
+    learn(sides, *[[m.JoinGroupResponse(member_id=one, generation_id=7)] for one in ("mine", "other")])
+    learn(sides, m.JoinGroupResponse(member_id="a"), "closed")
+    found = [[made("Heartbeat", side, n).member_id for n in range(SEEDS)] for side in sides]
+    assert {pair for pair in zip(*found, strict=True) if pair[0] != pair[1]} == {("mine", "other")}
+
+
+def test_an_array_names_nothing_twice_unless_it_may() -> None:
+    def twice(repeats: bool) -> bool:
+        topics = [made("Produce", Known("1"), n, repeats=repeats).topic_data for n in range(SEEDS)]
+        parts = [[part.index for part in one.partition_data] for some in topics for one in some]
+        return any(len(indexes) > len(set(indexes)) for indexes in parts)
+
+    assert not twice(repeats=False)
+    assert twice(repeats=True)
