@@ -2,6 +2,7 @@
 
 **Behaviour**
 - Topics that are created by this request are reported as UNKNOWN_TOPIC_OR_PARTITION in this reply, as in Kafka.
+- Where a topic is requested by its id, those without one are left out.
 
 **Versions**
 - 0 an empty list means all topics; from 1 on null does. Replicas that are not alive are left out
@@ -19,7 +20,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -55,6 +56,7 @@ AUTHORIZATION = (TOPICS, CREATES, CREATES_TOPIC, OPERATIONS)
 NOT_ASKED = -(1 << 31)  # operations, where the client does not want them
 FEW = 64  # topics that are described in one step
 T = TypeVar("T")
+Key = tuple[str | None, bytes]
 _TOPICS = array("topics", "topics", null="", topic="name", topic_id="topic_id")
 ERRORS = (
     Place("the whole", codes("REBOOTSTRAP_REQUIRED"), since=13),
@@ -94,19 +96,21 @@ def handle(
         return messages.MetadataResponse(topics=[_refused(t) for t in wanted], cluster_id=None)
     if len(wanted) > STEP_ELEMENTS:
         return _many(context, request, wanted)
-    return _some(context, request, _distinct(wanted), _to_create(context, request, wanted))
+    chosen = _chosen(context, {_key(one): one for one in wanted})
+    return _some(context, request, chosen, _to_create(context, request, chosen))
 
 
 async def _many(context: Context, request: messages.MetadataRequest, wanted: list[Wanted]) -> messages.MetadataResponse:
     """Finds out in steps which topics are requested, and which of them are created; and answers."""
-    distinct: dict[tuple[str | None, bytes], Wanted] = {}
+    distinct: dict[Key, Wanted] = {}
     missing: dict[str, None] = {}
     for some in slices(wanted):
         for one in some:
-            distinct[one.name, one.topic_id] = one
+            distinct[_key(one)] = one
         missing |= dict.fromkeys(_to_create(context, request, some))
         await context.broker.turn.next()
-    outcome = _some(context, request, list(distinct.values()), list(missing))
+    chosen = _chosen(context, distinct)
+    outcome = _some(context, request, chosen, list(missing) if chosen[0].topic_id == NO_UUID else [])
     return outcome if isinstance(outcome, messages.MetadataResponse) else await outcome
 
 
@@ -175,9 +179,22 @@ def _answer(
     return in_steps()
 
 
-def _distinct(wanted: Iterable[Wanted]) -> list[Wanted]:
-    """Returns the requested topics without repetitions."""
-    return list({(t.name, t.topic_id): t for t in wanted}.values())
+def _key(wanted: Wanted) -> Key:
+    """Returns what tells requested topics apart: the id, if there is one."""
+    return (wanted.name, NO_UUID) if wanted.topic_id == NO_UUID else (None, wanted.topic_id)
+
+
+def _chosen(context: Context, distinct: dict[Key, Wanted]) -> list[Wanted]:
+    """Returns the topics that are answered: where one is requested by its id, those without are not, as in Kafka, and
+    ids that are unknown come first. Raises ApiError(UNKNOWN_SERVER_ERROR) for a topic with neither a name nor an id.
+    """
+    names = context.broker.image.topic_names
+    by_id = [one for (_, topic_id), one in distinct.items() if topic_id != NO_UUID]
+    if by_id:
+        return sorted(by_id, key=lambda one: one.topic_id in names)
+    if (None, NO_UUID) in distinct:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
+    return list(distinct.values())
 
 
 def _refused(wanted: Wanted) -> Topic:

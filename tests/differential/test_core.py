@@ -305,6 +305,32 @@ def test_metadata(pair: Pair) -> None:
     }
 
 
+def test_topics_by_name_and_by_id(pair: Pair) -> None:
+    """Where one is asked for by its id, those without are left out; ids that nobody knows come first."""
+    first, second = topic(pair, "by-id"), topic(pair, "by-name")
+    r = m.MetadataRequest
+    t = r.MetadataRequestTopic
+    unknown, nothing = b"?" * 16, t(name=None)
+
+    def asked(at: int) -> list[list[m.MetadataRequest.MetadataRequestTopic]]:
+        by_id, other = t(topic_id=first[at], name=None), t(topic_id=second[at], name=None)
+        return [
+            [by_id, by_id],
+            [t(topic_id=first[at], name="by-name"), by_id],
+            [t(name="by-id"), by_id],
+            [t(name="by-name"), t(name="absent"), by_id],
+            [by_id, t(topic_id=unknown, name=None), other, t(topic_id=unknown, name=None)],
+            [nothing],
+            [nothing, t(name="by-id"), nothing],
+            [nothing, by_id],
+        ]
+
+    for version in (12, 13):
+        for ours, theirs in zip(asked(0), asked(1), strict=True):
+            pair.ask("Metadata", version, r(topics=theirs), r(topics=ours))
+    assert pair.errors("Metadata") == {"NONE", "UNKNOWN_SERVER_ERROR", "UNKNOWN_TOPIC_ID"}
+
+
 def test_auto_creation(pair: Pair) -> None:
     r = m.MetadataRequest
     for version in versions("Metadata"):
