@@ -61,6 +61,8 @@ async def handle(
     denied: list[str] = []
     if context.authorizer is not None:
         names, denied = await TOPICS.parted(context, names, str)
+    if request.cursor is None and names and not names[0]:  # Kafka looks for the cursor that would be there
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
     if len(names) > STEP_ELEMENTS:  # to sort them is a step of its own
         await broker.turn.next()
     answers = Answers(context)

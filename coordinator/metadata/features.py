@@ -60,6 +60,8 @@ def _refused(node_id: int, update: Update, present: int) -> str | None:
         return invalid + reason
     if not known[0] <= level <= known[1]:
         return f"{invalid}Local controller {node_id} only supports versions {known[0]}-{known[1]}"
+    if level > present and update.kind != UPGRADE:
+        return f"{invalid}Can't downgrade to a newer version."
     if level >= present:
         return None
     if update.kind == UPGRADE:

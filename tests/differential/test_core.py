@@ -388,13 +388,17 @@ def test_the_cursor_is_at_a_topic_of_the_request(pair: Pair) -> None:
         (("cur-a", "zabsent"), ("cur-a", 0), -5),
         (("a b", "cur-a"), ("a b", 2), 1),
         ((), ("cur-a", -1), 2000),
+        (("", "cur-a"), ("", 0), 2000),
+        (("cur-a", "", "absent"), None, 2000),
     ):
         request = r(topics=[r.TopicRequest(name=name) for name in names], response_partition_limit=limit)
-        request.cursor = r.Cursor(topic_name=cursor[0], partition_index=cursor[1])
+        if cursor is not None:
+            request.cursor = r.Cursor(topic_name=cursor[0], partition_index=cursor[1])
         pair.ask("DescribeTopicPartitions", 0, request)
     assert pair.errors("DescribeTopicPartitions") == {
         "INVALID_REQUEST",
         "INVALID_TOPIC_EXCEPTION",
         "NONE",
+        "UNKNOWN_SERVER_ERROR",
         "UNKNOWN_TOPIC_OR_PARTITION",
     }

@@ -263,6 +263,15 @@ def test_features_that_are_refused(pair: Pair) -> None:
     assert pair.errors("UpdateFeatures") == {"INVALID_UPDATE_VERSION", "NONE"}
 
 
+def test_a_downgrade_to_a_newer_level_is_refused(pair: Pair) -> None:
+    r, elr = m.UpdateFeaturesRequest, "eligible.leader.replicas.version"
+    for version in (1, 2):
+        for level, kind in ((0, 2), (1, 2), (1, 3), (0, 3), (1, 1), (1, 2)):
+            update = r.FeatureUpdateKey(feature=elr, max_version_level=level, upgrade_type=kind)
+            pair.ask("UpdateFeatures", version, r(timeout_ms=10_000, feature_updates=[update]))
+    assert pair.errors("UpdateFeatures") == {"INVALID_UPDATE_VERSION", "NONE"}
+
+
 def test_unknown_keys_and_versions_end_the_connection(pair: Pair) -> None:
     for frame in (
         b"\0\x03\0\x63\0\0\0\x01\xff\xff",  # Metadata 99
