@@ -43,11 +43,10 @@ async def handle(
     request: messages.AlterPartitionReassignmentsRequest,
 ) -> messages.AlterPartitionReassignmentsResponse:
     r, metadata = messages.AlterPartitionReassignmentsResponse, context.broker.metadata
-    response = r(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
     if not request.topics:
         await metadata.answers()
-        response.error_message = ""
-        return response
+        return r()  # Kafka says nothing of the request then
+    response = r(allow_replication_factor_change=request.allow_replication_factor_change, error_message=None)
     try:
         check_time(request.timeout_ms)
     except ApiError as error:

@@ -63,19 +63,14 @@ def known_to(release: str | None, topic: str) -> dict[str, ConfigKey]:
     return keys_in_force("topic", release) if release and topic in INTERNAL_TOPICS else keys("topic", release)
 
 
-def check_topic_config(values: dict[str, str | None], known: Mapping[str, ConfigKey] | None = None) -> dict[str, str]:
-    """Validates the configuration of a topic and returns it. `known`: the keys that it may have; those of today unless
+def check_topic_config(given: dict[str, str], known: Mapping[str, ConfigKey] | None = None) -> None:
+    """Validates the configuration of a topic. `known`: the keys that it may have; those of today unless
     they are named. Raises ConfigInvalid, or ApiError with Kafka's message.
     """
     known = keys("topic") if known is None else known
-    given = {name: value for name, value in values.items() if value is not None}
-    if len(given) < len(values):
-        empty = ",".join(name for name in values if name not in given)
-        raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {empty}")
     for name in concurrent_order([name for name in given if name not in known], name_hash):
         raise ApiError(Errors.INVALID_CONFIG, f"Unknown topic config name: {name}")
     _check_together({name: key.parse(given[name]) for name, key in known.items() if name in given})
-    return given
 
 
 def _check_together(values: Values) -> None:
@@ -388,7 +383,7 @@ def _alter(
             return ApiError(Errors.INVALID_REQUEST, f"Default {word} resources are not allowed.")
         if kind == TOPIC:
             check_name(name)
-            check_topic_config(dict(after), known_to(controller.defaults.release, name))
+            check_topic_config(after, known_to(controller.defaults.release, name))
             if name not in controller.state.topics:
                 return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + name + "' does not exist.")
         elif kind == GROUP:

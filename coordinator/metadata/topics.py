@@ -99,9 +99,12 @@ def _create(
     if name in state.topics:
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     _check_collision(state, name)
+    empty = [c.name for c in topic.configs if c.value is None]
+    if empty:
+        raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(empty)}")
+    configs = {c.name: c.value for c in topic.configs if c.value is not None}
     try:
-        known = known_to(controller.defaults.release, name)
-        configs = check_topic_config({c.name: c.value for c in topic.configs}, known)
+        check_topic_config(configs, known_to(controller.defaults.release, name))
     except ConfigInvalid as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from None
     placed = yield from (_manual if topic.assignments else _automatic)(controller, topic)

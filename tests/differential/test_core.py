@@ -174,6 +174,7 @@ def test_which_config_of_a_topic_is_refused_first(pair: Pair) -> None:
         (("retention.ms", "x"), ("no.such", None)),
         (("retention.ms", None), ("zz", None), ("a.b", None), ("cleanup.policy", None)),
         (("zz", "1"), ("zz", None)),
+        (("max.message.bytes", None), ("zz", None), ("zz", "1"), ("zz", None)),
         (("retention.ms", "x"), ("zz", "1"), ("other", "1"), ("a.b", "1"), ("segment.bytes", "q")),
         (("retention.ms", "x"), ("cleanup.policy", "burn"), ("segment.bytes", "q")),
         (("min.insync.replicas", "x"), ("compression.type", "x"), ("preallocate", "x"), ("segment.ms", "-5")),
