@@ -12,6 +12,7 @@ NAMES_PER_STEP = 64
 TABLE_SIZE = 16  # of a hash table of Java and of Scala, if nothing is said
 T = TypeVar("T")
 name_hash = remembered(1024)(java_hash)
+_SPREAD = 0x9E3779B97F4A7C15  # by which Kafka's timeline tables multiply hash codes, in 64 bits
 
 
 def partition_for(group_id: str, count: int) -> int:
@@ -109,3 +110,18 @@ def bucket(hash_code: int, capacity: int) -> int:
     """Returns the bucket of a Java HashMap into which a hash code of 32 bits leads."""
     value = hash_code & 0xFFFFFFFF
     return (value ^ value >> 16) & (capacity - 1)
+
+
+def timeline_size(most: int) -> int:
+    """Returns the slots of a TimelineHashMap of Kafka that has had so many entries: it never shrinks."""
+    size = 2
+    while most * 3 > size * 4:
+        size *= 2
+    return size
+
+
+def timeline_slot(hash_code: int, size: int) -> int:
+    """Returns the slot of a TimelineHashMap into which a hash code leads. It is iterated slot by slot, and each slot
+    from its last entry on.
+    """
+    return (hash_code * _SPREAD & 0xFFFFFFFFFFFFFFFF) >> 65 - size.bit_length()

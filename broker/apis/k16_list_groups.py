@@ -1,5 +1,8 @@
 """ListGroups, versions 0 to 5: lists the groups of this coordinator.
 
+**Behaviour**
+- The groups of each partition are in the order of Kafka's timeline table.
+
 **Versions**
 - 3 flexible
 - 4 states, and a filter by state (KIP-518)
@@ -8,9 +11,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...coordinator.group.listing import listed
+from ...coordinator.hashing import name_hash, timeline_size, timeline_slot
 from ...coordinator.security.acls import Operation, ResourceType
 from ...protocol import messages
 from ...protocol.errors import ApiError
@@ -38,8 +43,9 @@ async def handle(context: Context, request: messages.ListGroupsRequest) -> messa
         return messages.ListGroupsResponse(error_code=error.code)
     answers, pace, every = Answers(context), Pace(context.turn), EVERY_GROUP.allows(context)
     groups = answers.array("groups")
-    for ids, of_shard, as_of in shards:
-        for group_id, group in zip(ids, of_shard, strict=True):
+    for ids, of_shard, most, as_of in shards:
+        for place in await _order(pace, ids, most):
+            group_id, group = ids[place], of_shard[place]
             if pace.is_over():
                 await pace.rest()
             found = listed(group_id, group, states, types, as_of)
@@ -48,10 +54,24 @@ async def handle(context: Context, request: messages.ListGroupsRequest) -> messa
     return messages.ListGroupsResponse(groups=groups)
 
 
-def _groups_of(shard: GroupShard, as_of: int) -> tuple[list[str], list[Group], int]:
-    """Returns the ids and the groups of a shard. Ten thousand pairs would cause a garbage collection."""
+def _groups_of(shard: GroupShard, as_of: int) -> tuple[list[str], list[Group], int, int]:
+    """Returns the ids and the groups of a shard, and how many there were at most. Ten thousand pairs would cause a
+    garbage collection.
+    """
     groups = shard.groups.at(as_of)
-    return list(groups), list(groups.values()), as_of
+    return list(groups), list(groups.values()), shard.groups_most, as_of
+
+
+async def _order(pace: Pace, ids: list[str], most: int) -> Sequence[int]:
+    """Returns the places of ids in Kafka's order."""
+    if len(ids) < 2:
+        return range(len(ids))
+    size, slots = timeline_size(most), list[int]()
+    for group_id in ids:
+        slots.append(timeline_slot(name_hash(group_id), size))
+        if pace.is_over():
+            await pace.rest()
+    return sorted(range(len(ids) - 1, -1, -1), key=slots.__getitem__)
 
 
 def _words(of_filter: list[str] | None) -> frozenset[str]:

@@ -55,6 +55,7 @@ class ShardState:
         self.env = env
         self.assignors = assignors
         self.groups: TimelineDict[str, Group] = TimelineDict(timeline)
+        self.groups_most = 0  # that there were at once, by which Kafka orders them
         self.offsets = Offsets(timeline)
         # the share-partitions that are initialized, by share group
         self.initializations: TimelineDict[str, Initialization] = TimelineDict(timeline)
@@ -105,7 +106,12 @@ class ShardState:
         group = ClassicGroup(group_id, journal=self.journal)
         put = self.groups.put_untracked if is_seen else self.groups.decide
         put(group_id, group)
+        self.note_group()
         return group
+
+    def note_group(self) -> None:
+        """A group was created."""
+        self.groups_most = max(self.groups_most, len(self.groups))
 
     def made(self, kind: type[M], group_id: str) -> M:
         """Returns the modern group of a replayed record; creates it if it does not exist or is of another kind."""
@@ -113,6 +119,7 @@ class ShardState:
         if not isinstance(group, kind):
             group = kind(group_id, self.timeline)
             self.groups[group_id] = group
+            self.note_group()
         return group
 
     def end_group(self, group: Group) -> list[CoordinatorRecord]:

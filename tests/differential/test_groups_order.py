@@ -6,6 +6,7 @@ from functools import partial
 from string import ascii_lowercase
 
 import pytest
+from ottla.coordinator.hashing import partition_for
 from ottla.protocol import messages as m
 
 from ..support.differential import Pair, own_brokers
@@ -34,6 +35,25 @@ def test_groups_are_listed_by_partition(pair: Pair) -> None:
     committed(pair, "listed")
     for reply in pair.ask("ListGroups", 5, m.ListGroupsRequest()):
         assert {one.group_id for one in reply.groups} == set(GROUPS)
+
+
+def test_groups_of_one_partition_are_listed_as_in_the_table_of_their_coordinator(pair: Pair) -> None:
+    """It grows with the groups, and stays as large as it was."""
+    ids = topic(pair, "of-one", 1)
+    groups = [name for name in (f"one-{number}" for number in range(3000)) if partition_for(name, 50) == 7][:40]
+
+    def listed() -> None:
+        pair.ask("ListGroups", 5, m.ListGroupsRequest())
+
+    for group_id in groups:
+        pair.both("OffsetCommit", 8, partial(_commit, group_id, "of-one", ids))
+        listed()
+    for some in (groups[3:30], groups[:3] + groups[30:38]):
+        pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=some))
+        listed()
+    pair.both("OffsetCommit", 8, partial(_commit, groups[5], "of-one", ids))
+    listed()
+    pair.ask("DeleteGroups", 3, m.DeleteGroupsRequest(groups_names=groups))
 
 
 def test_groups_are_described_by_partition(pair: Pair) -> None:

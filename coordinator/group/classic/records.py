@@ -14,7 +14,7 @@ from .session import end_session
 def replay_group(shard: ShardState, key: messages.GroupMetadataKey, value: messages.GroupMetadataValue | None) -> None:
     if value is not None:
         shard.groups[key.group] = from_record(key.group, value, shard.journal)
-        return
+        return shard.note_group()
     group = shard.groups.pop(key.group)
     if isinstance(group, ClassicGroup):
         for member_id in (*group.members, *group.pending):
