@@ -21,7 +21,7 @@ BUGS: tuple[Bug, ...] = (
     (PacedTransport, "close", "if self._timer is None and not self._rest:", "if True:"),
     (PacedTransport, "write", "self._connection.hold_replies()", "pass"),
     (pacing, "pace", "outgoing.end = False", "pass"),
-    (Connection, "_write", "if not self._serving or self._paced is not None:", "if not self._serving:"),
+    (Connection, "_write", "if not self.is_serving or self._paced is not None:", "if not self.is_serving:"),
     (Connection, "_send", "self._write_replies()", "pass"),
     (Connection, "_send", "if self._out is None and not self._paused_writing:", "if self._out is None:"),
     (Connection, "_send", "for _, part in reply.parts if reply else ():", "for _, part in ():"),
