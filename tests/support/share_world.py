@@ -224,8 +224,9 @@ def acquired(reply: Any) -> list[tuple[int, int, int]]:
 
 
 def update_feature(w: World, level: int) -> int:
-    r = m.UpdateFeaturesRequest
-    key = r.FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=2)
+    r, newest = m.UpdateFeaturesRequest, 2
+    kind = 1 if level == newest else 2  # an upgrade, or a safe downgrade
+    key = r.FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=kind)
     reply = w.ask("UpdateFeatures", 1, r(timeout_ms=1000, feature_updates=[key]))
     return int(reply.error_code or reply.results[0].error_code)
 
