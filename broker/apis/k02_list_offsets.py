@@ -85,9 +85,10 @@ async def handle(context: Context, request: messages.ListOffsetsRequest) -> mess
         await open_in_steps(context.broker.turn, many_unopened(map(context.broker.partitions.by_name.get, counts)))
     topics: dict[str, dict[int, messages.ListOffsetsRequest.ListOffsetsPartition]] = {}
     hashes: dict[str, int] = {}
-    for topic in filter(_has_partitions, request.topics):
-        topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
-        hashes[topic.name] = hash_in_trie(topic.name)
+    for topic in request.topics:
+        if topic.partitions:
+            topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
+            hashes[topic.name] = hash_in_trie(topic.name)
         if pace.is_over(1 + len(topic.partitions)):
             await pace.rest()
     response = r()
@@ -110,10 +111,6 @@ async def handle(context: Context, request: messages.ListOffsetsRequest) -> mess
         found.sort(key=itemgetter(0))
         response.topics.append(r.ListOffsetsTopicResponse(name=name, partitions=[answer for _, answer in found]))
     return response
-
-
-def _has_partitions(topic: messages.ListOffsetsRequest.ListOffsetsTopic) -> bool:
-    return bool(topic.partitions)
 
 
 async def _found(

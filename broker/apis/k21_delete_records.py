@@ -81,8 +81,9 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
     response, pace, ends_ms = r(), Pace(context.turn), context.turn.schedule.monotonic_ms() + request.timeout_ms
     late: list[Late] = []
     topics: dict[str, dict[int, int]] = {}  # the last offset counts if a partition is named twice
-    for topic in filter(_has_partitions, request.topics):
-        topics.setdefault(topic.name, {}).update((p.partition_index, p.offset) for p in topic.partitions)
+    for topic in request.topics:
+        if topic.partitions:
+            topics.setdefault(topic.name, {}).update((p.partition_index, p.offset) for p in topic.partitions)
         if pace.is_over(1 + len(topic.partitions)):
             await pace.rest()
     for name, partitions in topics.items():
@@ -96,10 +97,6 @@ async def handle(context: Context, request: messages.DeleteRecordsRequest) -> me
         await context.turn.pause(min(CHECK_MS, left_ms))
         late = await _still_late(context, pace, late)
     return await _in_order_of_kafka(pace, response)
-
-
-def _has_partitions(topic: messages.DeleteRecordsRequest.DeleteRecordsTopic) -> bool:
-    return bool(topic.partitions)
 
 
 async def _in_order_of_kafka(pace: Pace, response: messages.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
