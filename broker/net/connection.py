@@ -5,7 +5,7 @@ Idle connections read into one shared buffer. If a frame's length is above the l
 closed as soon as the API key is read. An incomplete frame moves to a private buffer that grows with the bytes received,
 never with the announced length. While a request is parked, the connection reads up to 64 KiB of following requests, so
 that a closed peer is noticed; then it stops reading. Replies to requests that arrived together are written together,
-unless serving these takes a millisecond. Records of a reply are read from files 256 KiB at a time, as the peer
+unless serving these takes a millisecond. Records of a reply are read from files a megabyte at a time, as the peer
 accepts them.
 """
 
@@ -34,7 +34,7 @@ logger = logging.getLogger("ottla.kafka.network.Processor")
 AHEAD_BYTES = 64 << 10
 FRAMES_AT_ONCE = 128  # requests of one connection that are served in one turn of the loop
 TOGETHER_BYTES = 16 << 10  # of replies that are written at once
-CHUNK_BYTES = 256 << 10
+CHUNK_BYTES = 1 << 20  # most fetches are one write, for which the client wakes once
 HIGH_WATER = 512 << 10
 PRIVATE_BYTES = 4 << 10
 

@@ -11,7 +11,7 @@ from ..clock import Cancellable, Schedule
 from ..lab.seam import Outgoing
 from .connection import CHUNK_BYTES, Connection
 
-LARGE_REPLY_BYTES: Final = 8 * CHUNK_BYTES
+LARGE_REPLY_BYTES: Final = 2 * CHUNK_BYTES
 
 
 def pace(connection: Connection, outgoing: Outgoing, schedule: Schedule) -> None:
