@@ -23,11 +23,12 @@ from ottla.protocol.schema import FieldSchema, Schema, StructSchema
 from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.generate import Generator, all_schemas
+from ..support.seeds import turns
 from .jars import jar_paths
 from .kafka import program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
-EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "100"))
+EACH = int(os.environ.get("OTTLA_CODEC_MESSAGES", "25"))  # of a part of the random messages
 CHUNK = 80  # schemas and versions whose messages are in memory at a time
 SECONDS_MAX = 600
 
@@ -119,11 +120,11 @@ class Asked(NamedTuple):
     line: str
 
 
-def asked(names: dict[str, str], name: str, version: int) -> Iterator[Asked]:
-    """Random messages of a schema's version, in turn as bytes and as JSON."""
+def asked(names: dict[str, str], name: str, version: int, part: int) -> Iterator[Asked]:
+    """A part of the random messages of a schema's version, in turn as bytes and as JSON."""
     loaded = schema.load(name)
     kafka = names[name if loaded.kind not in ("request", "response", "header") else f"{name}Data"]
-    chance = random.Random(f"oracle {name} {version}")
+    chance = random.Random(f"oracle {name} {version} {part}")
     with_tags = Generator(loaded, version, chance)
     plain = Generator(loaded, version, chance, unknown_tags=False)
     for _ in range(EACH):
@@ -142,12 +143,13 @@ def test_every_message_is_kafkas(capsys: pytest.CaptureFixture[str], tmp_path: P
     messages = 0
     with running(program("broker", "CodecOracle", tmp_path)) as java:
         for start in range(0, len(pairs), CHUNK):
-            wanted = [one for pair in pairs[start : start + CHUNK] for one in asked(names, *pair)]
+            some = [(*pair, part) for pair in pairs[start : start + CHUNK] for part in turns()]
+            wanted = [one for each in some for one in asked(names, *each)]
             for one, answer in zip(wanted, java.answers([one.line for one in wanted]), strict=True):
                 assert answer == one.data.hex(), one[:3]
                 assert codec.parse(one.name, one.version, bytes.fromhex(answer)) == one.message
                 messages += 1
-    assert messages == 2 * EACH * len(pairs)
+    assert messages == 2 * EACH * len(pairs) * len(turns())
     with capsys.disabled():
         print(
             f"\n{len(pairs)} schemas and versions, both directions, {messages} messages: all of them Kafka's, byte "

@@ -41,11 +41,15 @@ def in_turn(cases: Sequence[Any], parts: int = 4) -> list[Any]:
     """Returns the quick ones of these cases, and one of `parts` equal parts of the slow ones. Which part it is depends
     on the commit: a commit always has the same part, and others have the other parts. OTTLA_SEEDS=all: all cases.
     """
-    if os.environ.get("OTTLA_SEEDS") == ALL:
-        return list(cases)
     quick = [one for one in cases if not getattr(one, "marks", ())]
     others = [one for one in cases if getattr(one, "marks", ())]
-    return quick + others[_turn() % parts :: parts]
+    held = turns(parts)
+    return quick + [one for at, one in enumerate(others) if at % parts in held]
+
+
+def turns(parts: int = 4) -> Sequence[int]:
+    """Returns which of `parts` parts of a space a commit holds: one; all with OTTLA_SEEDS=all."""
+    return range(parts) if os.environ.get("OTTLA_SEEDS") == ALL else [_turn() % parts]
 
 
 @cache

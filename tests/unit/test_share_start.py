@@ -19,7 +19,7 @@ from ottla.coordinator.share.partition import (
 from ottla.protocol.errors import Errors
 
 from ..sim import share as sim_share
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from ..support.share_engine import (
     LOCK_MS,
     Limits,
@@ -194,7 +194,7 @@ def test_the_states_have_kafkas_numbers() -> None:
     assert [int(state) for state in (AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED)] == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("seeds", spans(0, 100, quick=4))
+@pytest.mark.parametrize("seeds", in_turn(spans(0, 100, quick=4, each=25)))
 def test_histories_hold(seeds: range) -> None:
     """More of them, and deliberate bugs, in `test_sims`."""
     for seed in seeds:

@@ -21,11 +21,11 @@ from ..support.logs import (
     open_log,
 )
 from ..support.memory_files import MemFiles
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from ..support.steps import result_of
 
 
-@pytest.mark.parametrize("seeds", spans(0, 1000, quick=15))
+@pytest.mark.parametrize("seeds", in_turn(spans(0, 1000, quick=15, each=50)))
 def test_power_failures_lose_nothing_that_was_flushed(seeds: range) -> None:
     for seed in seeds:
         sim.run(seed)

@@ -22,7 +22,7 @@ from ottla.protocol.errors import Errors
 
 from ..sim import groups as sim_groups
 from ..support.group_world import beat, given, world, written
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from ..support.world import World, replayed
 
 ALL = [0, 1, 2, 3]
@@ -310,7 +310,7 @@ def test_a_users_assignor_of_a_large_group_runs_in_a_thread_and_its_failure_is_t
     assert sorted(map(len, targets(w).values())) == [2, 2]
 
 
-@pytest.mark.parametrize("seeds", spans(30_000, 40, quick=4))
+@pytest.mark.parametrize("seeds", in_turn(spans(30_000, 40, quick=4, each=9)))
 def test_histories_under_trouble_hold_where_every_group_is_large(
     large: None, monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:

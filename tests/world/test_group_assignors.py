@@ -31,7 +31,7 @@ from ..support.group_world import (
     world,
     written,
 )
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 
 T, U = b"t" * 16, b"u" * 16
 
@@ -132,7 +132,7 @@ def test_a_consumer_group_is_downgraded_where_that_is_allowed(way: str, works: b
     assert type(w.broker.groups.host("g").shard.groups["g"]).__name__ == ("ClassicGroup" if works else "ConsumerGroup")
 
 
-@pytest.mark.parametrize("seeds", spans(20_000, 100, quick=5))
+@pytest.mark.parametrize("seeds", in_turn(spans(20_000, 100, quick=5, each=25)))
 def test_histories_under_trouble_hold(seeds: range) -> None:
     """More of them, and deliberate bugs, in `test_sims`."""
     for seed in seeds:

@@ -13,7 +13,7 @@ from ottla.protocol.compression import ZSTD
 from ottla.protocol.errors import Errors
 
 from ..sim import transactions as sim_transactions
-from ..support.seeds import spans
+from ..support.seeds import in_turn, spans
 from ..support.transaction_world import (
     begun,
     committed_values,
@@ -194,7 +194,7 @@ def test_states_have_kafkas_numbers_and_names() -> None:
     }
 
 
-@pytest.mark.parametrize("seeds", spans(0, 100, quick=3))
+@pytest.mark.parametrize("seeds", in_turn(spans(0, 100, quick=3, each=25)))
 def test_histories_hold(seeds: range) -> None:
     """More of them, and deliberate bugs, in `test_sims`."""
     for seed in seeds:
