@@ -106,7 +106,8 @@ def run(client: Release, served: Iterable[Release], address_of: Callable[[Releas
     ]
     path = classpath(client)
     with tempfile.TemporaryDirectory() as classes:
-        subprocess.run(["javac", "-nowarn", "-d", classes, "-cp", path, str(SOURCE)], check=True, timeout=120)
+        compiler = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-nowarn"]
+        subprocess.run([*compiler, "-d", classes, "-cp", path, str(SOURCE)], check=True, timeout=120)
         command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{path}", "AnyRelease"]
         done = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True, timeout=WITHIN_S)
     assert done.stdout.split()[-1:] == ["ok"], (done.stdout + done.stderr)[-4000:]

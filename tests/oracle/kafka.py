@@ -49,8 +49,12 @@ def java(
     ]
 
 
+def _archive(part: str) -> Path:
+    return jar_folder(part) / "classes.jsa"
+
+
 def _quick(part: str, makes_archive: bool) -> list[str]:
-    archive = jar_folder(part) / "classes.jsa"
+    archive = _archive(part)
     if part == "tools" and not archive.exists():
         _archive_tools(archive)
     if archive.exists():
@@ -235,7 +239,8 @@ class Kafka:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        # What a temporary broker would write at its end is removed; the first one also writes the archive of classes.
+        self.stop(signal.SIGKILL if self._temporary and _archive("broker").exists() else signal.SIGTERM)
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -99,10 +99,11 @@ class ZooKeeperServer:
         secured = () if self._user is None else (f"-Djava.security.auth.login.config={self.jaas}", SASL)
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         part = "kafka-0.8.2.2" if self.certificates is None else "kafka-3.9.1"
+        options = (*archived(part, main.rpartition(".")[2]), *secured)
         arguments = ("-cp", classpath(part), main, str(self.directory / "zookeeper.properties"))
         with (self.directory / "log").open("ab") as out:
             self._process = subprocess.Popen(
-                [*JAVA, *secured, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],
+                [*JAVA, *options, f"-Dlog4j.configuration=file:{self.directory / 'log4j.properties'}", *arguments],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,

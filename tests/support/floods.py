@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ottla.broker.apis import apis
@@ -55,7 +56,7 @@ TEXTS = {
 @dataclass(frozen=True, slots=True)
 class Flood:
     """A request with many elements in one array. `path` names the array; `distinct`: its elements have different
-    names.
+    names; `make`: makes the message, which is large.
     """
 
     api: str
@@ -63,7 +64,7 @@ class Flood:
     path: str
     distinct: bool
     count: int
-    message: Any
+    make: Callable[[], Any]
 
     @property
     def name(self) -> str:
@@ -71,7 +72,7 @@ class Flood:
 
     @property
     def frame(self) -> bytes:
-        return request_frame(self.api, self.version, self.message)
+        return request_frame(self.api, self.version, self.make())
 
 
 class Maker:
@@ -161,7 +162,8 @@ def floods(api: Api, topic_id: bytes, elements: int | None = None) -> Iterator[F
             per_element = counted[1] - counted[0]
             count = min(int((FRAME_BYTES - sizes[0]) / each), (most - counted[0]) // per_element)
             for distinct in (False, True):
-                yield Flood(api.name, version, ".".join(path), distinct, count, maker.message(path, count, distinct))
+                make = partial(maker.message, path, count, distinct)
+                yield Flood(api.name, version, ".".join(path), distinct, count, make)
 
 
 def counted_elements(message: Any) -> int:

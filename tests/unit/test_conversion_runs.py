@@ -17,6 +17,7 @@ from ottla.protocol.legacy import READING, Message
 from ottla.protocol.records import Record, Template
 
 from ..support.converted import converted, down
+from ..support.seeds import in_turn, seeds
 
 T = 1_700_000_000_000
 Made = Callable[[random.Random], list[Record]]
@@ -72,7 +73,7 @@ def test_keys_of_all_lengths_are_one_run() -> None:
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", in_turn(seeds(20, quick=4)))
 @pytest.mark.parametrize("kind", [of_all_lengths, with_all_keys])
 def test_records_of_all_lengths(kind: Made, seed: int, codec: int) -> None:
     made = kind(random.Random(seed))
@@ -94,7 +95,7 @@ def test_lengths_that_are_known_are_forgotten_when_there_are_too_many(monkeypatc
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", in_turn(seeds(20, quick=4)))
 def test_runs_of_records_that_are_alike(seed: int, codec: int) -> None:
     made = in_runs(random.Random(seed))
     for magic in (0, 1):
@@ -128,7 +129,7 @@ def none_known(out: list[bytes], data: bytes, position: int, number_max: int, ta
     return runs.Run(0, position, 0, -1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", in_turn(seeds(40, quick=4)))
 @pytest.mark.parametrize("made", [in_runs, of_all_lengths, with_all_keys])
 def test_damaged_runs_get_what_each_record_gets(made: Made, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
@@ -196,7 +197,7 @@ def damaged_sets(chance: random.Random) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", in_turn(seeds(40, quick=4)))
 def test_messages_become_records_as_each_does_by_itself(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = damaged_sets(random.Random(seed))
 
