@@ -21,6 +21,12 @@ def subscription(*owned: m.ConsumerProtocolSubscription.TopicPartition, topics: 
     return bytes(codec.build("ConsumerProtocolSubscription", 1, said, bytearray(b"\0\1")))
 
 
+def subscription_of_kafka_go() -> bytes:
+    """Version 1, without the owned partitions."""
+    said = m.ConsumerProtocolSubscription(topics=["t"])
+    return bytes(codec.build("ConsumerProtocolSubscription", 0, said, bytearray(b"\0\1")))
+
+
 def assignment(*assigned: m.ConsumerProtocolAssignment.TopicPartition, user_data: bytes | None = None) -> bytes:
     given = m.ConsumerProtocolAssignment(assigned_partitions=list(assigned), user_data=user_data)
     return bytes(codec.build("ConsumerProtocolAssignment", 1, given, bytearray(b"\0\1")))
@@ -57,6 +63,16 @@ def test_a_leader_that_knows_of_no_partitions_has_all_members_join_again() -> No
     assert [answer.reply.generation_id for answer in again] == [2, 2], "nothing waits for a heartbeat"
     sync(w, leader, 2, **{leader: assignment(ASSIGNED), other: EMPTY})
     assert sync(w, leader, 2).reply.assignment == assignment(ASSIGNED)
+
+
+def test_a_member_whose_metadata_end_before_the_owned_partitions_owns_none() -> None:
+    w = world()
+    first = joined(w, metadata=subscription_of_kafka_go())
+    w.pass_ms(GATHER_QUIET_MS)
+    answer = sync(w, first.reply.member_id, 1, **{first.reply.member_id: EMPTY})
+    assert not answer.done, "time for the leader's metadata"
+    w.pass_ms(150)
+    assert answer.reply.error_code == Errors.REBALANCE_IN_PROGRESS
 
 
 def test_an_empty_assignment_is_taken_after_as_long_as_kafka_waits() -> None:

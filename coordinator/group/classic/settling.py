@@ -69,6 +69,16 @@ def _is_without_partitions(group: ClassicGroup, assignments: dict[str, bytes]) -
         for data in assignments.values():
             if data[2:6] != NO_TOPICS or assignment(data).user_data:
                 return False
-        return not any(subscription(m.metadata(group.protocol)).owned_partitions for m in group.members.values())
+    except MalformedMessage:
+        return False
+    return not any(_owns_partitions(member.metadata(group.protocol)) for member in group.members.values())
+
+
+def _owns_partitions(metadata: bytes) -> bool:
+    """Whether a member that subscribes to topics owns partitions. The metadata of segmentio's kafka-go say version 1
+    and end before the owned partitions, which that version has.
+    """
+    try:
+        return bool(subscription(metadata).owned_partitions)
     except MalformedMessage:
         return False
