@@ -17,7 +17,7 @@ import pytest
 
 from ottla.testing import Broker
 
-from ..oracle.kafka import Kafka
+from ..oracle.kafka import FEW_PARTITIONS, Kafka
 from ..oracle.tools import tool
 from ..support import secured
 from ..support.secured import SecuredKafka
@@ -25,6 +25,7 @@ from ..support.streams_programs import Programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle]
 SETTINGS: dict[str, object] = {
+    **FEW_PARTITIONS,
     # A client that asks for an internal topic before the coordinator has made it would have it made with one partition.
     "auto.create.topics.enable": "false",
     "group.streams.initial.rebalance.delay.ms": 0,

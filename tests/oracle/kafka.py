@@ -22,6 +22,12 @@ START_SECONDS_MAX = 120.0
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 LOG4J = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
 TOOL = "org.apache.kafka.tools.TopicCommand"
+FEW_PARTITIONS: dict[str, object] = {
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+    "share.coordinator.state.topic.num.partitions": 4,
+}
+"""Of coordinators' topics, for Kafkas that live for seconds, of which 50 partitions of each topic would take half."""
 PROGRAMS = (HERE.parent / "clients" / "java", HERE / "java")
 
 

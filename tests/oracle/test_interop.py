@@ -20,7 +20,7 @@ from ..support.at_once import AT_ONCE
 from ..support.dumps import check_directory
 from ..support.poll import until
 from ..support.wire import Wire
-from .kafka import Kafka
+from .kafka import FEW_PARTITIONS, Kafka
 from .tools import tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -87,7 +87,7 @@ def test_kafka_starts_on_ottlas_directory(tmp_path: Path) -> None:
 
 
 def test_ottla_opens_and_extends_kafkas_directory(tmp_path: Path) -> None:
-    with Kafka(directory=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         topic_id = create(wire, "theirs", 2, retention_ms="900000000")
         while produce(wire, "theirs", b"0").error_code:
             continue
@@ -101,7 +101,7 @@ def test_ottla_opens_and_extends_kafkas_directory(tmp_path: Path) -> None:
             continue
         assert fetch(wire, "theirs") == [b"%d" % n for n in range(41)]
     assert check_directory(tmp_path / "data") > 3
-    with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         assert fetch(wire, "theirs") == [b"%d" % n for n in range(41)]
 
 
@@ -174,7 +174,7 @@ def loaded(wire: Wire) -> None:
 
 
 def test_kafka_knows_the_groups_that_ottla_wrote(tmp_path: Path) -> None:
-    with Broker(AT_ONCE, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+    with Broker({**AT_ONCE, **FEW_PARTITIONS}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         member, epoch, before = make_groups(wire)
     logs = [str(p) for p in sorted((tmp_path / "data").glob("__consumer_offsets-*/*.log")) if p.stat().st_size]
     dumped = tool("DumpLogSegments", "--offsets-decoder", "--files", ",".join(logs)).stdout
@@ -185,7 +185,7 @@ def test_kafka_knows_the_groups_that_ottla_wrote(tmp_path: Path) -> None:
         '"memberId":"m1"',
     ):
         assert part in dumped, part
-    with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         loaded(wire)
         assert (committed(wire, "old", "grouped"), committed(wire, "simple", "grouped")) == (7, 10)
         h = m.HeartbeatRequest(group_id="old", generation_id=1, member_id=member)
@@ -198,9 +198,9 @@ def test_kafka_knows_the_groups_that_ottla_wrote(tmp_path: Path) -> None:
 
 
 def test_ottla_knows_the_groups_that_kafka_wrote(tmp_path: Path) -> None:
-    with Kafka(directory=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         member, epoch, before = make_groups(wire)
-    with Broker({"node.id": 1}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+    with Broker({"node.id": 1, **FEW_PARTITIONS}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         loaded(wire)
         assert (committed(wire, "old", "grouped"), committed(wire, "simple", "grouped")) == (7, 10)
         h = m.HeartbeatRequest(group_id="old", generation_id=1, member_id=member)
@@ -302,7 +302,7 @@ def _first_share_fetch(wire: Wire, topic_id: bytes) -> list[tuple[int, int, int]
 
 
 def test_kafka_knows_the_share_groups_that_ottla_wrote(tmp_path: Path) -> None:
-    with Broker(directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+    with Broker(FEW_PARTITIONS, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         topic_id = make_queue(wire)
     logs = [str(p) for p in sorted((tmp_path / "data").glob("__share_group_state-*/*.log")) if p.stat().st_size]
     dumped = tool("DumpLogSegments", "--share-group-state-decoder", "--files", ",".join(logs)).stdout
@@ -312,13 +312,13 @@ def test_kafka_knows_the_share_groups_that_ottla_wrote(tmp_path: Path) -> None:
         '"firstOffset":3,"lastOffset":3,"deliveryState":0',
     ):
         assert part in dumped, dumped[-3000:]
-    with Kafka(directory=tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path, formatted=True) as kafka, Wire(kafka.bootstrap_servers) as wire:
         continue_queue(wire, topic_id)
 
 
 def test_ottla_knows_the_share_groups_that_kafka_wrote(tmp_path: Path) -> None:
-    with Kafka(directory=tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
+    with Kafka(FEW_PARTITIONS, tmp_path) as kafka, Wire(kafka.bootstrap_servers) as wire:
         topic_id = make_queue(wire)
-    with Broker({"node.id": 1}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
+    with Broker({"node.id": 1, **FEW_PARTITIONS}, directory=tmp_path) as broker, Wire(broker.bootstrap_servers) as wire:
         continue_queue(wire, topic_id)
     assert check_directory(tmp_path / "data") > 3

@@ -15,10 +15,11 @@ from ..support.ask import create
 from ..support.poll import until
 from ..support.stories.streams import R, info, joining, part, tasks
 from ..support.wire import Wire
-from .kafka import Kafka, program
+from .kafka import FEW_PARTITIONS, Kafka, program
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
 SETTINGS: dict[str, object] = {
+    **FEW_PARTITIONS,
     "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.assignment.interval.ms": 0,
 }

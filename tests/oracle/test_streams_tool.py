@@ -23,7 +23,7 @@ from ..support.differential import WITHOUT_RETENTION, await_coordinators
 from ..support.poll import until
 from ..support.stories.streams import SETTINGS, R, info, joining, part, tasks
 from ..support.wire import Wire
-from .kafka import Kafka, program
+from .kafka import FEW_PARTITIONS, Kafka, program
 from .tools import tool
 
 pytestmark = [pytest.mark.oracle, pytest.mark.slow]
@@ -133,8 +133,8 @@ def _lines(text: str, server: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def both() -> Iterator[Both]:
     with ExitStack() as stack:
-        ours = stack.enter_context(Broker({**AT_ONCE, **SETTINGS}, lab=False))
-        theirs = stack.enter_context(Kafka(SETTINGS | WITHOUT_RETENTION))
+        ours = stack.enter_context(Broker({**AT_ONCE, **SETTINGS, **FEW_PARTITIONS}, lab=False))
+        theirs = stack.enter_context(Kafka(SETTINGS | WITHOUT_RETENTION | FEW_PARTITIONS))
         servers = ours.bootstrap_servers, theirs.bootstrap_servers
         for one in servers:
             await_coordinators(one)
