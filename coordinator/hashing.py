@@ -83,11 +83,16 @@ def number_order(numbers: Iterable[int]) -> list[int]:
     return table_order(dict.fromkeys(numbers), int)
 
 
+def set_order(names: Collection[str]) -> list[str]:
+    """Returns distinct names in the iteration order of a Java HashSet that is made of a list of them, sorted."""
+    return put_order(sorted(names), _set_capacity(len(names)))
+
+
 def set_order_steps(names: Collection[str]) -> Generator[None, None, list[str]]:
     """Returns distinct names in the iteration order of a Java HashSet that is made of a collection, with a pause after
     some names.
     """
-    return java_order_steps(names, max(int(len(names) / 0.75) + 1, TABLE_SIZE))
+    return java_order_steps(names, _set_capacity(len(names)))
 
 
 def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Generator[None, None, list[str]]:
@@ -100,6 +105,10 @@ def java_order_steps(names: Iterable[str], capacity: int = TABLE_SIZE) -> Genera
         if len(buckets) % NAMES_PER_STEP == 0:
             yield
     return sorted(listed, key=buckets.__getitem__)
+
+
+def _set_capacity(count: int) -> int:
+    return max(int(count / 0.75) + 1, TABLE_SIZE)
 
 
 def _bucket(name: str, capacity: int) -> int:

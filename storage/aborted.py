@@ -20,7 +20,7 @@ MANY = "too many entries to compare them with the log"
 
 def aborted_between(log: Log, offset: int, upper: int) -> list[AbortedTransaction]:
     """Returns the aborted transactions that overlap the offsets from `offset` to `upper`,
-    by first offset. Raises IndexDamaged.
+    in the order in which they ended. Raises IndexDamaged.
     """
     return some_aborted(log, offset, upper, UNLIMITED)[0]
 
@@ -36,7 +36,6 @@ def some_aborted(log: Log, offset: int, upper: int, limit: int) -> tuple[list[Ab
         upper = some.upper
         if some.is_all:
             break
-    found.sort(key=lambda one: one.first_offset)
     return found, upper
 
 

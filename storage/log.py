@@ -249,8 +249,9 @@ class Log:
         """Returns the batches from the one that holds `offset` on,
         up to `limit` (a segment and a position in it) and `max_bytes`.
 
-        A slice ends within one segment and may end in the middle of a batch, as in Kafka; with `at_least_one` its first
-        batch is complete. Returns None if nothing can be read. The caller has checked that `offset` is within the log.
+        A slice ends within one segment and may end in the middle of a batch, as in Kafka, but not of its first one,
+        which `at_least_one` adds even if it is larger. Returns None if nothing can be read, or nothing fits. The caller
+        has checked that `offset` is within the log.
         """
         segments = self.segments
         slot = bisect_right(self.bases, offset) - 1
@@ -266,7 +267,7 @@ class Log:
             if batch is not None:
                 length = end - batch.position
                 allowed = max(max_bytes, batch.size) if at_least_one else max_bytes
-                if allowed <= 0:
+                if allowed < batch.size:
                     return None
                 return FileSlice(segment, batch.position, min(length, allowed))
             if not is_whole_from(segment, offset, end):

@@ -106,15 +106,17 @@ def _read(
     if entry.last_fetched_epoch >= 0 and _diverges(log, entry, data, reach, latest):
         return
     level = isolation_level if replica is None else LOG_END
-    piece = partition.read(entry.offset, min(entry.max_bytes, budget), level, at_least_one, reach)
+    max_bytes = min(entry.max_bytes, budget)
+    piece = partition.read(entry.offset, max_bytes, level, at_least_one, reach)
     if piece is not None:
         data.records = piece
     if replica is not None:
         return _check_broker_epoch(fetch, replica)
     if isolation_level == READ_COMMITTED:
-        data.aborted_transactions = []
-        if data.records is not EMPTY:
-            data.aborted_transactions = _aborted(log, entry.offset, data.records)
+        if piece is not None:
+            data.aborted_transactions = _aborted(log, entry.offset, piece)
+        elif max_bytes <= 0 or entry.offset >= data.last_stable_offset:  # and not: the first batch does not fit
+            data.aborted_transactions = []
 
 
 def _check_replica(fetch: Fetch, entry: Entry, partition: Partition, replica: AskingReplica) -> None:

@@ -297,10 +297,11 @@ class ShareFetch:
             piece.slice.release()
 
     def _aborted(self, shared: SharePartitionLeader, piece: _Piece) -> list[AbortedRange]:
-        """Returns the aborted transactions that overlap a piece. Raises IndexDamaged."""
+        """Returns the aborted transactions that overlap a piece, by first offset. Raises IndexDamaged."""
         if self.terms.isolation_level != READ_COMMITTED or not piece.batches:
             return []
         ranges = aborted_between(shared.partition.open_log(), piece.batches[0].first, piece.batches[-1].last + 1)
+        ranges.sort(key=lambda one: one.first_offset)
         return [AbortedRange(one.producer_id, one.first_offset) for one in ranges]
 
     def _report(

@@ -118,7 +118,8 @@ def _spec(shard: ShardState, work: Work[T]) -> Steps[Spec]:
             subscriptions[one.names] = frozenset(found for name in one.names if (found := ids[name]) is not None)
         members[member_id] = MemberSpec(one.instance_id, one.rack_id, subscriptions[one.names], one.target)
         yield
-    return Spec(members, counts, len(set(subscriptions.values())) <= 1, topics)
+    homogeneous = len(subscriptions) <= 1  # a topic that does not exist makes a difference, too
+    return Spec(members, counts, homogeneous, topics)
 
 
 # between other requests

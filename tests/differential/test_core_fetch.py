@@ -77,6 +77,36 @@ def test_an_isolation_level_that_does_not_exist(pair: Pair, version: int) -> Non
     }
 
 
+@pytest.mark.parametrize("version", versions("Fetch"))
+def test_a_first_batch_that_does_not_fit_is_left_out(pair: Pair, version: int) -> None:
+    """Of every partition but the first one that has records: what it has of the bytes goes to the next one."""
+    r, name = m.FetchRequest, f"fits-{version}"
+    ids = topic(pair, name, 4)
+    for partition in range(4):
+        for values in (("a" * 200,), ("b",)):
+            produce(pair, name, ids, batch(*values), partition)
+
+    def ask(bytes_max: int, *sizes: int, level: int = 1, offsets: tuple[int, ...] = (0, 0, 0, 0)) -> None:
+        def make(side: int) -> Any:
+            parts = [
+                r.FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=size)
+                for p, (size, offset) in enumerate(zip(sizes, offsets, strict=True))
+            ]
+            known = {"topic_id": ids[side]} if version >= 13 else {"topic": name}
+            wanted = [r.FetchTopic(partitions=parts, **known)]
+            return r(topics=wanted, min_bytes=0, max_bytes=bytes_max, isolation_level=level)
+
+        pair.both("Fetch", version, make)
+
+    for level in (0, 1):
+        for sizes in ((1, 1, 1, 1), (0, 200, 0, 1 << 20), (1 << 20, 100, 300, 269), (1, 268, 267, 0)):
+            ask(1 << 20, *sizes, level=level)
+    for bytes_max in (0, 1, 300, 340, 341, 500, 700):
+        ask(bytes_max, *[1 << 20] * 4)
+    ask(1 << 20, 1, 1, 70, 1 << 20, offsets=(2, 1, 1, 2))
+    ask(1 << 20, 1, 1, 1, 1, offsets=(2, 2, 2, 0))
+
+
 def test_fetch_sessions(pair: Pair) -> None:
     names = [f"se-{n}" for n in range(3)]
     ids = {n: topic(pair, n, 2) for n in names}

@@ -50,6 +50,51 @@ def classic(
     return (mine.member_id, other.member_id), mine.generation_id
 
 
+def test_assignors_with_as_many_votes(pair: Pair) -> None:
+    """The own one of the member that beats comes first, so that the members of a group take it in turns."""
+    group_topic(pair, "votes", 1)
+
+    def told(member: str, epoch: int, **more: Any) -> int:
+        reply = beat(pair, group, member, epoch, **more)
+        describe(pair, group)
+        return int(reply.member_epoch)
+
+    for first, second in (("uniform", "range"), ("range", "uniform")):
+        group = f"votes-{first}"
+        joins = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["votes"], "owned": []}
+        z, a = told("z", 0, server_assignor=first, **joins), told("a", 0, server_assignor=second, **joins)
+        a, z = told("a", a), told("z", z)
+        z = told("z", z, server_assignor=second)
+        z = told("z", z, server_assignor=first)
+        a = told("a", a)
+        told("a", -1)
+        a = told("a", 0, server_assignor=first, **joins)
+        a = told("a", a, server_assignor=second)
+        c = told("c", 0, **joins)
+        c, a, z = told("c", c), told("a", a), told("z", z)
+        c = told("c", c, server_assignor=second)  # no more as many
+        a, z = told("a", a), told("z", z)
+        b = told("b", 0, server_assignor=first, **joins)  # two and two
+        b, c, a = told("b", b), told("c", c), told("a", a)
+
+
+def test_a_topic_that_does_not_exist_makes_subscriptions_differ(pair: Pair) -> None:
+    """The uniform assignor shares out then as it does where members want different topics."""
+    group_topic(pair, "wanted", 1)
+    joins = {"rebalance_timeout_ms": 10_000, "owned": []}
+    for group, others in (("differ", ["wanted", "absent"]), ("agree", ["wanted"])):
+        members = ("m2", ["wanted"]), ("m3", others), ("m1", ["wanted"])
+        for member, topics in members:
+            beat(pair, group, member, 0, subscribed_topic_names=topics, **joins)
+        for gone, new in (("m2", "xyz"), ("xyz", "m2"), ("m1", "ab"), ("m3", "xyz"), ("ab", "m1")):
+            beat(pair, group, gone, -1)
+            beat(pair, group, new, 0, subscribed_topic_names=["wanted"], **joins)
+            describe(pair, group)
+        for member in ("m1", "m2", "xyz"):
+            beat(pair, group, member, -1)
+            describe(pair, group)
+
+
 @pytest.mark.parametrize("version", [5, 9])
 def test_a_static_member_comes_back_by_the_other_protocol(pair: Pair, version: int) -> None:
     for name in ("sa", "sb"):

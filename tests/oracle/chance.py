@@ -1,10 +1,11 @@
 """Asks ottla and a real Apache Kafka the same random requests in turn, and prints where their replies differ.
-`make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again.
+`make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again. `tell` prints what
+clients ask, and the replies.
 
-An episode has topics, groups and transactional ids of its own, and requests of one family of APIs. It ends where the
-brokers cannot be compared any more, because one has taken what the other has refused. Not every difference is one of
-ottla's: some of Kafka's requests are late while a topic or a coordinator is new, some get no reply at all, and lists
-may have the order of random ids.
+An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
+that mostly does its work as it should (`chance_clients.py`). It ends where the brokers cannot be compared any more,
+because one has taken what the other has refused. Not every difference is one of ottla's: some of Kafka's requests are
+late while a topic or a coordinator is new, some get no reply at all, and lists may have the order of random ids.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ from ..support.at_once import AT_ONCE
 from ..support.differential import WITHOUT_RETENTION, await_coordinators, differences, same_but_for_times
 from ..support.poll import until
 from ..support.wire import Closed, Wire
+from .chance_clients import CLIENTS
 from .chance_requests import ADMINISTRATION, FAMILIES, IDS, Known, Maker, learn
 from .kafka import Kafka
 
 STEPS: Final = 30
+CLIENT_STEPS: Final = 120
 REPLY_SECONDS: Final = 8.0
 SHOWN: Final = 2  # differences at one place
+MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and at the other
 BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
-READS: Final = ("Describe", "List", "Find", "Metadata", "OffsetFetch")
+BEHIND: Final = (14, 51)  # a coordinator is loading, a transaction ends
+READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
     (
         "throttle_time_ms", "client_instance_id", "subscription_id", "usable_bytes", "total_bytes", "log_dir", "port",
@@ -89,11 +94,22 @@ class Side:
         until(are_led, "the topics are led")
         return reply
 
+    def await_end(self, transactional_id: str) -> None:
+        """Returns when no end of a transaction is on its way to the partitions."""
+        asked = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
+
+        def is_ended() -> bool:
+            found = self.ask("DescribeTransactions", 0, asked).transaction_states[0]
+            return not found.transaction_state.startswith("Prepare")
+
+        until(is_ended, "the transaction has ended")
+
 
 class Comparison:
-    """What differed. `counts`: by API, path and errors."""
+    """What differed. `counts`: by API, path and errors; `is_told`: what clients ask is printed, with the replies."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_told: bool) -> None:
+        self.is_told = is_told
         self.replies = 0
         self.counts: Counter[tuple[str, ...]] = Counter()
 
@@ -105,7 +121,7 @@ class Comparison:
             return []
         return [
             (path, a, b)
-            for path, a, b in differences(name, mine, other)
+            for path, a, b in differences(name, _with_members_in_order(mine), _with_members_in_order(other))
             if not _may_differ(path.rpartition(".")[2].partition("[")[0], a, b)
         ]
 
@@ -119,9 +135,19 @@ class Comparison:
                 print(f"    {str(request)[:900]}", flush=True)
 
 
+def _with_members_in_order(reply: Any) -> Any:
+    """Sorts the members of groups that are described: their order is that of a hash table which tells its past."""
+    for group in getattr(reply, "groups", None) or ():
+        if hasattr(group, "members"):
+            group.members.sort(key=lambda one: one.member_id)
+    return reply
+
+
 def _may_differ(field: str, a: Any, b: Any) -> bool:
     if field in MAY_DIFFER or same_but_for_times(a, b):
         return True
+    if field == "timestamp" and a > 0 and b > 0:  # those of markers
+        return bool(abs(a - b) < MARKERS_MS)
     if field in IDS:
         return type(a) is type(b) and bool(a) == bool(b)
     return field == "error_message" and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
@@ -164,13 +190,68 @@ def episode(seed: int, family: str, servers: tuple[str, str], comparison: Compar
         side.wire.close()
 
 
+def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison) -> None:
+    """An episode of clients that do their work."""
+    at_ms, name = int(time.time() * 1000), f"{seed}{kind[:3]}"
+    sides = Side(servers[0], Known(name)), Side(servers[1], Known(name))
+    made = [side.make_topics() for side in sides]
+    learn((sides[0].known, sides[1].known), *made)
+    clients = [
+        CLIENTS[kind](random.Random(f"{seed}{kind}"), name, {t.name: t.topic_id for t in reply.topics}, at_ms)
+        for reply in made
+    ]
+    for side, client in zip(sides, clients, strict=True):
+        client.ready(side.ask)
+    for step in range(CLIENT_STEPS):
+        asked = [client.next() for client in clients]
+        api, version, request = asked[1]
+        requests = [one[2] for one in asked]
+        try:
+            codec.build(f"{api}Request", version, requests[0])
+        except Exception:  # this version cannot say that
+            continue
+        found, replies = _asked(api, version, sides, requests, comparison)
+        comparison.replies += 1
+        learn((sides[0].known, sides[1].known), *replies)
+        if comparison.is_told:
+            print(f"{step}: {api} v{version} {request}\n  ottla: {replies[0]}\n  Kafka: {replies[1]}")
+        comparison.tell(f"{seed} {kind} {step}", api, version, request, found)
+        if any(isinstance(reply, str) for reply in replies) or (found and not api.startswith(READS)):
+            break
+        for side, client, one, reply in zip(sides, clients, requests, replies, strict=True):
+            client.heard(api, version, one, reply)
+            if api in ("EndTxn", "InitProducerId") and one.transactional_id:
+                side.await_end(one.transactional_id)
+    for side in sides:
+        side.wire.close()
+
+
+def _settled(side: Side, name: str, version: int, request: Any) -> Any:
+    """Asks a broker; again for a while where the end of a transaction is still on its way."""
+    until_s = time.monotonic() + BEHIND_SECONDS
+    while True:
+        reply = side.ask(name, version, request)
+        if not _is_behind(reply) or time.monotonic() > until_s:
+            return reply
+
+
+def _is_behind(reply: Any) -> bool:
+    if isinstance(reply, list):
+        return any(map(_is_behind, reply))
+    if not hasattr(reply, "unknown_tags"):
+        return False
+    return any(getattr(reply, name) in BEHIND for name in reply.__slots__ if name.endswith("error_code")) or any(
+        _is_behind(getattr(reply, name)) for name in reply.__slots__
+    )
+
+
 def _asked(
     name: str, version: int, sides: tuple[Side, Side], requests: list[Any], comparison: Comparison
 ) -> tuple[list[tuple[str, Any, Any]], list[Any]]:
     """Asks both; asks again for a while if the replies differ and nothing is changed by that."""
     until_s = time.monotonic() + BEHIND_SECONDS
     while True:
-        replies = [side.ask(name, version, request) for side, request in zip(sides, requests, strict=True)]
+        replies = [_settled(side, name, version, request) for side, request in zip(sides, requests, strict=True)]
         found = comparison.unlike(name, sides, *replies)
         if not found or not name.startswith(READS) or time.monotonic() > until_s:
             return found, replies
@@ -181,8 +262,8 @@ _APIS: Final = {api.name: api for api in apis().values()}
 
 def main() -> None:
     seed, episodes = int(sys.argv[1]), int(sys.argv[2])
-    families = sys.argv[3:] or list(FAMILIES)
-    comparison = Comparison()
+    families = [name for name in sys.argv[3:] if name != "tell"] or [*FAMILIES, *CLIENTS]
+    comparison = Comparison("tell" in sys.argv)
     with (
         Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
         Kafka({**SETTINGS, **WITHOUT_RETENTION}) as kafka,
@@ -192,7 +273,7 @@ def main() -> None:
             await_coordinators(one)
         for number in range(episodes):
             for family in families:
-                episode(seed + number, family, servers, comparison)
+                (work if family in CLIENTS else episode)(seed + number, family, servers, comparison)
     print(f"{comparison.replies} replies; places that differed:")
     for place, count in comparison.counts.most_common():
         print(f"{count:6d}  {'  '.join(place)}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ....protocol import messages
+from ...hashing import set_order
 from ..environment import Target
 from ..state import ShardState
 from .group import ConsumerGroup
@@ -48,7 +49,7 @@ def _member(shard: ShardState, member: Member, target: Target) -> messages.Consu
         member_epoch=member.epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_names=set_order(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
         assignment=r.Assignment(topic_partitions=_topics(shard, assigned)),
         target_assignment=r.Assignment(topic_partitions=_topics(shard, target)),

@@ -205,13 +205,22 @@ class ConsumerGroup(ModernGroup[Member, Target]):
         return topic in self.topics
 
     def preferred_assignor(self, default: str, before: Member | None = None, after: Member | None = None) -> str:
-        """Returns the assignor that most members name, after `after` has replaced `before`."""
-        votes = dict(self.assignor_votes.items())
-        for member, vote in ((before, -1), (after, 1)):
-            if member is not None and member.server_assignor:
-                votes[member.server_assignor] = votes.get(member.server_assignor, 0) + vote
-        named = [name for name in java_order(votes) if votes[name] > 0]
-        return max(named, key=lambda name: votes[name]) if named else default
+        """Returns the assignor that most members name, after `after` has replaced `before`.
+
+        Of two with as many votes, it is the first one in Kafka's map. A name that nobody else has goes to the front of
+        it when its member is counted again: Kafka's assignors fall into one bucket of a HashMap, and are moved so.
+        """
+        known = dict(self.assignor_votes.items())
+        votes = {name: known[name] for name in java_order(known) if known[name] > 0}
+        left, came = (one.server_assignor if one is not None else None for one in (before, after))
+        if left and left in votes:
+            votes[left] -= 1
+            if not votes[left]:
+                del votes[left]
+        if came:
+            votes = {**({} if came in votes else {came: 0}), **votes}
+            votes[came] += 1
+        return max(votes, key=votes.__getitem__) if votes else default
 
     # members that speak the classic protocol
 

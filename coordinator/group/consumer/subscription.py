@@ -40,7 +40,8 @@ def subscribe(
 
 
 def _assignor_changes(shard: ShardState, group: ConsumerGroup, member: Member, changed: Member) -> bool:
-    if member.server_assignor == changed.server_assignor:
+    """Whether another assignor is preferred now: also where two have as many votes, so that the own one comes first."""
+    if member.server_assignor == changed.server_assignor and len(group.assignor_votes) < 2:
         return False
     default = shard.assignors.default
     return group.preferred_assignor(default) != group.preferred_assignor(default, member, changed)

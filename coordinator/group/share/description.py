@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ....protocol import messages
+from ...hashing import set_order
 from ..state import ShardState
 from .group import ShareGroup, ShareMember
 
@@ -43,6 +44,6 @@ def _member(shard: ShardState, member: ShareMember) -> messages.ShareGroupDescri
         member_epoch=member.epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_names=set_order(member.topic_names),
         assignment=r.Assignment(topic_partitions=topics),
     )
