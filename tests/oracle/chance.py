@@ -3,9 +3,10 @@
 clients ask, and the replies.
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
-that mostly does its work as it should (`chance_clients.py`). It ends where the brokers cannot be compared any more,
-because one has taken what the other has refused. Not every difference is one of ottla's: some of Kafka's requests are
-late while a topic or a coordinator is new, some get no reply at all, and lists may have the order of random ids.
+that mostly does its work as it should (`chance_clients.py`, `chance_members.py`). It ends where the brokers cannot be
+compared any more, because one has taken what the other has refused. Not every difference is one of ottla's: some of
+Kafka's requests are late while a topic or a coordinator is new, some get no reply at all, and lists may have the order
+of random ids.
 """
 
 from __future__ import annotations
@@ -27,10 +28,17 @@ from ..support.at_once import AT_ONCE
 from ..support.differential import WITHOUT_RETENTION, await_coordinators, differences, same_but_for_times
 from ..support.poll import until
 from ..support.wire import Closed, Wire
-from .chance_clients import CLIENTS
+from .chance_clients import Client, Producers, Readers
+from .chance_members import Members, Queue
 from .chance_requests import ADMINISTRATION, FAMILIES, IDS, Known, Maker, learn
 from .kafka import Kafka
 
+CLIENTS: Final[dict[str, type[Client]]] = {
+    "producers": Producers,
+    "readers": Readers,
+    "queue": Queue,
+    "members": Members,
+}
 STEPS: Final = 30
 CLIENT_STEPS: Final = 120
 REPLY_SECONDS: Final = 8.0

@@ -1,0 +1,64 @@
+"""The clients of `make chance` that do their work: what one asks follows from its seed, and most of it is right."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from ottla.protocol import codec
+from ottla.protocol import messages as m
+
+from ..oracle.chance import CLIENTS
+from ..support.at_once import IN_WORLD
+from ..support.share_world import create, topic_id
+from ..support.world import World
+
+STEPS = 80
+AT_MS = 1_700_000_000_000
+
+
+def errors(reply: Any) -> list[int]:
+    """The error codes in a reply."""
+    if isinstance(reply, list):
+        return [code for one in reply for code in errors(one)]
+    if not hasattr(reply, "unknown_tags"):
+        return []
+    own = [getattr(reply, name) for name in reply.__slots__ if name.endswith("error_code")]
+    return own + [code for name in reply.__slots__ for code in errors(getattr(reply, name))]
+
+
+def worked(kind: str, seed: int) -> list[tuple[bytes, bool]]:
+    """What a client asked a broker, and whether it was refused."""
+    w = World(None, 0, offsets_topic_num_partitions="1", transaction_state_log_num_partitions="1", **IN_WORLD)
+    for name, partitions in (("t1", 2), ("u1", 1)):
+        create(w, name, partitions)
+    for kind_of_key, key in ((0, "g"), (1, "x"), (2, f"g:{'A' * 22}:0")):
+        w.ask("FindCoordinator", 6, m.FindCoordinatorRequest(key_type=kind_of_key, coordinator_keys=[key]))
+    w.pass_ms(1000)
+    client = CLIENTS[kind](random.Random(seed), "1", {name: topic_id(w, name) for name in ("t1", "u1")}, AT_MS)
+
+    def ask(name: str, version: int, request: Any) -> Any:
+        answer = w.send(name, version, request)
+        w.pass_ms(50)  # the ends of transactions, and what initializes share-partitions
+        while not answer.done:
+            w.pass_ms(50)
+        return answer.reply
+
+    client.ready(ask)
+    asked = []
+    for _ in range(STEPS):
+        name, version, request = client.next()
+        frame = bytes(codec.build(f"{name}Request", version, request))
+        reply = ask(name, version, request)
+        client.heard(name, version, request, reply)
+        asked.append((frame, any(errors(reply))))
+    return asked
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_client_asks_the_same_again_and_is_seldom_refused(kind: str) -> None:
+    asked = worked(kind, 1)
+    assert asked == worked(kind, 1)
+    assert len({frame for frame, _ in asked}) > STEPS // 3
+    assert 0 < sum(is_refused for _, is_refused in asked) < STEPS // 2
