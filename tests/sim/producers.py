@@ -258,7 +258,7 @@ class Reader:
             f"the last stable offset went back from {self.stable} to {part.last_stable_offset}"
         )
         self.stable = part.last_stable_offset
-        aborted = sorted(part.aborted_transactions or (), key=lambda t: t.first_offset)
+        aborted = list(part.aborted_transactions or ())
         found = committed_rows(part.records, aborted, self.offset)
         self.rows += found
         for at in records.batches(part.records):
@@ -268,7 +268,7 @@ class Reader:
 
 def committed_rows(data: Any, aborted: list[Any], start: int) -> list[tuple[int, bytes]]:
     """What a client makes of fetched batches and the list of aborted transactions."""
-    waiting, open_ids, rows = list(aborted), set(), []
+    waiting, open_ids, rows = sorted(aborted, key=lambda one: one.first_offset), set(), []
     for at in records.batches(data):
         h = at.header
         while waiting and waiting[0].first_offset <= h.last_offset:
