@@ -46,6 +46,8 @@ SHOWN: Final = 2  # differences at one place
 MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and at the other
 BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
 BEHIND: Final = (14, 51)  # a coordinator is loading, a transaction ends
+FINAL_EPOCH: Final = -1
+RELEASE_SECONDS: Final = 0.3  # until Kafka has released what a session held, after the reply
 READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
     (
@@ -230,6 +232,8 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
             client.heard(api, version, one, reply)
             if api in ("EndTxn", "InitProducerId") and one.transactional_id:
                 side.await_end(one.transactional_id)
+        if getattr(request, "share_session_epoch", 0) == FINAL_EPOCH:
+            time.sleep(RELEASE_SECONDS)
     for side in sides:
         side.wire.close()
 
