@@ -115,7 +115,7 @@ def _read(
     if isolation_level == READ_COMMITTED:
         if piece is not None:
             data.aborted_transactions = _aborted(log, entry.offset, piece)
-        elif max_bytes <= 0 or entry.offset >= data.last_stable_offset:  # and not: the first batch does not fit
+        elif max_bytes <= 0 or entry.offset >= data.last_stable_offset:  # null where no batch fits, as in Kafka
             data.aborted_transactions = []
 
 

@@ -1,6 +1,6 @@
 """Asks ottla and a real Apache Kafka the same random requests in turn, and prints where their replies differ.
-`make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again. `tell` prints what
-clients ask, and the replies.
+`make chance ARGS="SEED EPISODES [FAMILY ...]"`; a seed makes the same requests again, and `tell` prints all of
+them with their replies.
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
 that mostly does its work as it should (`chance_clients.py`, `chance_members.py`). It ends where the brokers cannot be
@@ -25,7 +25,13 @@ from ottla.protocol import messages as m
 from ottla.testing import Broker
 
 from ..support.at_once import AT_ONCE
-from ..support.differential import WITHOUT_RETENTION, await_coordinators, differences, same_but_for_times
+from ..support.differential import (
+    WITHOUT_RETENTION,
+    await_coordinators,
+    differences,
+    errors_in,
+    same_but_for_times,
+)
 from ..support.poll import until
 from ..support.wire import Closed, Wire
 from .chance_clients import Client, Producers, Readers
@@ -45,7 +51,7 @@ REPLY_SECONDS: Final = 8.0
 SHOWN: Final = 2  # differences at one place
 MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and at the other
 BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
-BEHIND: Final = (14, 51)  # a coordinator is loading, a transaction ends
+BEHIND: Final = frozenset(("COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"))  # which pass
 FINAL_EPOCH: Final = -1
 RELEASE_SECONDS: Final = 0.3  # until Kafka has released what a session held, after the reply
 READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
@@ -116,7 +122,7 @@ class Side:
 
 
 class Comparison:
-    """What differed. `counts`: by API, path and errors; `is_told`: what clients ask is printed, with the replies."""
+    """What differed. `counts`: by API, path and errors; `is_told`: all requests and replies are printed."""
 
     def __init__(self, is_told: bool) -> None:
         self.is_told = is_told
@@ -186,15 +192,10 @@ def episode(seed: int, family: str, servers: tuple[str, str], comparison: Compar
         api = _APIS[chance.choice(FAMILIES[family].split())]
         version, made_of = chance.randint(max(api.low, api.listed_low), api.high), chance.getrandbits(60)
         requests = [Maker(api, version, one, made_of, at_ms, family=family).make() for one in known]
-        try:
-            codec.build(api.request, version, requests[0])
-        except Exception:  # this version cannot say that
+        if not _can_be_said(api.name, version, requests[0]):
             continue
-        found, replies = _asked(api.name, version, sides, requests, comparison)
-        comparison.replies += 1
-        learn(known, *replies)
-        comparison.tell(f"{seed} {family} {step}", api.name, version, requests[1], found)
-        if found and family not in ADMINISTRATION and not api.name.startswith(READS):
+        _, differs = _compared(f"{seed} {family} {step}", api.name, version, sides, requests, comparison)
+        if differs and family not in ADMINISTRATION and not api.name.startswith(READS):
             break  # what follows would differ, too
     for side in sides:
         side.wire.close()
@@ -216,17 +217,10 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
         asked = [client.next() for client in clients]
         api, version, request = asked[1]
         requests = [one[2] for one in asked]
-        try:
-            codec.build(f"{api}Request", version, requests[0])
-        except Exception:  # this version cannot say that
+        if not _can_be_said(api, version, requests[0]):
             continue
-        found, replies = _asked(api, version, sides, requests, comparison)
-        comparison.replies += 1
-        learn((sides[0].known, sides[1].known), *replies)
-        if comparison.is_told:
-            print(f"{step}: {api} v{version} {request}\n  ottla: {replies[0]}\n  Kafka: {replies[1]}")
-        comparison.tell(f"{seed} {kind} {step}", api, version, request, found)
-        if any(isinstance(reply, str) for reply in replies) or (found and not api.startswith(READS)):
+        replies, differs = _compared(f"{seed} {kind} {step}", api, version, sides, requests, comparison)
+        if any(isinstance(reply, str) for reply in replies) or (differs and not api.startswith(READS)):
             break
         for side, client, one, reply in zip(sides, clients, requests, replies, strict=True):
             client.heard(api, version, one, reply)
@@ -238,23 +232,35 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
         side.wire.close()
 
 
+def _can_be_said(name: str, version: int, request: Any) -> bool:
+    """Whether a version of an API has what a request says."""
+    try:
+        codec.build(f"{name}Request", version, request)
+    except Exception:
+        return False
+    return True
+
+
+def _compared(
+    where: str, name: str, version: int, sides: tuple[Side, Side], requests: list[Any], comparison: Comparison
+) -> tuple[list[Any], bool]:
+    """Asks both, and tells what differs; returns the replies, and whether anything does."""
+    found, replies = _asked(name, version, sides, requests, comparison)
+    comparison.replies += 1
+    learn((sides[0].known, sides[1].known), *replies)
+    if comparison.is_told:
+        print(f"{where}: {name} v{version} {requests[1]}\n  ottla: {replies[0]}\n  Kafka: {replies[1]}")
+    comparison.tell(where, name, version, requests[1], found)
+    return replies, bool(found)
+
+
 def _settled(side: Side, name: str, version: int, request: Any) -> Any:
     """Asks a broker; again for a while where the end of a transaction is still on its way."""
     until_s = time.monotonic() + BEHIND_SECONDS
     while True:
         reply = side.ask(name, version, request)
-        if not _is_behind(reply) or time.monotonic() > until_s:
+        if BEHIND.isdisjoint(errors_in(reply)) or time.monotonic() > until_s:
             return reply
-
-
-def _is_behind(reply: Any) -> bool:
-    if isinstance(reply, list):
-        return any(map(_is_behind, reply))
-    if not hasattr(reply, "unknown_tags"):
-        return False
-    return any(getattr(reply, name) in BEHIND for name in reply.__slots__ if name.endswith("error_code")) or any(
-        _is_behind(getattr(reply, name)) for name in reply.__slots__
-    )
 
 
 def _asked(

@@ -301,8 +301,8 @@ class Readers(Client):
     def write(self) -> Asked:
         place = self.place()
         data = self.batch(codec=self.chance.choice(CODECS))
-        if self.errs(0.2):
-            data += self.batch() if self.errs(0.3) else b""
+        if self.errs():
+            data += self.batch()
         return self.produced(place, data)
 
     def poll(self) -> Asked:
@@ -341,14 +341,16 @@ class Readers(Client):
     def heard(self, name: str, version: int, request: Any, reply: Any) -> None:
         if name == "Produce":
             self.hear_produced(version, request, reply)
-        is_own = request.session_epoch >= 0 and request.session_id in (0, self.session) if name == "Fetch" else False
-        if is_own and version == self.version:
-            if request.session_id == 0 and request.session_epoch == 0:
-                self.session, self.epoch = reply.session_id, 1
-            elif reply.error_code:
-                self.session = 0
-            elif request.session_epoch == self.epoch:
-                self.epoch += 1
-                for topic in request.topics:
-                    for part in topic.partitions:
-                        self.places[self.name_of(topic, version, "topic"), part.partition] = None
+        elif name == "Fetch" and version == self.version and request.session_epoch >= 0:
+            self.hear_session(request, reply)
+
+    def hear_session(self, request: Any, reply: Any) -> None:
+        if request.session_id == 0 and request.session_epoch == 0:
+            self.session, self.epoch = reply.session_id, 1
+        elif request.session_id == self.session and reply.error_code:
+            self.session = 0
+        elif request.session_id == self.session and request.session_epoch == self.epoch:
+            self.epoch += 1
+            for topic in request.topics:
+                for part in topic.partitions:
+                    self.places[self.name_of(topic, self.version, "topic"), part.partition] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ottla.protocol import messages as m
 
@@ -13,19 +13,30 @@ from .chance_clients import CODECS, Asked, Client
 FETCH_WAIT_MS: Final = 200
 
 
-class Queue(Client):
-    """Two members of a share group, which share one partition: who gets which of several follows from random ids."""
+class GroupClient(Client):
+    """Members of one group, whose name begins with `PREFIX`. One of them asks next: `now`."""
+
+    PREFIX: ClassVar[str]
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.group = f"s{self.episode}"
-        self.epochs: dict[str, int] = {}  # of members
-        self.sessions: dict[str, int] = {}
-        self.held: dict[str, dict[int, None]] = {"m1": {}, "m2": {}}  # offsets
+        self.group = f"{self.PREFIX}{self.episode}"
+        self.epochs: dict[str, int] = {}  # of the members that have joined
         self.now = "m1"
 
     def member_id(self, member: str) -> str:
         return f"{member}{self.episode}".ljust(22, "A")[:22]
+
+
+class Queue(GroupClient):
+    """Two members of a share group, which share one partition: who gets which of several follows from random ids."""
+
+    PREFIX = "s"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.sessions: dict[str, int] = {}
+        self.held: dict[str, dict[int, None]] = {"m1": {}, "m2": {}}  # offsets
 
     def ready(self, ask: Callable[[str, int, Any], Any]) -> None:
         """The group has its configuration, and its share-partition is initialized."""
@@ -162,22 +173,18 @@ class Queue(Client):
             held.clear()
 
 
-class Members(Client):
+class Members(GroupClient):
     """Three members of a consumer group, which give up what they have to and take what they get.
 
     Either of one partition, or of two that the range assignor shares out: what others do follows from random ids.
     """
 
+    PREFIX = "c"
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.group = f"c{self.episode}"
         self.has_two = self.chance.random() < 0.5
-        self.epochs: dict[str, int] = {}
         self.owned: dict[str, list[tuple[bytes, tuple[int, ...]]]] = {}
-        self.now = "m1"
-
-    def member_id(self, member: str) -> str:
-        return f"{member}{self.episode}".ljust(22, "A")[:22]
 
     def ready(self, ask: Callable[[str, int, Any], Any]) -> None:
         """The coordinator has heard of the topics."""

@@ -116,8 +116,7 @@ def committed(wire: Wire, partition: int, offset: int = 0) -> list[bytes]:
         (part,) = wire.ask("Fetch", 11, fetch_message("t", offset, partition, isolation=1)).responses[0].partitions
         if part.error_code or part.high_watermark < 1:
             return False
-        aborted = sorted(part.aborted_transactions or (), key=lambda t: t.first_offset)
-        found += [value for _, value in committed_rows(part.records, aborted, offset)]
+        found += [value for _, value in committed_rows(part.records, part.aborted_transactions or (), offset)]
         ends = [at.header.next_offset for at in records.batches(part.records)]
         offset = ends[-1] if ends else offset
         return not ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ottla.protocol import messages as m
@@ -258,15 +259,14 @@ class Reader:
             f"the last stable offset went back from {self.stable} to {part.last_stable_offset}"
         )
         self.stable = part.last_stable_offset
-        aborted = list(part.aborted_transactions or ())
-        found = committed_rows(part.records, aborted, self.offset)
+        found = committed_rows(part.records, part.aborted_transactions or (), self.offset)
         self.rows += found
         for at in records.batches(part.records):
             self.offset = max(self.offset, at.header.next_offset)
         return [value for _, value in found]
 
 
-def committed_rows(data: Any, aborted: list[Any], start: int) -> list[tuple[int, bytes]]:
+def committed_rows(data: Any, aborted: Iterable[Any], start: int) -> list[tuple[int, bytes]]:
     """What a client makes of fetched batches and the list of aborted transactions."""
     waiting, open_ids, rows = sorted(aborted, key=lambda one: one.first_offset), set(), []
     for at in records.batches(data):

@@ -179,7 +179,7 @@ def committed_values(w: World, index: int = 0, name: str = "t") -> list[bytes | 
     from ..sim.producers import committed_rows
 
     found = fetched(w, index, name)
-    return [value for _, value in committed_rows(found.records, list(found.aborted_transactions or ()), 0)]
+    return [value for _, value in committed_rows(found.records, found.aborted_transactions or (), 0)]
 
 
 def all_values(w: World, index: int = 0, name: str = "t") -> list[bytes | None]:

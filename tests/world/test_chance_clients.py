@@ -11,21 +11,12 @@ from ottla.protocol import messages as m
 
 from ..oracle.chance import CLIENTS
 from ..support.at_once import IN_WORLD
+from ..support.differential import errors_in
 from ..support.share_world import create, topic_id
 from ..support.world import World
 
 STEPS = 80
 AT_MS = 1_700_000_000_000
-
-
-def errors(reply: Any) -> list[int]:
-    """The error codes in a reply."""
-    if isinstance(reply, list):
-        return [code for one in reply for code in errors(one)]
-    if not hasattr(reply, "unknown_tags"):
-        return []
-    own = [getattr(reply, name) for name in reply.__slots__ if name.endswith("error_code")]
-    return own + [code for name in reply.__slots__ for code in errors(getattr(reply, name))]
 
 
 def worked(kind: str, seed: int) -> list[tuple[bytes, bool]]:
@@ -52,7 +43,7 @@ def worked(kind: str, seed: int) -> list[tuple[bytes, bool]]:
         frame = bytes(codec.build(f"{name}Request", version, request))
         reply = ask(name, version, request)
         client.heard(name, version, request, reply)
-        asked.append((frame, any(errors(reply))))
+        asked.append((frame, any(error != "NONE" for error in errors_in(reply))))
     return asked
 
 

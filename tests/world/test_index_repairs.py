@@ -344,7 +344,7 @@ def test_a_reply_lists_a_bounded_number_of_aborted_transactions(most: int, monke
     while offset < log.end_offset:
         part = world.send("Fetch", 11, fetch_message("t", offset, isolation=1)).reply.responses[0].partitions[0]
         assert part.error_code == 0
-        found += [value for _, value in committed_rows(part.records, list(part.aborted_transactions), offset)]
+        found += [value for _, value in committed_rows(part.records, part.aborted_transactions, offset)]
         offset = max(at.header.next_offset for at in records.batches(part.records))
         replies += 1
     assert found == expected

@@ -211,15 +211,16 @@ class ConsumerGroup(ModernGroup[Member, Target]):
         it when its member is counted again: Kafka's assignors fall into one bucket of a HashMap, and are moved so.
         """
         known = dict(self.assignor_votes.items())
-        votes = {name: known[name] for name in java_order(known) if known[name] > 0}
+        votes = {name: known[name] for name in java_order(known)}
         left, came = (one.server_assignor if one is not None else None for one in (before, after))
         if left and left in votes:
             votes[left] -= 1
             if not votes[left]:
                 del votes[left]
-        if came:
-            votes = {**({} if came in votes else {came: 0}), **votes}
+        if came in votes:
             votes[came] += 1
+        elif came:
+            votes = {came: 1, **votes}
         return max(votes, key=votes.__getitem__) if votes else default
 
     # members that speak the classic protocol
