@@ -44,8 +44,8 @@ def _partition(context: Context, topic: str, index: int) -> messages.DescribePro
     r = messages.DescribeProducersResponse
     answer = r.PartitionResponse(partition_index=index)
     try:
+        check_name(topic)
         if context.authorizer is not None:
-            check_name(topic)
             TOPICS.require(context, topic)
         partitions = context.broker.partitions
         partition = partitions.get(topic, index)

@@ -190,9 +190,10 @@ def test_idempotent_producers(pair: Pair) -> None:
         send(pid + 200, 0, 1, "and on", version=version)
     pair.ask("DescribeProducers", 0, describe_producers("idem", 0))
     pair.ask("DescribeProducers", 0, describe_producers("idem", 7))
-    pair.ask("DescribeProducers", 0, describe_producers("absent", 0))
+    for name in ("absent", ".", "", "in valid", "x" * 250):
+        pair.ask("DescribeProducers", 0, describe_producers(name, 0))
     assert pair.errors("Produce") == {"INVALID_PRODUCER_EPOCH", "NONE", "OUT_OF_ORDER_SEQUENCE_NUMBER"}
-    assert pair.errors("DescribeProducers") == {"NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert pair.errors("DescribeProducers") == {"INVALID_TOPIC_EXCEPTION", "NONE", "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
 def test_timestamps_that_are_out_of_bounds(pair: Pair) -> None:
