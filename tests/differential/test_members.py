@@ -250,3 +250,15 @@ def test_patterns_that_come_and_go(pair: Pair) -> None:
     describe(pair, group)
     beat(pair, group, "m1", -1)
     describe(pair, group)
+
+
+def test_partitions_to_give_up_are_described_after_those_that_stay(pair: Pair) -> None:
+    ids = group_topic(pair, "given-up", 4)
+    group = "given-up"
+    first_beat(pair, group, "m2", ["given-up"], server_assignor="range")
+    first_beat(pair, group, "m1", ["given-up"], server_assignor="range")
+    pair.both("ConsumerGroupHeartbeat", 1, lambda s: beat_request(1, group, "m2", 2, owned=[(ids[s], [0, 1, 2, 3])]))
+    mine, _ = pair.ask("ConsumerGroupDescribe", 1, m.ConsumerGroupDescribeRequest(group_ids=[group]))
+    (held,) = (one.assignment.topic_partitions for one in mine.groups[0].members if one.member_id == "m2")
+    assert [one.partitions for one in held] == [[2, 3, 0, 1]]
+    assert pair.errors("ConsumerGroupHeartbeat") == {"NONE"}

@@ -39,9 +39,9 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
 
 def _member(shard: ShardState, member: Member, target: Target) -> messages.ConsumerGroupDescribeResponse.Member:
     r = messages.ConsumerGroupDescribeResponse
-    assigned = {topic: frozenset(of) for topic, of in member.assigned.items()}
+    held: dict[bytes, list[int]] = {topic: sorted(of) for topic, of in member.assigned.items()}
     for topic, of in member.revoking.items():
-        assigned[topic] = assigned.get(topic, frozenset()) | frozenset(of)
+        held[topic] = [*held.get(topic, []), *sorted(of)]
     return r.Member(
         member_id=member.id,
         instance_id=member.instance_id,
@@ -51,12 +51,16 @@ def _member(shard: ShardState, member: Member, target: Target) -> messages.Consu
         client_host=member.client_host,
         subscribed_topic_names=set_order(member.topic_names),
         subscribed_topic_regex=member.topic_regex,
-        assignment=r.Assignment(topic_partitions=_topics(shard, assigned)),
-        target_assignment=r.Assignment(topic_partitions=_topics(shard, target)),
+        assignment=r.Assignment(topic_partitions=_topics(shard, held)),
+        target_assignment=r.Assignment(topic_partitions=_topics(shard, {t: sorted(of) for t, of in target.items()})),
         member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     )
 
 
-def _topics(shard: ShardState, partitions: Target) -> list[messages.ConsumerGroupDescribeResponse.TopicPartitions]:
-    t = messages.ConsumerGroupDescribeResponse.TopicPartitions
-    return [t(topic_id=topic, topic_name=name, partitions=of) for topic, name, of in shard.named(partitions)]
+def _topics(
+    shard: ShardState, partitions: dict[bytes, list[int]]
+) -> list[messages.ConsumerGroupDescribeResponse.TopicPartitions]:
+    """Topics that do not exist are left out."""
+    t, image = messages.ConsumerGroupDescribeResponse.TopicPartitions, shard.env.image
+    named = ((topic, image.topic_name(topic), of) for topic, of in partitions.items())
+    return [t(topic_id=topic, topic_name=name, partitions=of) for topic, name, of in named if name is not None]
