@@ -3,10 +3,11 @@
 them with their replies.
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
-that mostly does its work as it should (`chance_clients.py`, `chance_members.py`). It ends where the brokers cannot be
-compared any more, because one has taken what the other has refused. Not every difference is one of ottla's: some of
-Kafka's requests are late while a topic or a coordinator is new, some get no reply at all, and lists may have the order
-of random ids.
+that mostly does its work as it should (`chance_clients.py`, `chance_members.py`, `chance_streams.py`), or those of
+several members of one group at once (`chance_classic.py`). It ends where the brokers cannot be compared any more,
+because one has taken what the other has refused. Not every difference is one of ottla's: some of Kafka's requests are
+late while a topic or a coordinator is new, some get no reply at all, and lists may have the order of random ids, as has
+the table in which a classic group finds another leader.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ from ..support.differential import (
 )
 from ..support.poll import until
 from ..support.wire import Closed, Wire
+from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
 from .chance_members import Members, Queue
 from .chance_requests import ADMINISTRATION, FAMILIES, IDS, Known, Maker, learn
+from .chance_stage import Heard, Sockets, Stage, play
+from .chance_streams import Moved, Streams
 from .kafka import Kafka
 
 CLIENTS: Final[dict[str, type[Client]]] = {
@@ -44,7 +48,10 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "readers": Readers,
     "queue": Queue,
     "members": Members,
+    "moved": Moved,
+    "tasks": Streams,
 }
+CROWD: Final = "crowd"
 STEPS: Final = 30
 CLIENT_STEPS: Final = 120
 REPLY_SECONDS: Final = 8.0
@@ -53,7 +60,7 @@ MARKERS_MS: Final = 60_000  # between the end of a transaction at one broker and
 BEHIND_SECONDS: Final = 2.0  # for which a broker may say something else than it will
 BEHIND: Final = frozenset(("COORDINATOR_LOAD_IN_PROGRESS", "CONCURRENT_TRANSACTIONS"))  # which pass
 FINAL_EPOCH: Final = -1
-RELEASE_SECONDS: Final = 0.3  # until Kafka has released what a session held, after the reply
+RELEASE_SECONDS: Final = 0.4  # until Kafka has released what a session held, and its coordinators know of topics
 READS: Final = ("Fetch", "Describe", "List", "Find", "Metadata", "OffsetFetch")
 MAY_DIFFER: Final = frozenset(
     (
@@ -66,7 +73,10 @@ _OF_ONE_BROKER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[A-Za-z0-9_-]{22}
 SETTINGS: Final[dict[str, object]] = {
     **{key: value for key, value in AT_ONCE.items() if not key.startswith("ottla.")},
     "auto.create.topics.enable": "false",
+    "group.min.session.timeout.ms": 1000,
 }
+
+IN_ORDER: Final[dict[str, object]] = {"num.network.threads": 1, "num.io.threads": 1}  # Kafka serves what comes first
 
 
 class Side:
@@ -120,6 +130,15 @@ class Side:
 
         until(is_ended, "the transaction has ended")
 
+    def await_topics(self, counts: dict[str, int]) -> None:
+        """Returns when topics have these numbers of partitions; after a while also if they have not."""
+        r, until_s = m.MetadataRequest, time.monotonic() + BEHIND_SECONDS
+        while counts and time.monotonic() < until_s:
+            found = self.ask("Metadata", 9, r(topics=[r.MetadataRequestTopic(name=name) for name in counts])).topics
+            pairs = [(len(one.partitions), counts[one.name]) for one in found]
+            if all(count == wanted or wanted < 0 < count for count, wanted in pairs):
+                return
+
 
 class Comparison:
     """What differed. `counts`: by API, path and errors; `is_told`: all requests and replies are printed."""
@@ -128,6 +147,7 @@ class Comparison:
         self.is_told = is_told
         self.replies = 0
         self.counts: Counter[tuple[str, ...]] = Counter()
+        self.ends: Counter[str] = Counter()  # of crowds
 
     def unlike(self, name: str, sides: tuple[Side, Side], mine: Any, other: Any) -> list[tuple[str, Any, Any]]:
         """Returns where two replies differ by more than ids, moments and the order of lists."""
@@ -226,10 +246,41 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
             client.heard(api, version, one, reply)
             if api in ("EndTxn", "InitProducerId") and one.transactional_id:
                 side.await_end(one.transactional_id)
-        if getattr(request, "share_session_epoch", 0) == FINAL_EPOCH:
+            side.await_topics(client.awaited)
+        if clients[0].awaited or getattr(request, "share_session_epoch", 0) == FINAL_EPOCH:
             time.sleep(RELEASE_SECONDS)
+        for client in clients:
+            client.awaited.clear()
     for side in sides:
         side.wire.close()
+
+
+def mingle(seed: int, servers: tuple[str, str], comparison: Comparison) -> None:
+    """An episode of several members of one group at once."""
+    name = f"{seed}{CROWD[:3]}"
+    crowd = Crowd(random.Random(f"{seed}{CROWD}"), name)
+    stages = []
+    for one in servers:
+        side = Side(one, Known(name))
+        topics = {t.name: t.topic_id for t in side.make_topics().topics}
+        side.wire.close()
+        stages.append(Stage(Sockets(one), crowd, topics))
+
+    def tell(step: str, one: Heard, found: list[tuple[str, Any, Any]]) -> None:
+        comparison.replies += 1
+        where, act = f"{seed} {CROWD} {step} {one.act.of}", one.act
+        if comparison.is_told:
+            print(f"  {one.act.of} {one.act.api}\n    ottla: {one.mine}\n    Kafka: {one.other}")
+        comparison.tell(where, act.api, act.version, act.message, found)
+
+    def note(step: str) -> None:
+        if comparison.is_told:
+            print(seed, CROWD, step)
+
+    end = play(crowd, (stages[0], stages[1]), time.sleep, tell, note)
+    comparison.ends[end] += 1
+    for stage in stages:
+        stage.door.close()
 
 
 def _can_be_said(name: str, version: int, request: Any) -> bool:
@@ -280,18 +331,23 @@ _APIS: Final = {api.name: api for api in apis().values()}
 
 def main() -> None:
     seed, episodes = int(sys.argv[1]), int(sys.argv[2])
-    families = [name for name in sys.argv[3:] if name != "tell"] or [*FAMILIES, *CLIENTS]
+    families = [name for name in sys.argv[3:] if name != "tell"] or [*FAMILIES, *CLIENTS, CROWD]
     comparison = Comparison("tell" in sys.argv)
     with (
         Broker({**AT_ONCE, **SETTINGS}, lab=False) as ours,
-        Kafka({**SETTINGS, **WITHOUT_RETENTION}) as kafka,
+        Kafka({**SETTINGS, **WITHOUT_RETENTION, **IN_ORDER}) as kafka,
     ):
         servers = ours.bootstrap_servers, kafka.bootstrap_servers
         for one in servers:
             await_coordinators(one)
         for number in range(episodes):
             for family in families:
-                (work if family in CLIENTS else episode)(seed + number, family, servers, comparison)
+                if family == CROWD:
+                    mingle(seed + number, servers, comparison)
+                else:
+                    (work if family in CLIENTS else episode)(seed + number, family, servers, comparison)
+    if comparison.ends:
+        print("crowds:", ", ".join(f"{count} {end}" for end, count in comparison.ends.most_common()))
     print(f"{comparison.replies} replies; places that differed:")
     for place, count in comparison.counts.most_common():
         print(f"{count:6d}  {'  '.join(place)}")

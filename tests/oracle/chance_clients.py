@@ -28,6 +28,7 @@ class Client(ABC):
         self.chance, self.episode, self.topics, self.at_ms = chance, episode, topics, at_ms
         self.two, self.one = f"t{episode}", f"u{episode}"
         self.ends: dict[tuple[str, int], int] = {}  # where this client takes the logs to end
+        self.awaited: dict[str, int] = {}  # topics that change, and how many partitions they will have; -1: any number
 
     @property
     @abstractmethod

@@ -68,9 +68,9 @@ class World:
         self.seam = Seam(self)
         self.peer = Peer("PLAINTEXT", "127.0.0.1:1")
 
-    def send(self, name: str, version: int, message: Any, peer: Peer | None = None) -> Answer:
+    def send(self, name: str, version: int, message: Any, peer: Peer | None = None, client_id: str = "wire") -> Answer:
         """A request as an input event, over the connection `peer`; time does not pass."""
-        answer = self._taken(name, version, message, peer or self.peer)
+        answer = self._taken(name, version, message, peer or self.peer, client_id)
         self.broker.turn.settle()
         return answer
 
@@ -91,7 +91,7 @@ class World:
         self.pass_ms(0)
         return answers
 
-    def _taken(self, name: str, version: int, message: Any, peer: Peer) -> Answer:
+    def _taken(self, name: str, version: int, message: Any, peer: Peer, client_id: str = "wire") -> Answer:
         answer = Answer()
 
         def take(reply: Reply | None, end: bool) -> None:
@@ -113,7 +113,7 @@ class World:
                 start = 9 if headers.response_header_version(f"{name}Response", version) else 8
                 answer.reply = codec.parse(f"{name}Response", version, answer.data, start)
 
-        frame = memoryview(bytearray(request_frame(name, version, message)))[4:]
+        frame = memoryview(bytearray(request_frame(name, version, message, client_id=client_id)))[4:]
         answer.waiting = self.dispatcher.handle(peer, frame, take)
         return answer
 
