@@ -34,6 +34,7 @@ _ASSIGNOR = "org.apache.kafka.coordinator.group"
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 IN_MEMORY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
+NO_OP_PERSISTER, NO_DEAD_LETTERS = "NoOpStatePersister", "NoOpShareGroupDLQManager"
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 NO_CLASSES = "ottla cannot load Java classes; remove the key"
 CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
@@ -57,12 +58,13 @@ CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
         f"ottla cannot load Java classes; it has Kafka's {IN_MEMORY_PLUGIN}",
     ),
     "group.share.persister.class.name": (
-        frozenset(f"{_PACKAGE}.persister.{name}" for name in ("DefaultStatePersister", "NoOpStatePersister")),
+        frozenset(("", *(f"{_PACKAGE}.persister.{name}" for name in ("DefaultStatePersister", NO_OP_PERSISTER)))),
         "Unknown persister specified; DefaultStatePersister and NoOpStatePersister of Kafka are known",
     ),
     "group.share.dlq.manager.class.name": (
-        frozenset((f"{_PACKAGE}.dlq.DefaultShareGroupDLQManager",)),
-        "Unknown share group DLQ manager specified; ottla has Kafka's DefaultShareGroupDLQManager",
+        frozenset(("", f"{_PACKAGE}.dlq.DefaultShareGroupDLQManager", f"{_PACKAGE}.dlq.{NO_DEAD_LETTERS}")),
+        "Unknown share group DLQ manager specified; DefaultShareGroupDLQManager and NoOpShareGroupDLQManager of Kafka "
+        "are known",
     ),
 }
 """The classes that a key may name, and the message for others."""

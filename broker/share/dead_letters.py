@@ -20,8 +20,9 @@ from ...protocol import messages, opening, records
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...protocol.records import BatchAt, Record
 from .. import bugs
+from ..config.checks import NO_DEAD_LETTERS
 from ..controller.controller import MetadataController
-from ..later import Later
+from ..later import Later, finished
 from ..replica.appender import Appender
 from ..replica.partition import Partition
 from ..retrying import retried
@@ -125,6 +126,8 @@ class DeadLetters:
         self.image = settings.image
         self.appender = appender
         self.metadata = metadata
+        name = str(settings.config["group.share.dlq.manager.class.name"])
+        self.keeps_none = name.rpartition(".")[2] in ("", NO_DEAD_LETTERS)
         self._pending: dict[str, list[_Letter]] = {}  # by topic
         self._under_way: dict[_Letter.Key, _Letter] = {}
         self.written: Counter[str] = Counter()  # records by group
@@ -132,7 +135,11 @@ class DeadLetters:
         self.failed: Counter[str] = Counter()
 
     def send(self, group_id: str, source: Partition, letter: Change) -> Later[None]:
-        """Completes when the records are in the group's queue; fails with DeadLetterRefused or ApiError."""
+        """Completes when the records are in the group's queue; fails with DeadLetterRefused or ApiError.
+        With `NoOpShareGroupDLQManager` as `group.share.dlq.manager.class.name`, or no name, nothing is written.
+        """
+        if self.keeps_none:
+            return finished(None)
         topic = str(self.settings.of_group(group_id, "errors.deadletterqueue.topic.name"))
         copy = bool(self.settings.of_group(group_id, "errors.deadletterqueue.copy.record.enable"))
         one = _Letter(group_id, source, letter, copy)

@@ -43,6 +43,17 @@ def test_a_rejected_record_goes_to_the_queue() -> None:
     assert engine(w).window.start_offset == 2
 
 
+@pytest.mark.parametrize("name", ["", "org.apache.kafka.server.share.dlq.NoOpShareGroupDLQManager"])
+def test_a_manager_that_writes_nothing(name: str) -> None:
+    """`group.share.dlq.manager.class.name`: the record is archived, and no queue has it."""
+    w, one = ready(group_share_dlq_manager_class_name=name)
+    create(w, QUEUE, 1, FLAG)
+    assert one.acknowledge((0, 0, ACCEPT), (1, 1, REJECT)) == 0
+    w.pass_ms(10)
+    assert letters(w) == []
+    assert engine(w).window.start_offset == 2
+
+
 def test_a_record_that_was_delivered_too_often_goes_to_the_queue() -> None:
     w, one = ready(1, group={"share.delivery.count.limit": "2"})
     create(w, QUEUE, 1, FLAG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ottla.broker.share.coordinators import TOPIC_NAME
 from ottla.coordinator.share.acknowledge_types import ACCEPT, REJECT, RELEASE
 from ottla.coordinator.share.state import PartitionKey, batches_of
@@ -131,9 +132,9 @@ def test_no_write_of_a_share_partition_that_was_given_up_comes_late() -> None:
     assert Consumer(w, "other").got() == [(0, 2, 1)]
 
 
-def test_a_persister_that_keeps_nothing() -> None:
+@pytest.mark.parametrize("name", ["", "org.apache.kafka.server.share.persister.NoOpStatePersister"])
+def test_a_persister_that_keeps_nothing(name: str) -> None:
     """`group.share.persister.class.name`."""
-    name = "org.apache.kafka.server.share.persister.NoOpStatePersister"
     w, one = ready(group_share_persister_class_name=name)
     assert one.got() == [(0, 2, 1)]
     assert one.acknowledge((0, 2, ACCEPT)) == 0
