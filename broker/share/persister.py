@@ -75,7 +75,7 @@ class StatePersister:
         self.once: Persister = StatePersister(turn, states, frozenset()) if retriable else self
 
     async def prepare(self) -> None:
-        with contextlib.suppress(ApiError):
+        with contextlib.suppress(ApiError):  # the first write or read tries again, and tells its error
             await self.states.create_topic()
             await self.states.open_all()
 

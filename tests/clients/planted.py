@@ -40,6 +40,7 @@ SETTINGS: dict[str, object] = {
 SLOW: dict[str, object] = {"replica.lag.time.max.ms": 600_000, "broker.session.timeout.ms": 60_000}
 """Replicas stay in sync while they get nothing, also where a busy machine lets a second pass between heartbeats."""
 STEPS = ("lose 50", "keep", "hold 3", "kill 2", "start 2", "release 3", "cut 1", "heal 1", "move")
+REPLIES = 5  # that are lost
 LOST = r"record \d+ was acknowledged and is lost"
 
 
@@ -81,6 +82,26 @@ def _move_behind(
     cluster.happens("stop", lab.get(f"partitions/{topic}/{partition or 0}")["leader"])
     until(lambda: any(one["topic"] == topic for one in lab.get("losses")["losses"]), f"the logs of {topic} are cut")
     lab.release(topic, partition)
+
+
+def kill_after_lost_replies(cluster: Nodes, program: Program) -> None:
+    """Ends the client when it has sent again what was in batches whose replies were lost. On a busy machine one batch
+    has so many records that all replies but few may come through.
+    """
+    lab = cluster.broker.lab
+
+    def lost() -> int:
+        return sum(int(one["applied"]) for one in lab.get("faults")["faults"])
+
+    until(lambda: lost() >= REPLIES, "replies to some batches are lost", every=history.POLL_SECONDS)
+    last = max(int(number) for (number,) in program.said("acked"))
+
+    def all_known() -> bool:
+        known = {int(number) for kind in ("acked", "lost") for (number,) in program.said(kind)}
+        return known.issuperset(range(min(known), last + 1))
+
+    until(all_known, f"all records up to {last} are acknowledged", every=history.POLL_SECONDS)
+    program.kill()
 
 
 def kill_after_a_second_delivery(cluster: Nodes, program: Program) -> None:
@@ -125,6 +146,7 @@ FAULTS = {
         (Appender, "append", "if header.producer_id >= 0:\n        duplicate", "if False:\n        duplicate"),
         ("lose 50",),
         r"record \d+ is there \d times",
+        end=kill_after_lost_replies,
     ),
     "a coordinator confirms offsets that are not committed": Fault(
         (

@@ -173,8 +173,7 @@ class Chain:
                 if message.error() is None:
                     found.setdefault(message.key().decode(), []).append(int(message.value()[1:]))
                     count += 1
-        time.sleep(1)  # for what comes twice
-        more = [message for message in reader.consume(10, 1) if message.error() is None]
+        more = [message for message in reader.consume(10, 2) if message.error() is None]
         reader.close()
         assert not more, f"{len(more)} records too many"
         if count < self.sent:
