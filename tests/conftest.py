@@ -108,7 +108,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Kafka's DumpLogSegments over every directory that a test left; a file that it does not like fails the run, by the
     test's name.
     """
-    from .oracle import tools
+    from .oracle import brokers, tools
     from .support.dumps import check_directory
 
     faulthandler.dump_traceback_later(END_SECONDS_MAX, exit=True)
@@ -122,6 +122,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         else:
             shutil.rmtree(directory, ignore_errors=True)
     tools.stop()
+    brokers.stop()
     if LEFT:
         print(
             f"\n{files} files of {len(LEFT)} data directories read by Kafka's DumpLogSegments, {len(wrong)} "

@@ -92,7 +92,7 @@ def without_brokers(servers: str) -> tuple[list[Any], list[tuple[int, str]], lis
 
 
 def test_they_print_what_they_print_of_kafka(tmp_path: Path) -> None:
-    with Broker(lab=False) as ours, Kafka() as kafka:
+    with Broker(lab=False) as ours, Kafka(own_process=True) as kafka:
         made = [
             tool("TopicCommand", "--bootstrap-server", one.bootstrap_servers, "--create", "--topic", "t")
             for one in (ours, kafka)

@@ -92,7 +92,7 @@ class Runs:
                 servers = server.sasl_servers if isinstance(server, SecuredKafka) else server.bootstrap_servers
                 self.programs.run(name, f"{name}-{kind}", servers, {}, admin="admin", user="alice")
         elif name in ALONE:
-            with started(kind, SETTINGS) as server:
+            with started(kind, SETTINGS, is_killed=True) as server:
                 self._run(server, kind, name)
         else:
             self._run(self.shared[kind], kind, name)
@@ -115,11 +115,11 @@ class Runs:
         self.programs.run(name, f"{name}-{kind}", server.bootstrap_servers, {"kill": kill, "tool": run_tool})
 
 
-def started(kind: str, settings: dict[str, object]) -> AbstractContextManager[Server]:
+def started(kind: str, settings: dict[str, object], is_killed: bool = False) -> AbstractContextManager[Server]:
     """A broker to be entered."""
     if kind == "ottla":
         return Broker(settings)
-    return SecuredKafka(settings) if settings is AUTHORIZED else Kafka(settings)
+    return SecuredKafka(settings) if settings is AUTHORIZED else Kafka(settings, own_process=is_killed)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Three brokers of Apache Kafka 4.4.0 and a controller, each a process."""
+"""Three brokers of Apache Kafka 4.4.0 and a controller."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ CONTROLLER_ID = 100
 
 
 class _Part(Kafka):
-    """One process of the cluster. `controller`: that of the cluster; None for the controller itself."""
+    """One of the cluster's. `controller`: that of the cluster; None for the controller itself."""
 
-    def __init__(self, node: int, directory: Path, controller: _Part | None, settings: dict[str, object]) -> None:
-        super().__init__(settings, directory)
+    def __init__(
+        self, node: int, directory: Path, controller: _Part | None, settings: dict[str, object], own_process: bool
+    ) -> None:
+        super().__init__(settings, directory, own_process=own_process)
         self.node = node
         self.controller = controller
 
@@ -44,10 +46,6 @@ class _Part(Kafka):
         path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         return path
 
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None
-
     def start(self) -> Kafka:
         if not self.formatted:
             properties = self._write_properties()
@@ -57,13 +55,23 @@ class _Part(Kafka):
 
 
 class KafkaCluster:
-    """A context manager. `settings`: of all brokers and of the controller; `racks`: of the brokers."""
+    """A context manager. `settings`: of all brokers and of the controller; `racks`: of the brokers; `own_processes`:
+    brokers can be killed and paused, too.
+    """
 
-    def __init__(self, settings: dict[str, object], nodes: int = 3, racks: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: dict[str, object],
+        nodes: int = 3,
+        racks: Sequence[str] = (),
+        *,
+        own_processes: bool = True,
+    ) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="oracle-"))
-        self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings)
+        self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings, own_processes)
         self.parts = {
-            node: _Part(node, self._directory / str(node), self._controller, settings) for node in range(1, nodes + 1)
+            node: _Part(node, self._directory / str(node), self._controller, settings, own_processes)
+            for node in range(1, nodes + 1)
         }
         for part, rack in zip(self.parts.values(), racks, strict=False):
             part.settings = {**part.settings, "broker.rack": rack}
@@ -78,7 +86,7 @@ class KafkaCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for part in (*self.parts.values(), self._controller):
-            part.stop(signal.SIGKILL)
+            part.end()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def address(self, node: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import signal
 import subprocess
@@ -12,15 +13,20 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ottla.storage.checkpoints import uuid_to_text
 
 from ..support.ports import free_port
 from .jars import HERE, classpath, home, jar_folder, jar_lock
 
+if TYPE_CHECKING:
+    from .brokers import SharedBroker
+
 START_SECONDS_MAX = 120.0
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 LOG4J = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
+JAVA_TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"  # the variable with options of each Java that starts
 TOOL = "org.apache.kafka.tools.TopicCommand"
 FEW_PARTITIONS: dict[str, object] = {
     "offsets.topic.num.partitions": 4,
@@ -85,10 +91,10 @@ def _archive_tools(archive: Path) -> None:
             made.rename(archive)
 
 
-def program(part: str, name: str, classes: Path) -> list[str]:
+def program(part: str, name: str, classes: Path, heap: str = "-Xmx1G") -> list[str]:
     """Compiles a program of one of the `java` folders against the oracle's jars; the command line that runs it."""
     _compile(part, name, classes)
-    return java(part, name, heap="-Xmx1G", classes=classes)
+    return java(part, name, heap=heap, classes=classes)
 
 
 def _compile(part: str, name: str, classes: Path) -> None:
@@ -139,10 +145,11 @@ def tool(
 
 
 class Kafka:
-    """A Kafka process as a context manager. `directory` may hold the data of an earlier one, or of ottla.
+    """A Kafka as a context manager. `directory` may hold the data of an earlier one, or of ottla.
 
     `quick`: to be there sooner; not for figures, whose Kafka is as its users start it. `plugin`: a class of the `java`
-    folders that it can load.
+    folders that it can load. `own_process`: it can be killed and paused, and has a log. Without it a quick one shares a
+    JVM with others, if it needs no plugin, no `java_options` and no JAVA_TOOL_OPTIONS.
     """
 
     def __init__(
@@ -153,8 +160,10 @@ class Kafka:
         formatted: bool = False,
         quick: bool = True,
         plugin: str = "",
+        own_process: bool = False,
     ) -> None:
         self.plugin = plugin
+        self.own_process = own_process
         self.directory = directory or Path(tempfile.mkdtemp(prefix="oracle-"))
         self._temporary = directory is None
         self.settings = settings or {}
@@ -164,6 +173,7 @@ class Kafka:
         self.port = free_port()
         self.controller_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._shared: SharedBroker | None = None
         self.start_seconds = 0.0
 
     @property
@@ -178,6 +188,10 @@ class Kafka:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None or self._shared is not None
 
     def _write_properties(self) -> Path:
         values: dict[str, object] = {
@@ -201,7 +215,7 @@ class Kafka:
         return path
 
     def _format(self, *arguments: str) -> None:
-        from .tools import format_storage  # which runs a program of this module
+        from .brokers import format_storage  # which runs a program of this module
 
         format_storage("-t", uuid_to_text(b"oracle-oracle-01"), *arguments)
 
@@ -211,11 +225,28 @@ class Kafka:
         if not self.formatted:
             self._format("--standalone", "-c", str(properties))
             self.formatted = True
+        began = time.monotonic()
+        if self._can_share:
+            from .brokers import SharedBroker  # which runs a program of this module
+
+            self._shared = SharedBroker(properties)
+        else:
+            self._start_process(properties)
+        self.start_seconds = time.monotonic() - began
+        return self
+
+    @property
+    def _can_share(self) -> bool:
+        """The first broker has a process of its own anyway, which writes the archive of classes at its end."""
+        special = self.own_process or self.plugin or self.java_options or JAVA_TOOL_OPTIONS in os.environ
+        return self.quick and not special and _archive("broker").exists()
+
+    def _start_process(self, properties: Path) -> None:
         classes = self.directory / "classes" if self.plugin else None
         if classes is not None:
             _compile("broker", self.plugin, classes)
         log = self.directory / "kafka.log"
-        began = time.monotonic()
+        ends = time.monotonic() + START_SECONDS_MAX
         with log.open("wb") as out:
             program, *arguments = java(
                 "broker", "kafka.Kafka", str(properties), heap="-Xmx1G", classes=classes, quick=self.quick
@@ -227,17 +258,24 @@ class Kafka:
                 stderr=out,
             )
         while "Kafka Server started" not in log.read_text(errors="replace"):
-            if self._process.poll() is not None or time.monotonic() - began > START_SECONDS_MAX:
+            if self._process.poll() is not None or time.monotonic() > ends:
                 raise RuntimeError(f"Kafka did not start:\n{log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.02)  # another process's log can only be polled
-        self.start_seconds = time.monotonic() - began
-        return self
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Ends the broker, by other signals than SIGTERM only one in a process of its own."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait()
             self._process = None
+        if self._shared is not None:
+            assert how is signal.SIGTERM, "a broker that shares its process can only be stopped"
+            self._shared.stop()
+            self._shared = None
+
+    def end(self) -> None:
+        """Ends the broker in the quickest way: its data are removed."""
+        self.stop(signal.SIGTERM if self._process is None else signal.SIGKILL)
 
     def __enter__(self) -> Kafka:
         return self.start()
@@ -246,13 +284,16 @@ class Kafka:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # What a temporary broker would write at its end is removed; the first one also writes the archive of classes.
-        self.stop(signal.SIGKILL if self._temporary and _archive("broker").exists() else signal.SIGTERM)
+        if self._temporary and _archive("broker").exists():
+            self.end()
+        else:
+            self.stop()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def main() -> None:
-    with Kafka() as kafka:
+    with Kafka(own_process=True) as kafka:
         print(
             f"Apache Kafka 4.4.0 answers at {kafka.bootstrap_servers}; data in {kafka.data_directory}; Ctrl-C ends it",
             flush=True,

@@ -18,7 +18,7 @@ PATTERNS = ("kafka.server:type=group-coordinator-metrics,*", "kafka.coordinator.
 
 def ask() -> list[str]:
     """Returns the MBeans' names, each with one of its attributes."""
-    with tempfile.TemporaryDirectory() as folder, Kafka() as kafka:
+    with tempfile.TemporaryDirectory() as folder, Kafka(own_process=True) as kafka:
         command = [*program("broker", "MBeans", Path(folder)), str(kafka.pid), *PATTERNS]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()
 

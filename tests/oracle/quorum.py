@@ -23,7 +23,7 @@ class _Voter(Kafka):
     """A broker that is one of several controllers. `at`: the controllers' ports by node."""
 
     def __init__(self, node: int, directory: Path, at: Mapping[int, int], settings: dict[str, object]) -> None:
-        super().__init__(settings, directory)
+        super().__init__(settings, directory, own_process=True)
         self.node = node
         self.at = at
         self.controller_port = at[node]

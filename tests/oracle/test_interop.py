@@ -74,7 +74,7 @@ def test_kafka_starts_on_ottlas_directory(tmp_path: Path) -> None:
         with Wire(broker.bootstrap_servers) as wire:
             crowd = create_crowd(wire)
             before = fetch(wire, "plain"), fetch(wire, "small")
-    kafka = Kafka(directory=tmp_path, formatted=True)
+    kafka = Kafka(FEW_PARTITIONS, tmp_path, formatted=True, own_process=True)  # which has a log
     with kafka, Wire(kafka.bootstrap_servers) as wire:
         assert (fetch(wire, "plain"), fetch(wire, "small")) == before
         found = wire.ask("Metadata", 12, m.MetadataRequest(topics=None)).topics

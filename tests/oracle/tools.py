@@ -1,6 +1,4 @@
-"""Kafka's command-line tools, run one after another in one JVM, which starts and compiles once for all tests. Another
-one formats the directories of brokers.
-"""
+"""Kafka's command-line tools, run one after another in one JVM, which starts and compiles once for all tests."""
 
 from __future__ import annotations
 
@@ -14,24 +12,21 @@ from typing import IO
 
 from .kafka import program
 
-FORMAT_SECONDS = 120
 STACK_SECONDS = 20  # how long Java has to write the stacks of its threads
 
 
 class _Tools:
-    """A process of `java/Tools.java` or `java/Storage.java`, which starts with the first tool."""
+    """The process of `java/Tools.java`, which starts with the first tool."""
 
-    def __init__(self, part: str, program: str) -> None:
-        self._part, self._program = part, program
-        self._lock = Lock()  # brokers of a cluster are formatted beside each other
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._classes = Path()
         atexit.register(self.stop)
 
     def run(self, words: list[str], within: float) -> tuple[int, str, str]:
-        """Runs a tool. `words`: of Tools its class, the standard input and its arguments, of Storage its arguments.
-        Returns the exit code, the standard output and the standard error. Raises TimeoutExpired, with the stacks of
-        all threads.
+        """Runs a tool. `words`: its class, the standard input and its arguments. Returns the exit code, the standard
+        output and the standard error. Raises TimeoutExpired, with the stacks of all threads.
         """
         with self._lock:
             return self._run(words, within)
@@ -59,7 +54,7 @@ class _Tools:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._classes = Path(tempfile.mkdtemp(prefix="oracle-tools-"))
-        command = program(self._part, self._program, self._classes)
+        command = program("tools", "Tools", self._classes)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -100,12 +95,11 @@ def _read(stream: IO[bytes]) -> str:
     return stream.read(_number(stream)).decode(errors="replace")
 
 
-_tools, _storage = _Tools("tools", "Tools"), _Tools("broker", "Storage")
+_tools = _Tools()
 
 
 def stop() -> None:
-    for one in (_tools, _storage):
-        one.stop()
+    _tools.stop()
 
 
 def tool(
@@ -115,9 +109,3 @@ def tool(
     full = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
     code, out, error = _tools.run([full, stdin or "", *arguments], timeout)
     return subprocess.CompletedProcess([full, *arguments], code, out, error)
-
-
-def format_storage(*arguments: str) -> None:
-    """Formats the directories of a broker of Kafka 4.4.0: `kafka-storage.sh format` with these arguments."""
-    code, out, error = _storage.run(["format", *arguments], FORMAT_SECONDS)
-    assert code == 0, out + error
