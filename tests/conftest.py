@@ -77,6 +77,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("OTTLA_WARM", "0")  # most brokers of tests live for seconds
     compiled.configure()
     settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
     settings.register_profile("all", max_examples=200, deadline=None, derandomize="CI" in os.environ)

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.kafka.network.SocketServer")
 WARM_AFTER_SECONDS = 0.1
-WARM_STEP_SECONDS = 0.01
+WARM_STEP_SECONDS = 0.02
+WARM_STEP_NS = 2_000_000  # of work; to wake up for each import or function would take more than these
 WARM_DEFERRALS_MAX = 200
 
 EXIT_OK = 0
@@ -318,12 +319,15 @@ class Server:
         self._loop.call_later(0.1, self._watch_lag, self._loop.time() + 0.1)
 
     def _warm(self, steps: Iterator[None], deferrals: int = 0) -> None:
-        """Imports modules that the start did not need, between other events, and between long requests."""
+        """Imports some modules that the start did not need, between other events, and between long requests."""
         if self.broker.turn.has_steps and deferrals < WARM_DEFERRALS_MAX:
             self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps, deferrals + 1)
             return
+        ends_ns = self.machine.work_ns() + WARM_STEP_NS
         try:
             next(steps)
+            while self.machine.work_ns() < ends_ns:
+                next(steps)
         except StopIteration:
             return warming.freeze()
         self._loop.call_later(WARM_STEP_SECONDS, self._warm, steps, deferrals)

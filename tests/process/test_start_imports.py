@@ -41,15 +41,34 @@ def announced(server):
 serving._announce_line = announced
 main.run()
 """
+SOON_AFTER = """
+import asyncio, gc, sys, ottla.__main__ as main, ottla.serving as serving
+
+def look(server):
+    if gc.isenabled():
+        print(*sys.modules)
+        server.stopping.set()
+    else:
+        asyncio.get_running_loop().call_later(0.01, look, server)
+
+serving._announce_line = look
+main.run()
+"""
+"""When the broker is ready it collects no garbage, until it is warm."""
 
 
-def imported(folder: Path, data: str) -> list[str]:
+def imported(folder: Path, data: str, program: str = PROGRAM, **environment: str) -> list[str]:
     """Returns the modules that a broker has imported when it is ready. The folder has what it compiles, too."""
-    command = [sys.executable, "-c", PROGRAM, "serve", "--announce", f"log.dirs={folder}/{data}"]
+    command = [sys.executable, "-c", program, "serve", "--announce", f"log.dirs={folder}/{data}"]
     cached = {"PYTHONPYCACHEPREFIX": f"{folder}/cache", "PYTHONDONTWRITEBYTECODE": ""}
     listening = ["listeners=PLAINTEXT://127.0.0.1:0"]
     done = subprocess.run(
-        [*command, *listening], env=os.environ | cached, capture_output=True, text=True, timeout=120, check=True
+        [*command, *listening],
+        env=os.environ | cached | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     return done.stdout.split()
 
@@ -67,3 +86,11 @@ def test_a_start_imports_little(tmp_path: Path) -> None:
     assert len(again) <= MODULES_MAX
     imported(tmp_path, "two")  # the first start that reads what another one has written; it caches the functions for it
     assert "construct" not in imported(tmp_path, "two")
+
+
+def test_what_first_requests_need_is_imported_soon_after_the_start(tmp_path: Path) -> None:
+    """Unless it is not wanted, as in most brokers of tests."""
+    warm, cold = (imported(tmp_path, "one", SOON_AFTER, OTTLA_WARM=value) for value in ("1", "0"))
+    later = {"ottla.coordinator.group.shard", "ottla.coordinator.share.shard", "ottla.broker.error_replies"}
+    assert later <= {*warm}
+    assert later & {*cold} == set()
