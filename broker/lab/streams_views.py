@@ -102,7 +102,7 @@ def view(group: StreamsGroup, image: TopicImage, descriptions: TopologyDescripti
     return {
         "topology_epoch": None if topology is None else topology.epoch,
         "validated_epoch": group.validated_epoch,
-        "endpoint_epoch": group.endpoint_epoch,
+        "endpoint_epoch": group.heard.endpoint_epoch,
         "problem": problem,
         "subtopologies": [] if topology is None else list(_subtopologies(topology, counted)),
         "processes": (_process(member) for member, _ in members),

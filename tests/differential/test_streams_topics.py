@@ -171,3 +171,14 @@ def test_partitions_are_added(pair: Pair) -> None:
     beat(pair, "tp", 3, has=tasks(s0=[0, 1, 2, 3]))
     describe(pair, "tp")
     same_records(pair, "tp")
+
+
+def test_the_first_internal_topic_that_does_not_fit_is_named(pair: Pair) -> None:
+    """Of names in one bucket of Java's hash table, that of the repartition topic was put there before."""
+    changelog, repartition = "gr-collide-2-changelog", "gr-collide-2-repartition"
+    for name, count in (("gr-collide", 3), (changelog, 2), (repartition, 2)):
+        source(pair, name, count)
+    reading = part("0", "gr-collide", sinks=[repartition])
+    joining = part("1", "gr-collide", repartitions=[info(repartition)], changelogs=[info(changelog)])
+    reply = join(pair, "collide", reading, joining)
+    assert reply.status[0].status_detail.startswith(f"Existing topic {repartition} has")

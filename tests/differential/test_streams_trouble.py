@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..support.differential import Pair, own_brokers
-from ..support.stories.streams import SETTINGS, R, beat, info, join, part, source, tasks
+from ..support.stories.streams import SETTINGS, R, beat, describe, info, join, part, source, tasks
 
 pytestmark = pytest.mark.slow
 
@@ -58,3 +60,25 @@ def test_a_member_has_a_task_for_which_its_topic_is_too_small_now(pair: Pair) ->
     source(pair, "small", 1)
     reply = beat(pair, "sx3", 2, has=tasks(s0=[0, 1, 2]))
     assert reply.error_code == Errors.INVALID_REQUEST
+
+
+def test_what_a_heartbeat_says_counts_although_it_fails(pair: Pair) -> None:
+    """Offsets at once, and that the topics do not fit any more with the next write."""
+    for name in ("said", "said-mid"):
+        source(pair, name, 2)
+    parts = part("0", "said", sinks=["said-mid"]), part("1", repartitions=[info("said-mid")])
+    join(pair, "sx4", *parts, user_endpoint=R.Endpoint(host="h", port=1))
+    join(pair, "sx4", *parts, member="m2")
+    delete(pair, "said")
+    asks = R(group_id="sx4", member_id="m2", member_epoch=3, endpoint_information_epoch=-1)
+    asks.task_offsets = asks.task_end_offsets = [R.TaskOffset(subtopology_id="0", partition=1, offset=7)]
+    pair.until("StreamsGroupHeartbeat", 1, asks, lambda reply: reply.error_code == Errors.UNKNOWN_SERVER_ERROR)
+
+    def repartitioned(reply: Any) -> int:
+        return int(reply.groups[0].topology.subtopologies[1].repartition_source_topics[0].partitions)
+
+    before = describe(pair, "sx4")
+    offsets = [one.offset for member in before.groups[0].members for one in member.task_offsets]
+    assert (offsets, repartitioned(before)) == ([7], 2)
+    beat(pair, "sx4", -1)
+    assert repartitioned(describe(pair, "sx4")) == 0

@@ -130,8 +130,8 @@ class Streams(Administered):
 
     # topologies
 
-    def info(self, name: str, partitions: int = 0, factor: int = 0) -> Any:
-        return R.TopicInfo(name=name, partitions=partitions, replication_factor=factor)
+    def info(self, name: str, partitions: int = 0) -> Any:
+        return R.TopicInfo(name=name, partitions=partitions)
 
     def plain(self) -> list[Any]:
         return [R.Subtopology(subtopology_id="0", source_topics=[self.two, self.one])]
@@ -170,8 +170,8 @@ class Streams(Administered):
         return [reading, joining]
 
     def unfit(self) -> list[Any]:
-        sources, factor = self.chance.choice((([f"missing{self.episode}"], 1), ([self.two], 3)))
-        changelogs = [self.info(self.internal[1], factor=factor)]
+        changelogs = [self.info(self.internal[1])]
+        sources = [self.two, f"missing{self.episode}"]
         return [R.Subtopology(subtopology_id="0", source_topics=sources, state_changelog_topics=changelogs)]
 
     def topology(self) -> Any:

@@ -171,7 +171,21 @@ def test_a_heartbeat_that_is_not_written_leaves_nothing() -> None:
     before = len(written(w, "app"))
     beat(w, "m1", 7)
     beat(w, "m1", 2, task_offsets=[R.TaskOffset(subtopology_id="0", partition=0, offset=1)] * 2)
-    assert (len(written(w, "app")), dict(group_of(w).offsets)) == (before, {})
+    assert (len(written(w, "app")), group_of(w).heard.offsets) == (before, {})
+
+
+def test_what_a_member_says_counts_although_its_heartbeat_fails_and_what_a_stranger_says_does_not() -> None:
+    w = world(2)
+    absent = part("0", "absent")
+    said: dict[str, Any] = {
+        "task_offsets": [R.TaskOffset(subtopology_id="0", partition=0, offset=1)],
+        "user_endpoint": R.Endpoint(host="h", port=1),  # whose partitions are due and not known
+    }
+    beat(w, "m1", 0, absent)
+    for member, epoch in (("m1", 2), ("m2", 0)):
+        assert beat(w, member, epoch, absent, **said).reply.error_code == Errors.UNKNOWN_SERVER_ERROR
+    heard = group_of(w).heard
+    assert (list(heard.offsets), heard.endpoint_epoch) == (["m1"], 2)
 
 
 def test_the_first_that_asks_for_the_end_is_named_although_it_is_no_member() -> None:

@@ -282,7 +282,7 @@ def _missing(
         for topics in (one.repartitions, one.changelogs)
         for topic in topics.values()
     }
-    for name in java_order(sorted(topology.required)):
+    for name in java_order(topology.required):
         count, expected = _existing(image, name), internal.get(name)
         if count is not None and expected is not None and count != expected.partitions:
             raise _Unfit(

@@ -10,7 +10,7 @@ from ....protocol.errors import ApiError, Errors
 from ...hashing import java_order
 from ..state import ShardState
 from . import sticky
-from .configured import ConfiguredSubtopology
+from .configured import ConfiguredSubtopology, ConfiguredTopology
 from .group import NO_OFFSETS, StreamsGroup
 from .member import StreamsMember
 from .sticky import Offsets
@@ -38,19 +38,20 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
         group_epoch=epoch,
         assignment_epoch=assignment_epoch,
         assignor_name=sticky.NAME,
-        topology=_topology(group, topology),
+        topology=_topology(topology, group.configured_as_of(as_of)),
     )
     found = [
-        (member, group.targets.get(member.id, NO_TASKS, as_of), group.offsets.get(member.id, NO_OFFSETS))
+        (member, group.targets.get(member.id, NO_TASKS, as_of), group.heard.offsets.get(member.id, NO_OFFSETS))
         for _, member in group.members.items(as_of)
     ]
     return described, (_member(member, target, offsets.has, offsets.ends) for member, target, offsets in found)
 
 
-def _topology(group: StreamsGroup, topology: Topology) -> messages.StreamsGroupDescribeResponse.Topology:
+def _topology(
+    topology: Topology, configured: ConfiguredTopology | None
+) -> messages.StreamsGroupDescribeResponse.Topology:
     """The topology with the numbers of partitions if all its topics are there, otherwise as it was given."""
     r = messages.StreamsGroupDescribeResponse
-    configured = group.configured
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
         parts = [_configured(name, one) for name, one in configured.subtopologies.items()]
     else:

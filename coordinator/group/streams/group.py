@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from ....protocol import messages
 from ....protocol.errors import ApiError, Errors
 from ...format import CoordinatorRecord
-from ...journaled import JournaledDict
 from ...timeline import Timeline, TimelineDict
 from ..modern import ModernGroup
 from .configured import ConfiguredTopology
@@ -34,20 +34,33 @@ class TaskOffsets(NamedTuple):
 NO_OFFSETS = TaskOffsets({}, {})
 
 
+@dataclass(slots=True)
+class Heard:
+    """What members have said and is not in the log. What a request says that fails counts, too, as in Kafka.
+    `shutdown_by`: the first member that asked for the end of the application.
+    """
+
+    shutdown_by: str | None = None
+    offsets: dict[str, TaskOffsets] = field(default_factory=dict)
+    endpoint_epoch: int = 0
+
+    def shut_down(self, by_member_id: str) -> None:
+        """A member asks for the end of the application."""
+        self.shutdown_by = self.shutdown_by or by_member_id
+
+
 class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     """Members, target assignments, epochs and the topology of one group. Changed by replay only, except for what is
-    not stored: offsets of tasks, and that the application shall stop.
+    not stored: the topology as it fits the topics, and what members have said.
     """
 
     kind: ClassVar[str] = "streams"
     __slots__ = (
         "_configs",
-        "_shutdown_by",
+        "_configured",
         "_topologies",
         "active",
-        "configured",
-        "endpoint_epoch",
-        "offsets",
+        "heard",
         "standby",
         "static_members",
         "warmup",
@@ -62,10 +75,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.warmup: TimelineDict[Task, frozenset[str]] = TimelineDict(timeline)
         self._topologies: TimelineDict[str, Topology] = TimelineDict(timeline)  # one at most
         self._configs: TimelineDict[str, Mapping[str, str]] = TimelineDict(timeline)  # of the last assignment
-        self.configured: ConfiguredTopology | None = None
-        self.offsets: JournaledDict[str, TaskOffsets] = JournaledDict(timeline.journal)
-        self._shutdown_by: list[str] = []  # one at most; what is said in a request that fails counts too, as in Kafka
-        self.endpoint_epoch = 0
+        self._configured: TimelineDict[str, ConfiguredTopology] = TimelineDict(timeline)  # one at most
+        self.heard = Heard()
 
     # the topology and the epochs
 
@@ -81,6 +92,19 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._topologies.pop("")
         else:
             self._topologies[""] = topology
+
+    @property
+    def configured(self) -> ConfiguredTopology | None:
+        return self._configured.get("")
+
+    def configured_as_of(self, as_of: int | None) -> ConfiguredTopology | None:
+        return self._configured.get("", None, as_of)
+
+    def set_configured(self, configured: ConfiguredTopology) -> None:
+        """A request that fails afterwards does not take this back, and those who read what is committed see it with
+        the next write of the shard, as in Kafka.
+        """
+        self._configured[""] = configured
 
     @property
     def topology_epoch(self) -> int:
@@ -110,18 +134,6 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self._scalars["described"] = value.stored_description_topology_epoch
         self._scalars["undescribed"] = value.failed_description_topology_epoch
         self._configs[""] = {one.key: one.value for one in value.last_assignment_configs or ()}
-
-    # the end of the application
-
-    @property
-    def shutdown_by(self) -> str | None:
-        """The first member that asked for the end of the application."""
-        return self._shutdown_by[0] if self._shutdown_by else None
-
-    def shut_down(self, by_member_id: str) -> None:
-        """A member asks for the end of the application."""
-        if not self._shutdown_by:
-            self._shutdown_by.append(by_member_id)
 
     # members
 
@@ -159,9 +171,9 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         if before is not None:
             self._drop_static(before)
             self._release(before)
-            self.offsets.pop(member_id, None)
+            self.heard.offsets.pop(member_id, None)
             if self.is_empty:
-                self._shutdown_by.clear()
+                self.heard.shutdown_by = None
 
     def _drop_static(self, member: StreamsMember) -> None:
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.id:

@@ -93,7 +93,7 @@ def heartbeat_after(
     statuses: list[Status] = []
     settled = _settle(shard, group, request, changed, records, statuses)
     _check_tasks(request, settled.configured)
-    _note_offsets(group, request)
+    _note_offsets(shard, group, request)
     configs = configs_of(shard, group.id)
     bump = bump or settled.is_new or settled.validated_epoch != group.validated_epoch
     epoch = group.epoch
@@ -108,7 +108,7 @@ def heartbeat_after(
     after = reconcile(shard, group, changed, target_epoch, target, owned, records)
     shard.await_session(group, member.id)
     if request.shutdown_application:
-        group.shut_down(member.id)
+        group.heard.shut_down(member.id)
     outcome = Outcome(member, after, before, settled.configured, configs, statuses)
     return Result(records, Beat(reply(shard, group, client, request, outcome), settled.configured.missing))
 
@@ -178,7 +178,8 @@ def _settle(
         group.refresh_at_ms = (shard.env.now_ms() + NEVER_MS, group.epoch)
     is_new = found != group.metadata_hash
     if configured is None or known is None or is_new:
-        configured = group.configured = configure(topology, shard.env.image)
+        configured = configure(topology, shard.env.image)
+        group.set_configured(configured)
     return _Settled(topology, configured, found, is_new)
 
 
@@ -218,14 +219,17 @@ def _check_tasks(request: Request, configured: ConfiguredTopology) -> None:
                     raise ApiError(Errors.INVALID_REQUEST, text)
 
 
-def _note_offsets(group: StreamsGroup, request: Request) -> None:
+def _note_offsets(shard: ShardState, group: StreamsGroup, request: Request) -> None:
     """Notes what the member says of the states on its disk. Raises ApiError(INVALID_REQUEST)."""
     if request.task_offsets is None and request.task_end_offsets is None:
         return
-    before = group.offsets.get(request.member_id, NO_OFFSETS)
+    offsets = group.heard.offsets
+    before = offsets.get(request.member_id, NO_OFFSETS)
     has = before.has if request.task_offsets is None else _by_task(request.task_offsets)
     ends = before.ends if request.task_end_offsets is None else _by_task(request.task_end_offsets)
-    group.offsets[request.member_id] = TaskOffsets(has, ends)
+    offsets[request.member_id] = TaskOffsets(has, ends)
+    if request.member_id not in group.members:  # ids that do not become members leave nothing
+        shard.journal.note(offsets.pop, request.member_id, None)
 
 
 def _by_task(offsets: Iterable[messages.StreamsGroupHeartbeatRequest.TaskOffset]) -> dict[Task, int]:

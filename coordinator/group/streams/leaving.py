@@ -29,7 +29,7 @@ def leave(
     member_id, epoch = request.member_id, request.member_epoch
     beat = Beat(messages.StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=epoch))
     if request.shutdown_application:
-        group.shut_down(member_id)  # Kafka does not ask before whether this is a member
+        group.heard.shut_down(member_id)  # Kafka does not ask before whether this is a member
     if request.instance_id is None:
         member = group.member(member_id)
     else:

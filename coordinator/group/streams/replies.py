@@ -83,22 +83,23 @@ def _add_endpoints(
 ) -> None:
     after = outcome.after
     if outcome.before.endpoint != after.endpoint or (changed and after.endpoint is not None):
-        group.endpoint_epoch += 1
-    if group.endpoint_epoch != request.endpoint_information_epoch:
+        group.heard.endpoint_epoch += 1
+    if group.heard.endpoint_epoch != request.endpoint_information_epoch:
         response.partitions_by_user_endpoint = partitions_by_endpoint(
             group, after, outcome.replaced, outcome.configured, shard.env.image
         )
     if group.id in shard.groups:
-        response.endpoint_information_epoch = group.endpoint_epoch
+        response.endpoint_information_epoch = group.heard.endpoint_epoch
 
 
 def _statuses(group: StreamsGroup, client: Client, outcome: Outcome) -> Iterable[Status]:
     if outcome.configured.problem is not None:
         yield outcome.configured.problem
-    if group.shutdown_by is not None:
+    shutdown_by = group.heard.shutdown_by
+    if shutdown_by is not None:
         yield Status(
             Code.SHUTDOWN_APPLICATION,
-            f"Streams group member {group.shutdown_by} encountered a fatal error and requested a shutdown for the "
+            f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the "
             "entire application.",
         )
     tags = outcome.configs.get(RACK_TAGS, "")

@@ -61,15 +61,15 @@ class Topology:
 
     epoch: int
     subtopologies: dict[str, Subtopology]
-    required: frozenset[str] = field(init=False, compare=False)
-    """The topics whose metadata matter."""
+    required: dict[str, None] = field(init=False, compare=False)
+    """The topics whose metadata matter, in the order in which Kafka's set has got them."""
     by_input: dict[str, str] = field(init=False, compare=False)
     """The id of the subtopology that reads a topic."""
 
     def __post_init__(self) -> None:
-        names = {topic.name for one in self.subtopologies.values() for topic in one.changelogs}
         inputs = {name: one.id for one in self.in_order() for name in one.inputs()}
-        object.__setattr__(self, "required", frozenset(names | inputs.keys()))
+        found = (name for one in self.in_order() for name in (*one.inputs(), *(topic.name for topic in one.changelogs)))
+        object.__setattr__(self, "required", dict.fromkeys(found))
         object.__setattr__(self, "by_input", inputs)
 
     def in_order(self) -> Iterator[Subtopology]:
