@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -56,7 +56,7 @@ class _Part(Kafka):
 
 class KafkaCluster:
     """A context manager. `settings`: of all brokers and of the controller; `racks`: of the brokers; `own_processes`:
-    brokers can be killed and paused, too.
+    the brokers that can be killed and paused, too (None: all of them).
     """
 
     def __init__(
@@ -65,12 +65,13 @@ class KafkaCluster:
         nodes: int = 3,
         racks: Sequence[str] = (),
         *,
-        own_processes: bool = True,
+        own_processes: Collection[int] | None = None,
     ) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="oracle-"))
-        self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings, own_processes)
+        own = range(1, nodes + 1) if own_processes is None else own_processes
+        self._controller = _Part(CONTROLLER_ID, self._directory / "controller", None, settings, own_process=False)
         self.parts = {
-            node: _Part(node, self._directory / str(node), self._controller, settings, own_processes)
+            node: _Part(node, self._directory / str(node), self._controller, settings, node in own)
             for node in range(1, nodes + 1)
         }
         for part, rack in zip(self.parts.values(), racks, strict=False):

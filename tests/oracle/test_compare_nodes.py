@@ -26,7 +26,7 @@ SETTINGS: dict[str, object] = {
 def pair() -> Iterator[tuple[str, str]]:
     """An address of ottla and one of Kafka."""
     settings = {"ottla.nodes": 3, "ottla.group.settle": False, **SETTINGS}
-    with Broker(settings, lab=False) as ours, KafkaCluster(SETTINGS, own_processes=False) as kafka:
+    with Broker(settings, lab=False) as ours, KafkaCluster(SETTINGS, own_processes=()) as kafka:
         yield ours.bootstrap_servers.split(",")[0], kafka.address(1)
 
 

@@ -43,7 +43,7 @@ a, ls = m.AlterPartitionReassignmentsRequest, m.ListPartitionReassignmentsReques
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with Nodes(RACKED, RACKS) as ours, KafkaCluster(RACKED, racks=RACKS) as kafka:
+    with Nodes(RACKED, RACKS) as ours, KafkaCluster(RACKED, racks=RACKS, own_processes=(3,)) as kafka:
         yield ours, kafka
 
 

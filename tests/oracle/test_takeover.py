@@ -47,7 +47,7 @@ def append(cluster: KafkaCluster, name: str, value: bytes) -> None:
 @pytest.fixture(scope="module")
 def directories() -> Iterator[dict[int, Path]]:
     """The log directories of three brokers that stopped one after another, while records came."""
-    with KafkaCluster({"auto.leader.rebalance.enable": "false"}, own_processes=False) as cluster:
+    with KafkaCluster({"auto.leader.rebalance.enable": "false"}, own_processes=()) as cluster:
         with Wire(cluster.address(1)) as wire:
             create_topics(wire)
         for name in TOPICS:
