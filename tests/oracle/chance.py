@@ -38,7 +38,7 @@ from ..support.wire import Closed, Wire
 from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
 from .chance_members import Members, Queue
-from .chance_requests import ADMINISTRATION, FAMILIES, IDS, Known, Maker, learn
+from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
 from .chance_stage import Heard, Sockets, Stage, play
 from .chance_streams import Moved, Streams
 from .kafka import Kafka
@@ -184,7 +184,7 @@ def _may_differ(field: str, a: Any, b: Any) -> bool:
         return True
     if field == "timestamp" and a > 0 and b > 0:  # those of markers
         return bool(abs(a - b) < MARKERS_MS)
-    if field in IDS:
+    if field in RANDOM_IDS:
         return type(a) is type(b) and bool(a) == bool(b)
     return field == "error_message" and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
 
@@ -196,7 +196,7 @@ def _form(known: Known, value: Any, field: str = "") -> str:
     if hasattr(value, "unknown_tags"):
         named = (f"{n}={_form(known, getattr(value, n), n)}" for n in value.__slots__ if n not in MAY_DIFFER)
         return f"{type(value).__name__}({', '.join(named)})"
-    ids = known.ids.get(field, [])
+    ids = known.ids.get(field, []) if field in RANDOM_IDS else []
     if value in ids:
         return f"{field} {ids.index(value)}"
     return repr(bytes(value) if isinstance(value, memoryview) else value)

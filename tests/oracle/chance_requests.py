@@ -20,6 +20,7 @@ IDS: Final = (
     "member_id", "topic_id", "producer_id", "producer_epoch", "generation_id", "member_epoch", "session_id",
     "leader_epoch", "epoch", "state_epoch",
 )  # fmt: skip
+RANDOM_IDS: Final = ("member_id", "topic_id", "producer_id", "session_id")
 FAMILIES: Final = {
     "classic": "JoinGroup SyncGroup Heartbeat LeaveGroup OffsetCommit OffsetFetch DescribeGroups ListGroups "
     "DeleteGroups OffsetDelete ConsumerGroupDescribe ConsumerGroupHeartbeat",

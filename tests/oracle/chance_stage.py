@@ -259,7 +259,8 @@ def unlike(one: Heard) -> list[tuple[str, Any, Any]]:
 
 def have_other_leaders(heard: list[Heard], stages: Stages, before: str) -> bool:
     """Whether both brokers have found a leader in a table whose order follows from random ids."""
-    ids, others = stages[0].names.ids, stages[1].names.ids
+    chosen = dict.fromkeys(one.id for one in stages[0].crowd.ones.values())  # by a member itself
+    ids, others = ({**stage.names.ids, **chosen} for stage in stages)
     for one in heard:
         if one.act.api == "JoinGroup" and not isinstance(one.mine, str) and not isinstance(one.other, str):
             a, b = one.mine.leader, one.other.leader

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ottla.protocol import codec
 from ottla.protocol import messages as m
 
-from ..oracle.chance import CLIENTS
+from ..oracle.chance import CLIENTS, Comparison
+from ..oracle.chance_requests import Known
 from ..support.at_once import IN_WORLD
 from ..support.differential import errors_in
 from ..support.share_world import create, topic_id
@@ -53,3 +55,10 @@ def test_a_client_asks_the_same_again_and_is_seldom_refused(kind: str) -> None:
     assert asked == worked(kind, 1)
     assert len({frame for frame, _ in asked}) > STEPS // 3
     assert 0 < sum(is_refused for _, is_refused in asked) < STEPS // 2
+
+
+def test_epochs_differ_and_random_ids_do_not() -> None:
+    sides: Any = [SimpleNamespace(known=Known("1")) for _ in range(2)]
+    r = m.ConsumerGroupHeartbeatResponse
+    mine, other = r(member_id="a", member_epoch=1), r(member_id="b", member_epoch=2)
+    assert [place for place, _, _ in Comparison(False).unlike("", sides, mine, other)] == [".member_epoch"]

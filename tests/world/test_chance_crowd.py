@@ -13,7 +13,7 @@ from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
 
 from ..oracle.chance_classic import Act, Crowd
-from ..oracle.chance_stage import STEPS, Door, Heard, Stage, play, unlike
+from ..oracle.chance_stage import STEPS, Door, Heard, Stage, have_other_leaders, play, unlike
 from ..support.at_once import IN_WORLD
 from ..support.differential import errors_in
 from ..support.share_world import create, topic_id
@@ -110,6 +110,19 @@ def test_a_difference_ends_a_crowd(api: str, field: str, value: Any) -> None:
     last = heard[-1]
     assert last.act.api == api
     assert [place for place, _, _ in unlike(last)] == [f".{field}"]
+
+
+@pytest.mark.parametrize(("before", "may_differ"), [("", True), ("m9", True), ("m1", False)])
+def test_leaders_may_differ_where_both_brokers_have_found_another(before: str, may_differ: bool) -> None:
+    """Ids that members have chosen are known, too."""
+    crowd = Crowd(random.Random(1), "1")
+    one, two = [*crowd.ones.values()][:2]
+    one.id, two.id = "m1", "m2"
+    world = World(None, 0)
+    stages = Stage(WorldDoor(world, right), crowd, {}), Stage(WorldDoor(world, right), crowd, {})
+    replies = [m.JoinGroupResponse(leader=name) for name in ("m1", "m2")]
+    heard = [Heard(Act("m1", "JoinGroup"), *replies)]
+    assert have_other_leaders(heard, stages, before) == may_differ
 
 
 def test_a_reply_that_only_one_broker_gives_is_a_difference() -> None:
