@@ -134,3 +134,13 @@ def timeline_slot(hash_code: int, size: int) -> int:
     from its last entry on.
     """
     return (hash_code * _SPREAD & 0xFFFFFFFFFFFFFFFF) >> 65 - size.bit_length()
+
+
+def timeline_order(names: Iterable[str], most: int) -> list[str]:
+    """Returns distinct names in the iteration order of a TimelineHashMap that got them in this order, and has had
+    `most` entries.
+    """
+    size, listed = timeline_size(most), list(names)
+    listed.reverse()
+    listed.sort(key=lambda name: timeline_slot(name_hash(name), size))
+    return listed

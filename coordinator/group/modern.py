@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ...protocol.errors import ApiError, Errors
 from ..format import CoordinatorRecord
+from ..hashing import timeline_order
 from ..journaled import Journaled
 from ..timeline import Timeline, TimelineDict
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FIRST_EPOCH = 1
+ORDERED_MAX = 1024  # members of one group
 LEAVE_EPOCH = -1  # in a heartbeat: the member leaves
 STABLE = 0  # in a record of a member's current assignment: the member has its target
 M = TypeVar("M")
@@ -31,12 +33,13 @@ class ModernGroup(Journaled, Generic[M, T]):
 
     kind: ClassVar[str]
     may_expire: ClassVar[bool] = True
-    __slots__ = ("_scalars", "id", "members", "refresh_at_ms", "targets")
+    __slots__ = ("_scalars", "id", "members", "members_room", "refresh_at_ms", "targets")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
         self.journal = timeline.journal
         self.id = group_id
         self.members: TimelineDict[str, M] = TimelineDict(timeline)
+        self.members_room = 0  # how many members Kafka's table of them has made room for, by which it orders them
         self.targets: TimelineDict[str, T] = TimelineDict(timeline)
         self._scalars: TimelineDict[str, int] = TimelineDict(timeline)
         # when the metadata hash must be computed again, and for which epoch
@@ -45,6 +48,19 @@ class ModernGroup(Journaled, Generic[M, T]):
     @property
     def epoch(self) -> int:
         return int(self._scalars.get("epoch", FIRST_EPOCH))
+
+    def put_member(self, member_id: str, member: M) -> None:
+        self.members_room = max(self.members_room, len(self.members) + 1)  # also if it replaces one
+        self.members[member_id] = member
+
+    def described_members(self, as_of: int) -> list[M]:
+        """Returns the members in Kafka's order, which is that of its table; very many members in the order in which
+        they came, because to sort them takes too long for one step.
+        """
+        members = self.members.at(as_of)
+        if len(members) > ORDERED_MAX:
+            return list(members.values())
+        return [members[member_id] for member_id in timeline_order(members, self.members_room)]
 
     def is_kept(self, config: Callable[[str], object]) -> bool:
         return False

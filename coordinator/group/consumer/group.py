@@ -74,7 +74,7 @@ class ConsumerGroup(ModernGroup[Member, Target]):
             self.static_members[member.instance_id] = member.id
         self._count(before, member)
         self._own(before, member)
-        self.members[member.id] = member
+        self.put_member(member.id, member)
 
     def remove_member(self, member_id: str) -> None:
         before = self.members.pop(member_id)

@@ -28,8 +28,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
         assignment_epoch=assignment_epoch,
         assignor_name="simple",
     )
-    members = [member for _, member in group.members.items(as_of)]
-    return described, (_member(shard, member) for member in members)
+    return described, (_member(shard, member) for member in group.described_members(as_of))
 
 
 def _member(shard: ShardState, member: ShareMember) -> messages.ShareGroupDescribeResponse.Member:

@@ -93,7 +93,7 @@ class ShareGroup(ModernGroup[ShareMember, Target]):
     def set_member(self, member: ShareMember) -> None:
         before: ShareMember | None = self.members.get(member.id)
         self._count(before.topic_names if before else frozenset(), member.topic_names)
-        self.members[member.id] = member
+        self.put_member(member.id, member)
 
     def remove_member(self, member_id: str) -> None:
         before = self.members.pop(member_id)

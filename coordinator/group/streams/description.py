@@ -42,7 +42,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
     )
     found = [
         (member, group.targets.get(member.id, NO_TASKS, as_of), group.heard.offsets.get(member.id, NO_OFFSETS))
-        for _, member in group.members.items(as_of)
+        for member in group.described_members(as_of)
     ]
     return described, (_member(member, target, offsets.has, offsets.ends) for member, target, offsets in found)
 

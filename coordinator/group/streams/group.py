@@ -159,7 +159,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
             self._drop_static(before)
         if member.instance_id is not None and self.static_members.get(member.instance_id) != member.id:
             self.static_members[member.instance_id] = member.id
-        self.members[member.id] = member
+        self.put_member(member.id, member)
         held = member.assigned, member.revoking, member.process_id
         if before is None or (before.assigned, before.revoking, before.process_id) != held:
             self._release(before)
