@@ -144,8 +144,9 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Kafka]:
-    """Apache Kafka 4.4.0, one for the session."""
-    with Kafka({"group.consumer.assignment.interval.ms": 1000, **WITHOUT_RETENTION}) as kafka:
+    """Apache Kafka 4.4.0, one for the session. Where stories ask it, it has the loggers of its process alone."""
+    often = {"group.consumer.assignment.interval.ms": 1000, **WITHOUT_RETENTION}
+    with Kafka(often, own_process=transcripts.mode() != "recorded") as kafka:
         yield kafka
 
 

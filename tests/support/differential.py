@@ -374,7 +374,8 @@ class Kept:
             self.close()
             ours = self._running.enter_context(Broker({**AT_ONCE, **settings}, lab=False))
             plays = transcripts.mode() == "recorded"
-            oracle = Kafka(settings | WITHOUT_RETENTION, plugin=str(settings.get("metric.reporters", "")))
+            plugin = str(settings.get("metric.reporters", ""))
+            oracle = Kafka(settings | WITHOUT_RETENTION, plugin=plugin, own_process=True)
             kafka = "" if plays else self._running.enter_context(oracle).bootstrap_servers
             self._settings, self._pair = settings, (ours, kafka)
         return self._pair

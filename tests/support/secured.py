@@ -48,9 +48,15 @@ class SecuredKafka(Kafka):
     """Kafka with these settings on its SASL listener, whose address is `sasl_servers`; it talks to itself without."""
 
     def __init__(
-        self, settings: dict[str, object], directory: Path | None = None, *, formatted: bool = False, quick: bool = True
+        self,
+        settings: dict[str, object],
+        directory: Path | None = None,
+        *,
+        formatted: bool = False,
+        quick: bool = True,
+        own_process: bool = False,
     ) -> None:
-        super().__init__(directory=directory, formatted=formatted, quick=quick)
+        super().__init__(directory=directory, formatted=formatted, quick=quick, own_process=own_process)
         self.sasl_port = free_port()
         listeners = f"PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port}"
         self.settings = {
@@ -92,7 +98,7 @@ def secured_brokers(settings: dict[str, object], mechanism: str, token: bytes) -
         if transcripts.mode() == "recorded":
             yield ""
             return
-        with SecuredKafka(settings) as running:
+        with SecuredKafka(settings, own_process=True) as running:
             yield running.sasl_servers
 
     @pytest.fixture(scope="module")
