@@ -129,8 +129,11 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # the 48 MB for one compiler fill up, and Java sweeps them again and again
-    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+    # of memory that each sort and join takes at least; by default 16 MB of a heap of 1 GB
+    "spark.buffer.pageSize": "1m",
+    # The 48 MB for one compiler fill up, and Java sweeps them again and again. The 21 MB for classes after which Java
+    # first collects all garbage are less than any job needs.
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=128m",
 }
 # How Spark starts Python and talks to it: over TCP each task waits 40 ms for a delayed acknowledgement. On a busy
 # machine a Python may take longer to start than the 15 seconds for which Spark waits.

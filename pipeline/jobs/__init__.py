@@ -97,6 +97,14 @@ class Input:
                 self._little[key] = near.table({"path": self.path, "view": view, **options})
             return self._little[key]
 
+    def computed(self, frame: DataFrame, *views: tuple[str, Mapping[str, str]]) -> DataFrame:
+        """Like `kept`, for a frame that is made of `views`, each with its options. If these are little, it is computed
+        now, so that what is made of its rows has a short plan.
+        """
+        if all(self.little(view, **options) is not None for view, options in views):
+            return self.here(frame.toArrow())
+        return self.kept(frame)
+
     def here(self, table: pa.Table) -> DataFrame:
         """Returns the rows of a table, in one partition: nothing that is made of them alone needs to be shuffled."""
         return self.spark.createDataFrame(table).coalesce(1)

@@ -27,8 +27,9 @@ def report(source: Input) -> Report:
     if internal is None:
         raise NotThere(f"{source.path} does not contain {TOPIC}: there were no share groups")
     partitions = source.table("partitions")
-    written = source.kept(states(internal, partitions))
-    last = source.kept(records(written))
+    views: list[tuple[str, dict[str, str]]] = [("internal", source.of_internal(TOPIC)), ("partitions", {})]
+    written = source.computed(states(internal, partitions), *views)
+    last = source.computed(records(written), *views)
     topics = [
         row.topic
         for row in written.select("topic").distinct().collect()

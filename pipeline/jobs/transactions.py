@@ -14,6 +14,8 @@ VALUE = """producer_id long, producer_epoch int, transaction_timeout_ms long, tr
  transaction_partitions array<struct<topic: string, partition_ids: array<int>>>,
  transaction_last_update_timestamp_ms long, transaction_start_timestamp_ms long"""
 REST = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT, State.DEAD)
+# The first `initcap`, `lower` or `upper` of a Java has Spark look up the case of every character there is.
+_OUTCOME = "CASE outcome WHEN 'COMMIT' THEN 'Commit' WHEN 'ABORT' THEN 'Abort' ELSE outcome END AS outcome"
 UNDER_WAY = "state NOT IN (" + ", ".join(f"'{NAMES[one]}'" for one in REST) + ")"
 
 
@@ -172,7 +174,7 @@ def held(spans: DataFrame, names: DataFrame | None = None) -> DataFrame:
         rows = rows.withColumn("transactionalId", f.lit(None).cast("string"))
     return rows.select(
         "topic", "partition", "transactionalId", "producerId", "firstOffset", "endOffset",
-        f.initcap("outcome").alias("outcome"), "records",
+        f.expr(_OUTCOME), "records",
         "heldFrom", "endTime",
         (f.unix_millis("endTime") - f.unix_millis("heldFrom")).alias("heldMs"),
         (f.col("endOffset") - f.col("firstOffset") - f.col("records")).alias("recordsBehind"),

@@ -157,6 +157,7 @@ def test_transactions_ended_as_their_producer_ended_them(asked: Asked) -> None:
         (66, None)
     ]
     assert {row.transactionalId for row in held} == {"exact"}
+    assert [row.outcome for row in held] == ["Abort", "Commit"] * 3 + [None]
     assert asked.rows("transactions", "hanging") == []
 
 
@@ -168,16 +169,18 @@ def test_a_report_of_little_is_that_of_the_source(spark: Any, asked: Asked, job:
     source.close()
 
 
-@pytest.mark.parametrize("job", ["audit", "lag", "rebalances", "transactions"])
+@pytest.mark.parametrize("job", ALL)
 def test_a_report_of_little_shuffles_nothing_and_starts_no_python(
     spark: Any, recorded: Told, job: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Nor does it change the case of letters, for which Spark first looks up that of every character."""
     source = Input(spark, recorded.path, near=True)
     for name, frame in report_of(job)(source).tables.items():
         frame.explain()
         plan = capsys.readouterr().out
         assert "LocalTableScan" in plan, name
         assert not re.findall(r"Exchange (?:hash|range)partitioning|Python|MapInArrow|InMemory", plan), name
+        assert not re.findall(r"\b(?:lower|upper|initcap)\(", plan), name
     source.close()
 
 
