@@ -26,6 +26,7 @@ STEPS: Final = 150
 REPLY_SECONDS: Final = 8.0
 LATE: Final = 60  # times that one broker may not have answered yet what the other has
 LATE_SECONDS: Final = 0.05
+TIMER_SECONDS: Final = 0.02  # the rebalance of a group ends by a timer without delay when its last member has left
 PAUSES: Final = 8
 COMMITS: Final = 2
 _RANDOM: Final = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
@@ -294,5 +295,7 @@ def play(crowd: Crowd, stages: Stages, let_pass: LetPass, tell: Tell, note: Call
 
 def _done(act: Act, stages: Stages, let_pass: LetPass) -> list[Heard]:
     mine, other = [stage.do(act) for stage in stages]
+    if act.api == "LeaveGroup":
+        let_pass(TIMER_SECONDS)
     at_once = [Heard(act, mine, other)] if mine is not None else []
     return at_once + heard_by(stages, let_pass)
