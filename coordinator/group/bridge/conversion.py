@@ -51,36 +51,42 @@ def heartbeat_of_classic(
     if group.is_empty:
         records += shard.end_group(group)
         made = ConsumerGroup(group.id, shard.timeline)
-    else:
-        made = upgrade(shard, group, records)
-    return heartbeat_after(shard, made, client, request, records)
-
-
-def upgrade(shard: ShardState, group: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
-    """Returns the classic group as a consumer group. The replay of `records`, to which it adds, puts it in place.
-    Raises ApiError(GROUP_ID_NOT_FOUND).
-    """
-    reason = None
-    if policy_of(shard) not in UPGRADES:
-        reason = "because online upgrade is disabled."
-    elif not group.uses_consumer_protocol:
-        reason = "because the group does not use the consumer embedded protocol."
-    elif len(group.members) > shard.env.config("group.consumer.max.size"):
-        reason = "because the group size exceeds the consumer group maximum size."
-    if reason is not None:
-        raise ApiError(Errors.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.id} to consumer group {reason}")
+        return heartbeat_after(shard, made, client, request, records)
+    _check_upgrade(shard, group)
     for member in list(group.members.values()):
         again = int(Errors.REBALANCE_IN_PROGRESS)
         group.answer_join(member, messages.JoinGroupResponse(error_code=again, member_id=member.id, protocol_name=None))
         group.answer_sync(member, messages.SyncGroupResponse(error_code=again, assignment=b""))
     try:
+        made = _upgraded(shard, group, records)
+    except ApiError as error:  # the answers hold
+        return Result(reply=error.put_into(messages.ConsumerGroupHeartbeatResponse(), with_default=False))
+    return heartbeat_after(shard, made, client, request, records)
+
+
+def _cannot_upgrade(group: ClassicGroup, reason: str) -> ApiError:
+    return ApiError(Errors.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.id} to consumer group {reason}")
+
+
+def _check_upgrade(shard: ShardState, group: ClassicGroup) -> None:
+    """Raises ApiError(GROUP_ID_NOT_FOUND)."""
+    if policy_of(shard) not in UPGRADES:
+        raise _cannot_upgrade(group, "because online upgrade is disabled.")
+    if not group.uses_consumer_protocol:
+        raise _cannot_upgrade(group, "because the group does not use the consumer embedded protocol.")
+    if len(group.members) > shard.env.config("group.consumer.max.size"):
+        raise _cannot_upgrade(group, "because the group size exceeds the consumer group maximum size.")
+
+
+def _upgraded(shard: ShardState, group: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    """Returns the classic group as a consumer group. The replay of `records`, to which it adds, puts it in place.
+    Raises ApiError: GROUP_ID_NOT_FOUND; UNKNOWN_SERVER_ERROR while a member waits for a rebalance that does not know
+    the protocol which the members had agreed on, or where they have not agreed on one yet.
+    """
+    try:
         made = _consumer_group_of(shard, group)
     except MalformedMessage:
-        raise ApiError(
-            Errors.GROUP_ID_NOT_FOUND,
-            f"Cannot upgrade classic group {group.id} to consumer group because the embedded consumer protocol is "
-            "malformed.",
-        ) from None
+        raise _cannot_upgrade(group, "because the embedded consumer protocol is malformed.") from None
     records += group.tombstones()
     records += _records_of(made)
     for one in made.members.values():
@@ -99,17 +105,17 @@ def _consumer_group_of(shard: ShardState, group: ClassicGroup) -> ConsumerGroup:
         if given:
             found = consumer_protocol.assignment(given)
             if found.user_data:
-                raise ApiError(
-                    Errors.GROUP_ID_NOT_FOUND,
-                    f"Cannot upgrade classic group {group.id} to consumer group because an unsupported custom "
-                    "assignor is in use. "
-                    "Please refer to the documentation or switch to a default assignor before re-attempting the "
-                    "upgrade.",
+                raise _cannot_upgrade(
+                    group,
+                    "because an unsupported custom assignor is in use. Please refer to the documentation or switch to "
+                    "a default assignor before re-attempting the upgrade.",
                 )
             for t in found.assigned_partitions:
                 topic_id = image.topic_id(t.topic)
                 if topic_id is not None:
                     assigned[topic_id] = frozenset(t.partitions)
+        if not m.supports(group.protocol):
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR)
         said = consumer_protocol.subscription(m.metadata(group.protocol))
         made.targets[m.id] = assigned
         made.set_member(

@@ -36,5 +36,8 @@ class ClassicMember(Journaled):
     protocol_type: str
     protocols: Protocols
 
+    def supports(self, protocol: str | None) -> bool:
+        return any(name == protocol for name, _ in self.protocols)
+
     def metadata(self, protocol: str | None) -> bytes:
         return metadata_of(self.protocols, protocol)
