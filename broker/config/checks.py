@@ -34,7 +34,7 @@ _ASSIGNOR = "org.apache.kafka.coordinator.group"
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 IN_MEMORY_PLUGIN = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
-NO_OP_PERSISTER, NO_DEAD_LETTERS = "NoOpStatePersister", "NoOpShareGroupDLQManager"
+_NO_OP = _NO_OP_PERSISTER, _NO_DEAD_LETTERS = "NoOpStatePersister", "NoOpShareGroupDLQManager"
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 NO_CLASSES = "ottla cannot load Java classes; remove the key"
 CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
@@ -58,11 +58,11 @@ CLASSES: dict[str, tuple[frozenset[str | None], str]] = {
         f"ottla cannot load Java classes; it has Kafka's {IN_MEMORY_PLUGIN}",
     ),
     "group.share.persister.class.name": (
-        frozenset(("", *(f"{_PACKAGE}.persister.{name}" for name in ("DefaultStatePersister", NO_OP_PERSISTER)))),
+        frozenset(("", *(f"{_PACKAGE}.persister.{name}" for name in ("DefaultStatePersister", _NO_OP_PERSISTER)))),
         "Unknown persister specified; DefaultStatePersister and NoOpStatePersister of Kafka are known",
     ),
     "group.share.dlq.manager.class.name": (
-        frozenset(("", f"{_PACKAGE}.dlq.DefaultShareGroupDLQManager", f"{_PACKAGE}.dlq.{NO_DEAD_LETTERS}")),
+        frozenset(("", f"{_PACKAGE}.dlq.DefaultShareGroupDLQManager", f"{_PACKAGE}.dlq.{_NO_DEAD_LETTERS}")),
         "Unknown share group DLQ manager specified; DefaultShareGroupDLQManager and NoOpShareGroupDLQManager of Kafka "
         "are known",
     ),
@@ -79,6 +79,11 @@ ASSIGNORS = {
     "group.share.assignors": ("simple", f"{_ASSIGNOR}.assignor.SimpleAssignor"),
     "group.streams.assignors": ("sticky", f"{_ASSIGNOR}.streams.assignor.StickyTaskAssignor"),
 }
+
+
+def keeps_nothing(config: Config, key: str) -> bool:
+    """Whether the key of a class of share groups names Kafka's one that keeps nothing, or none."""
+    return str(config[key]).rpartition(".")[2] in ("", *_NO_OP)
 
 
 def faults(config: Config) -> Iterator[Fault]:

@@ -20,7 +20,7 @@ from ...protocol import messages, opening, records
 from ...protocol.errors import ApiError, Errors, MalformedMessage
 from ...protocol.records import BatchAt, Record
 from .. import bugs
-from ..config.checks import NO_DEAD_LETTERS
+from ..config.checks import keeps_nothing
 from ..controller.controller import MetadataController
 from ..later import Later, finished
 from ..replica.appender import Appender
@@ -126,8 +126,7 @@ class DeadLetters:
         self.image = settings.image
         self.appender = appender
         self.metadata = metadata
-        name = str(settings.config["group.share.dlq.manager.class.name"])
-        self.keeps_none = name.rpartition(".")[2] in ("", NO_DEAD_LETTERS)
+        self.keeps_none = keeps_nothing(settings.config, "group.share.dlq.manager.class.name")
         self._pending: dict[str, list[_Letter]] = {}  # by topic
         self._under_way: dict[_Letter.Key, _Letter] = {}
         self.written: Counter[str] = Counter()  # records by group

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from ...coordinator.share.batches import UNSET_OFFSET
 from ...coordinator.share.state import PartitionKey, PartitionState, Runs, Write
 from ...protocol.errors import ApiError, Errors
-from ..config.checks import NO_OP_PERSISTER
+from ..config.checks import keeps_nothing
 from ..config.config import Config
 from ..later import Later, drive, finished
 from ..retrying import retried
@@ -61,8 +61,8 @@ class Persister(Protocol):
 
 def persister(turn: Turn, config: Config, states: ShareCoordinators) -> Persister:
     """Returns the persister named by `group.share.persister.class.name`; no name is the one that keeps nothing."""
-    name = str(config["group.share.persister.class.name"])
-    return NoOpPersister() if name.rpartition(".")[2] in ("", NO_OP_PERSISTER) else StatePersister(turn, states)
+    is_no_op = keeps_nothing(config, "group.share.persister.class.name")
+    return NoOpPersister() if is_no_op else StatePersister(turn, states)
 
 
 class StatePersister:

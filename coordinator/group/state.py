@@ -7,7 +7,7 @@ timers that end, loading, periodic work. It knows all handlers, and they do not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -21,7 +21,7 @@ from ..timers import Timer, Timers
 from .assignment_work import Failure
 from .assignors.registry import Assignors
 from .classic.group import ClassicGroup
-from .environment import Environment, Target
+from .environment import Environment
 from .events import Event
 from .group import Group
 from .modern import AnyModernGroup
@@ -32,6 +32,7 @@ TimerKey = tuple[str, ...]
 """The name of a timer, then what it is for: nothing, a group, or a group and a member."""
 G = TypeVar("G", bound=Group)
 M = TypeVar("M", bound=AnyModernGroup)
+V = TypeVar("V")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -133,12 +134,12 @@ class ShardState:
         for name in names:
             self.groups_by_topic.setdefault(name, {})[group_id] = None
 
-    def named(self, partitions: Target) -> Iterator[tuple[bytes, str, list[int]]]:
-        """Yields the id, the name and the sorted partitions of each topic; topics that do not exist are left out."""
+    def named(self, partitions: Mapping[bytes, V]) -> Iterator[tuple[bytes, str, V]]:
+        """Yields the id, the name and the partitions of each topic; topics that do not exist are left out."""
         for topic_id, of in partitions.items():
             name = self.env.image.topic_name(topic_id)
             if name is not None:
-                yield topic_id, name, sorted(of)
+                yield topic_id, name, of
 
     # timers
 

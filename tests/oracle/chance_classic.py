@@ -90,9 +90,8 @@ class Crowd:
         names = ["range", *chance.sample(ASSIGNORS[1:], chance.randint(0, 2))]
         chance.shuffle(names)
         short = self.is_hasty and not is_modern and chance.random() < 0.5
-        number = (
-            "8" if is_modern and chance.random() < 0.5 else name[1:]
-        )  # else that of a classic member, if it is there
+        # of a member of the other protocol, if it is there, or of none
+        number = "8" if is_modern and chance.random() < 0.5 else name[1:]
         instance = f"i{number}{self.episode}" if is_static else None
         one = One(name, instance, is_modern, SESSION_MS if short else LONG_MS, names, self.subscription())
         if is_modern:

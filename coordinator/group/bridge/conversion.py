@@ -220,7 +220,7 @@ def _put_classic(
 
 def embedded_assignment(shard: ShardState, partitions: Target, version: int) -> bytes:
     """Returns an assignment as bytes of the embedded protocol; topics that do not exist are left out."""
-    by_topic = {name: of for _, name, of in shard.named(partitions)}
+    by_topic = {name: sorted(of) for _, name, of in shard.named(partitions)}
     return consumer_protocol.build_assignment(by_topic, version)
 
 

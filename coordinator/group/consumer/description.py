@@ -60,7 +60,5 @@ def _member(shard: ShardState, member: Member, target: Target) -> messages.Consu
 def _topics(
     shard: ShardState, partitions: dict[bytes, list[int]]
 ) -> list[messages.ConsumerGroupDescribeResponse.TopicPartitions]:
-    """Topics that do not exist are left out."""
-    t, image = messages.ConsumerGroupDescribeResponse.TopicPartitions, shard.env.image
-    named = ((topic, image.topic_name(topic), of) for topic, of in partitions.items())
-    return [t(topic_id=topic, topic_name=name, partitions=of) for topic, name, of in named if name is not None]
+    t = messages.ConsumerGroupDescribeResponse.TopicPartitions
+    return [t(topic_id=topic, topic_name=name, partitions=of) for topic, name, of in shard.named(partitions)]

@@ -34,7 +34,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
 def _member(shard: ShardState, member: ShareMember) -> messages.ShareGroupDescribeResponse.Member:
     r = messages.ShareGroupDescribeResponse
     topics = [
-        r.TopicPartitions(topic_id=topic, topic_name=name, partitions=of)
+        r.TopicPartitions(topic_id=topic, topic_name=name, partitions=sorted(of))
         for topic, name, of in shard.named(member.assigned)
     ]
     return r.Member(
