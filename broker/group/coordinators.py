@@ -220,8 +220,7 @@ class GroupCoordinators(ShardHosts["GroupShard"]):
         from ...coordinator.group.share.share_partitions import topics_deleted
 
         for host in list(self.hosts.values()):
-            if host.shard.offsets.by_group:
-                self.in_steps(of_deleted_topics(host.shard, names))
+            self.in_steps(of_deleted_topics(host.shard, names))
             if len(host.shard.initializations):
                 host.write_later(
                     "on-topic-deleted",

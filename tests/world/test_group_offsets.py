@@ -205,3 +205,13 @@ def test_a_topic_takes_its_offsets_with_it_and_not_those_of_its_successor() -> N
     assert list(of_deleted_topics(w.broker.groups.host("s").shard, {b"another topic id": "t"})) == [None]
     w.broker.turn.settle()
     assert fetched(w).committed_offset == 2
+
+
+def test_a_topic_takes_pending_offsets_with_it_that_are_the_only_ones_of_their_coordinator() -> None:
+    w = world()
+    shard, key = w.broker.groups.host("s").shard, m.OffsetCommitKey(group="s", topic="t", partition=0)
+    shard.replay(100, 7, 0, key, m.OffsetCommitValue(offset=50, metadata="", commit_timestamp=1))
+    assert fetched(w, stable=True).error_code == Errors.UNSTABLE_OFFSET_COMMIT
+    w.ask("DeleteTopics", 5, m.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000))
+    w.broker.turn.settle()
+    assert not shard.offsets.has_pending("s")
