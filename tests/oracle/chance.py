@@ -3,11 +3,11 @@
 them with their replies.
 
 An episode has topics, groups and transactional ids of its own, and requests of one family of APIs, or those of a client
-that mostly does its work as it should (`chance_clients.py`, `chance_members.py`, `chance_streams.py`), or those of
-several members of one group at once (`chance_classic.py`). It ends where the brokers cannot be compared any more,
-because one has taken what the other has refused. Not every difference is one of ottla's: some of Kafka's requests are
-late while a topic or a coordinator is new, some get no reply at all, and lists may have the order of random ids, as has
-the table in which a classic group finds another leader.
+that mostly does its work as it should (`CLIENTS`), or those of several members of one group at once
+(`chance_classic.py`). It ends where the brokers cannot be compared any more, because one has taken what the other has
+refused. Not every difference is one of ottla's: some of Kafka's requests are late while a topic or a coordinator is
+new, some get no reply at all, and lists may have the order of random ids, as has the table in which a classic group
+finds another leader.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from ..support.wire import Closed, Wire
 from .chance_classic import Crowd
 from .chance_clients import Client, Producers, Readers
 from .chance_members import Members, Queue
+from .chance_offsets import Consumed
 from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
 from .chance_stage import Heard, Sockets, Stage, play
 from .chance_streams import Moved, Streams
@@ -50,6 +51,7 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "members": Members,
     "moved": Moved,
     "tasks": Streams,
+    "offsets": Consumed,
 }
 CROWD: Final = "crowd"
 STEPS: Final = 30
@@ -120,13 +122,13 @@ class Side:
         until(are_led, "the topics are led")
         return reply
 
-    def await_end(self, transactional_id: str) -> None:
-        """Returns when no end of a transaction is on its way to the partitions."""
+    def await_end(self, transactional_id: str, *states: str) -> None:
+        """Returns when no end of a transaction is on its way to the partitions, and it is in none of these states."""
         asked = m.DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
         def is_ended() -> bool:
-            found = self.ask("DescribeTransactions", 0, asked).transaction_states[0]
-            return not found.transaction_state.startswith("Prepare")
+            state = self.ask("DescribeTransactions", 0, asked).transaction_states[0].transaction_state
+            return not state.startswith("Prepare") and state not in states
 
         until(is_ended, "the transaction has ended")
 
@@ -235,6 +237,10 @@ def work(seed: int, kind: str, servers: tuple[str, str], comparison: Comparison)
         client.ready(side.ask)
     for step in range(CLIENT_STEPS):
         asked = [client.next() for client in clients]
+        for side, client in zip(sides, clients, strict=True):
+            if client.expiring:
+                side.await_end(client.expiring, "Ongoing")
+                client.expiring = ""
         api, version, request = asked[1]
         requests = [one[2] for one in asked]
         if not _can_be_said(api, version, requests[0]):

@@ -29,6 +29,7 @@ class Client(ABC):
         self.two, self.one = f"t{episode}", f"u{episode}"
         self.ends: dict[tuple[str, int], int] = {}  # where this client takes the logs to end
         self.awaited: dict[str, int] = {}  # topics that change, and how many partitions they will have; -1: any number
+        self.expiring = ""  # the transactional id whose transaction runs out before the next request
 
     @property
     @abstractmethod
