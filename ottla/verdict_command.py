@@ -10,7 +10,7 @@ from typing import Final, cast, get_args
 
 import click
 
-from . import verdict_connections, verdict_fatal, verdict_login, verdict_truncation
+from . import verdict_addresses, verdict_connections, verdict_fatal, verdict_login, verdict_truncation
 from .lab_client import Lab
 from .lab_output import errors_as_exit_codes
 from .protocol.text import printable
@@ -23,7 +23,13 @@ from .verdict.rule import Examination
 from .verdict.trace_lines import TraceError
 
 LISTEN: Final = "127.0.0.1:9092"
-OWN_BROKER: Final = (verdict_truncation.NAME, verdict_login.NAME, verdict_connections.NAME, verdict_fatal.NAME)
+OWN_BROKER: Final = (
+    verdict_truncation.NAME,
+    verdict_login.NAME,
+    verdict_connections.NAME,
+    verdict_addresses.NAME,
+    verdict_fatal.NAME,
+)
 """Examinations that take more than faults by a schedule: they need a broker of their own."""
 EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
 
@@ -36,8 +42,9 @@ EXIT_FAILED, EXIT_NO_TRACE, EXIT_NO_CLIENT = 1, 2, 4
     help="Only the rules of this examination; without traces and --live, faults provoke what they need, and "
     "`truncation` loses records that a consumer of the topic `truncation` has read, in `login` clients log in as "
     f"`{verdict_login.USER}` with `{verdict_login.PASSWORD}`, and in `connections` idle connections are closed, and "
-    "the broker that clients know is lost for a while, and in `fatal` errors end clients, and the program is run again "
-    "for the next. [default: all]",
+    "the broker that clients know is lost for a while, in `addresses` the HOST of --listen is a name with two "
+    "addresses, of which only one is served, and the program is run again for the other, and in `fatal` errors end "
+    "clients, and the program is run again for the next. [default: all]",
 )
 @click.option("--run", "program", metavar="COMMAND", help="Examine a program; its broker is OTTLA_BOOTSTRAP_SERVERS.")
 @click.option("--listen", default=LISTEN, metavar="HOST:PORT", help=f"Where clients connect. [default: {LISTEN}]")

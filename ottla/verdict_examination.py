@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from . import verdict_connections, verdict_fatal, verdict_login, verdict_truncation
+from . import verdict_addresses, verdict_connections, verdict_fatal, verdict_login, verdict_truncation
 from .free_ports import free_run
 from .testing import Broker, BrokerFailed
 
@@ -70,6 +70,30 @@ def lose_connections(listen: str, command: str | None, say: Say) -> list[ClientR
         return _reports(broker, verdict_connections.RULES)
 
 
+def try_addresses(listen: str, command: str | None, say: Say) -> list[ClientReport]:
+    """Like `truncate`, with the examination `addresses`. The program is run again for the other address, unless a
+    signal comes.
+    """
+    try:
+        name = listen.rpartition(":")[0]
+        addresses = verdict_addresses.addresses_of(name)
+        _, port = _consecutive(listen, len(verdict_addresses.LISTENERS))
+        unserved = verdict_addresses.unserved(port, addresses)
+    except ValueError as error:
+        raise BrokerFailed(f"cannot listen at {listen}: {error}") from None
+    first, second = (f"{addresses[0]}:{port + one}" for one in verdict_addresses.BEGINNINGS)
+    what = f"the examination {verdict_addresses.NAME}"
+    with unserved, _broker(verdict_addresses.settings(name, port, addresses)) as broker:
+        broker.lab.post("verdict", examination="network")
+        arrivals = verdict_addresses.Arrivals(broker)
+        if command is None:
+            _receive(broker, what, None, say, f"{first}, and then {second}")
+        elif _receive(broker, what, command, say, first):
+            _receive(broker, "the program is run again", command, say, second)
+        _say_steps(verdict_addresses.STEPS, arrivals.done, say)
+        return _reports(broker, verdict_addresses.RULES)
+
+
 def log_in(listen: str, command: str | None, say: Say) -> list[ClientReport]:
     """Like `truncate`, with the examination `login`."""
     with _broker({"listeners": f"{verdict_login.PROTOCOL}://{listen}", **verdict_login.SETTINGS}) as broker:
@@ -99,6 +123,7 @@ OF_THEIR_OWN: Final[Mapping[str, Callable[[str, str | None, Say], list[ClientRep
     verdict_truncation.NAME: truncate,
     verdict_login.NAME: log_in,
     verdict_connections.NAME: lose_connections,
+    verdict_addresses.NAME: try_addresses,
     verdict_fatal.NAME: end_clients,
 }
 """What goes through the examinations that take more than faults by a schedule."""

@@ -1,75 +1,63 @@
-"""Clients look for a broker at all addresses of its name (KIP-302), and a trace says at which one they arrived.
-
-A program has a file of hosts of its own, in a mount namespace, where a name has two addresses; the broker listens at
-one of them.
-"""
+"""Clients look for a broker at all addresses of its name (KIP-302), and a trace says at which one they arrived."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
+from ottla.verdict.report import lines
 
 from ottla.testing import Broker
-from ottla.verdict_connections import GIVEN, KNOWN, settings
+from ottla.verdict_addresses import BEGINNINGS, LISTENERS, settings, unserved
 
+from ..support.hosts import may_have_hosts_of_its_own, with_hosts
 from ..support.kcat import put_on_path
 from ..support.poll import until
 from ..support.ports import free_run
+from .addresses import HOSTS, NAME, RULES, WORK, addresses
 from .examinations import QUICK, SECONDS, end, running
+from .verdicts import its_own, of_rules, run_of
 from .well_known import CLIENTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not may_have_hosts_of_its_own(), reason="a program cannot have a file of hosts of its own here"),
+]
 
-NAME = "two.test"
-ADDRESSES = "127.0.0.1", "127.0.0.2"
 BY_NAME = {one.name: one for one in CLIENTS}
-WORK = "connections"
 
 
-@cache
-def may_have_hosts_of_its_own() -> bool:
-    if shutil.which("unshare") is None:
-        return False
-    command = ["unshare", "-rm", "mount", "--bind", "/etc/hosts", "/etc/hosts"]
-    return not subprocess.run(command, capture_output=True, check=False, timeout=SECONDS).returncode
-
-
-@pytest.mark.skipif(not may_have_hosts_of_its_own(), reason="a program cannot have a file of hosts of its own here")
-@pytest.mark.parametrize("at", ADDRESSES)
 @pytest.mark.parametrize(
     "name",
     [
-        "librdkafka",
-        "franz-go",
-        "sarama",
-        "kafkajs",
-        "aiokafka",
-        "kafka-python",
+        *("librdkafka", "franz-go", "sarama", "kafkajs", "aiokafka", "kafka-python", "kcat"),
         pytest.param("Java", marks=pytest.mark.oracle),
     ],
 )
-def test_a_client_reaches_the_address_at_which_the_broker_is(name: str, at: str, tmp_path: Path) -> None:
+def test_a_client_tries_all_addresses_of_a_name(name: str, tmp_path: Path) -> None:
     put_on_path()
-    port = free_run(2)
-    known = {"listeners": f"{GIVEN}://127.0.0.1:{port},{KNOWN}://{at}:{port + 1}"}
-    told = {"advertised.listeners": f"{GIVEN}://{NAME}:{port + 1},{KNOWN}://{NAME}:{port + 1}"}
-    hosts = tmp_path / "hosts"
-    hosts.write_text("".join(f"{address} {NAME}\n" for address in ADDRESSES) + "127.0.0.1 localhost\n")
-    alone = ["unshare", "-rm", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh"]
-    command = [*alone, *BY_NAME[name].prepared(tmp_path), f"{WORK}=127.0.0.1:{port}"]
+    client = BY_NAME[name]
+    seen = addresses(client.prepared(tmp_path), tmp_path)
+    found = of_rules(run_of(its_own(client, seen.clients), seen.missed), RULES)
+    assert (found["missed"], found["rules"]) == ([], dict.fromkeys(RULES, "passed")), "\n".join(lines(seen.clients))
+
+
+def test_a_trace_says_at_which_address_of_a_name_a_client_arrived(tmp_path: Path) -> None:
+    port = free_run(len(LISTENERS))
+    command = [*with_hosts(tmp_path, NAME, HOSTS), *BY_NAME["librdkafka"].prepared(tmp_path)]
     log = tmp_path / "log"
-    with Broker({**QUICK, **settings("127.0.0.1", port), **known, **told}) as broker, broker.lab.trace() as trace:
+    with (
+        unserved(port, HOSTS),
+        Broker({**QUICK, **settings(NAME, port, HOSTS)}) as broker,
+        broker.lab.trace() as trace,
+        running([*command, f"{WORK}={HOSTS[0]}:{port + BEGINNINGS[0]}"], log) as process,
+    ):
 
         def arrived() -> set[str]:
             found = trace.events
             working = {one["connection"] for one in found if one["event"] == "reply" and one["api"] == "Produce"}
             return {str(one["to"]) for one in found if one["event"] == "opened" and one["connection"] in working}
 
-        with running(command, log) as process:
-            until(arrived, f"{name} produces", SECONDS, every=0.1)
-            end(process, WORK, log)
-        assert arrived() == {f"{at}:{port + 1}"}
+        until(arrived, "the client produces", SECONDS, every=0.1)
+        end(process, WORK, log)
+        assert arrived() == {f"{HOSTS[1]}:{port + 1}"}

@@ -25,9 +25,11 @@ LOGIN: Final = "login"
 """The run of clients that log in, in sessions that end."""
 CONNECTIONS: Final = "connections"
 """The run in which idle connections are closed, and the broker that the client knows is lost for a while."""
+ADDRESSES: Final = "addresses"
+"""The run in which only one address of the broker's name is served."""
 ENDINGS: Final = "fatal"
 """The run in which errors end the client."""
-RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION, LOGIN, CONNECTIONS, ENDINGS)
+RUNS: Final = (WORK, *EXAMINATIONS, TRUNCATION, LOGIN, CONNECTIONS, ADDRESSES, ENDINGS)
 WORST: Final = ("failed", "warning", "passed", "not exercised")
 SIGNS: Final = {"passed": "✓", "failed": "✗", "warning": "!", "not exercised": ""}
 INTRODUCTION: Final = """\
@@ -47,9 +49,11 @@ on three nodes: a follower was held while it went on reading, and became the lea
 records were cut off which the client had read; then the other node led again. In `login` it logged in, in sessions of
 12 seconds (`connections.max.reauth.ms`), and worked for longer. In `connections` it sent a record every three seconds
 to a broker that closed connections after one second (`connections.max.idle.ms`), and could then not reach that broker
-for 20 seconds, except by its bootstrap servers. In `fatal` it did transactions, sent records that did not wait for each
-other, and was a static member and a member of a group of KIP-848, as far as it can, and met an error in each that ends
-it; its program began again as long as a run met what none before had met.
+for 20 seconds, except by its bootstrap servers. In `addresses` the broker had a name with the addresses 127.0.0.1 and
+127.0.0.2, of which only one was served, and the other one when the program was run again. In `fatal` it did
+transactions, sent records that did not wait for each other, and was a static member and a member of a group of KIP-848,
+as far as it can, and met an error in each that ends it; its program began again as long as a run met what none before
+had met.
 `make verdicts` makes this page and its data (`clients.json`) again, and `make verdicts ARGS=kcat:network` one run of
 it: the runs of a page can be of different days.
 

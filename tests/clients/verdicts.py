@@ -24,12 +24,27 @@ from ottla.verdict.report import ClientReport, Together
 from ottla.testing import Broker
 from ottla.traces.reading import read
 
+from ..support.hosts import may_have_hosts_of_its_own
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
-from . import connections, endings, login, truncation
+from . import addresses, connections, endings, login, truncation
 from .examinations import examination
 from .plain_troubles import SMALL, go_astray
-from .verdict_page import CONNECTIONS, DATA, ENDINGS, LOGIN, PAGE, RUNS, TRUNCATION, WORK, Examined, Run, findings, page
+from .verdict_page import (
+    ADDRESSES,
+    CONNECTIONS,
+    DATA,
+    ENDINGS,
+    LOGIN,
+    PAGE,
+    RUNS,
+    TRUNCATION,
+    WORK,
+    Examined,
+    Run,
+    findings,
+    page,
+)
 from .well_known import CLIENTS, Client
 
 SETTINGS: Final[dict[str, object]] = {
@@ -48,6 +63,7 @@ OWN: Final = {
     TRUNCATION: (truncation.truncation, truncation.RULES),
     LOGIN: (login.login, login.RULES),
     CONNECTIONS: (connections.connections, connections.RULES),
+    ADDRESSES: (addresses.addresses, addresses.RULES),
 }
 """The runs that need a broker with settings of its own, and the rules that count there."""
 
@@ -93,6 +109,9 @@ def runs(client: Client, wanted: str | None = None) -> Iterator[tuple[str, Run]]
         if wanted in (None, WORK):
             yield WORK, run_of(report(client, directory))
         names = [one for one in RUNS[1:] if one not in client.lacks and wanted in (None, one)]
+        if ADDRESSES in names and not may_have_hosts_of_its_own():
+            print(f"{ADDRESSES}: left as it is, because a program cannot have a file of hosts of its own here")
+            names.remove(ADDRESSES)
         command = client.prepared(directory) if names else []
         for one in names:
             if one == ENDINGS:

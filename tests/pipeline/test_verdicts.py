@@ -20,7 +20,7 @@ from ottla.traces import reading
 
 from ..support.seeds import seeds
 from ..support.traced_clients import HEAD, Traced, bytes_of
-from ..support.verdict_client_cases import closed_while_idle, in_flight_limit, starts_anew
+from ..support.verdict_client_cases import all_addresses_tried, closed_while_idle, in_flight_limit, starts_anew
 from ..support.verdict_script import Script
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -231,6 +231,7 @@ def test_values_that_no_broker_writes_fit_into_columns(tmp_path: Path) -> None:
     [
         ("KIP-98.in-flight-limit", in_flight_limit),
         ("KIP-899.bootstraps-again", starts_anew),
+        ("KIP-302.all-addresses-tried", all_addresses_tried),
         ("protocol.closed-while-idle", closed_while_idle),
     ],
 )

@@ -122,6 +122,25 @@ def starts_anew(s: Script, right: bool) -> None:
             s.asks("ApiVersions", 4, m.ApiVersionsRequest(), m.ApiVersionsResponse(), connection=connection + 10)
 
 
+def is_led_on(s: Script, listener: str, connection: int, times: int = 1, after_ms: float = 3000) -> None:
+    """A connection over which a client asks for the leader of a topic."""
+    s.opens(connection, listener)
+    topic = m.MetadataRequest.MetadataRequestTopic(name="t")
+    for _ in range(times):
+        found = m.MetadataRequest(topics=[topic]), m.MetadataResponse()
+        s.asks("Metadata", 12, *found, connection=connection, after_ms=after_ms)
+
+
+@case("KIP-302.all-addresses-tried")
+def all_addresses_tried(s: Script, right: bool) -> None:
+    """The client that breaks the rule only tries the first address."""
+    is_led_on(s, "TO_SECOND", 1, times=1 if right else 5)
+    if right:
+        is_led_on(s, "AT_SECOND", 2)
+    is_led_on(s, "TO_FIRST", 3)
+    is_led_on(s, "AT_FIRST", 4)
+
+
 @case("protocol.closed-while-idle")
 def closed_while_idle(s: Script, right: bool) -> None:
     produced(s, records(0))

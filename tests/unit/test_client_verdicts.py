@@ -11,6 +11,7 @@ from ottla.verdict.rule import EXAMINATIONS
 from ottla.verdict.rules import all_rules
 
 from ..clients.verdict_page import (
+    ADDRESSES,
     CONNECTIONS,
     DATA,
     ENDINGS,
@@ -76,7 +77,8 @@ def test_the_data_has_the_rules_that_there_are() -> None:
     for one in data():
         assert set(outcomes(one)) == set(rules), AGAIN
         for name, found in one["runs"].items():
-            wanted = {TRUNCATION: "basic", LOGIN: "network", CONNECTIONS: "network"}.get(name, name)
+            of_network = dict.fromkeys((LOGIN, CONNECTIONS, ADDRESSES), "network")
+            wanted = {TRUNCATION: "basic", **of_network}.get(name, name)
             assert name in (WORK, ENDINGS) or {rules[id].examination for id in found["rules"]} == {wanted}, AGAIN
         for id in failed(one):
             assert (outcomes(one)[id] == "warning") == (rules[id].severity == "warning"), AGAIN

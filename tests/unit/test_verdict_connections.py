@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import pytest
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ..support.verdict_cases import metadata, produced
-from ..support.verdict_client_cases import is_lost
+from ..support.verdict_client_cases import is_led_on, is_lost
 from ..support.verdict_script import Script, records
 
 AGAIN = "KIP-899.bootstraps-again"
 IDLE = "protocol.closed-while-idle"
+ADDRESSES = "KIP-302.all-addresses-tried"
 
 
 def answers(s: Script, connection: int, listener: str) -> None:
@@ -125,3 +127,55 @@ def test_a_connection_may_be_unused_for_a_while(by: str, reason: str, unused_ms:
     script.closes(1, by, reason)
     script.asks("Metadata", 12, m.MetadataRequest(), m.MetadataResponse(), connection=2, after_ms=after_ms)
     assert script.rule("protocol.closes-idle")["outcome"] == "not exercised"
+
+
+@pytest.mark.parametrize(
+    ("times", "after_ms", "outcome"), [(5, 3000, "failed"), (4, 4000, "not exercised"), (20, 100, "not exercised")]
+)
+def test_a_client_has_some_time_to_come_to_an_address(times: int, after_ms: float, outcome: str) -> None:
+    script = Script()
+    is_led_on(script, "TO_FIRST", 1, times, after_ms)
+    assert script.rule(ADDRESSES)["outcome"] == outcome
+
+
+@pytest.mark.parametrize("place", ["AT_FIRST", "AT_SECOND"])
+def test_a_client_that_came_to_one_address_may_have_tried_no_other(place: str) -> None:
+    script = Script()
+    is_led_on(script, "TO_FIRST", 1)
+    is_led_on(script, "TO_SECOND", 2)
+    is_led_on(script, place, 3)
+    is_led_on(script, place, 4)
+    assert script.rule(ADDRESSES)["outcome"] == "not exercised"
+
+
+def test_a_client_that_has_come_may_keep_its_first_connection() -> None:
+    script = Script()
+    is_led_on(script, "AT_FIRST", 1)
+    is_led_on(script, "TO_FIRST", 2, 20)
+    is_led_on(script, "AT_SECOND", 3)
+    assert script.rule(ADDRESSES)["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("names", "code"), [((), 0), (None, 0), (("t",), Errors.UNKNOWN_TOPIC_OR_PARTITION)]
+)  # no topics, all, and one that there is not
+def test_a_client_that_is_led_nowhere_need_not_come(names: tuple[str, ...] | None, code: int) -> None:
+    q, a = m.MetadataRequest, m.MetadataResponse
+    topics = None if names is None else [q.MetadataRequestTopic(name=one) for one in names]
+    told = [a.MetadataResponseTopic(name="t", error_code=code)]
+    script = Script()
+    script.opens(1, "TO_FIRST")
+    for _ in range(10):
+        script.asks("Metadata", 12, q(topics=topics), a(topics=told), after_ms=3000)
+    assert script.rule(ADDRESSES)["outcome"] == "not exercised"
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, "failed"), (Errors.COORDINATOR_NOT_AVAILABLE, "not exercised")])
+def test_a_client_comes_to_its_coordinator(code: int, outcome: str) -> None:
+    found = m.FindCoordinatorResponse.Coordinator(key="g", error_code=code)
+    script = Script()
+    script.opens(1, "TO_FIRST")
+    for _ in range(5):
+        request = m.FindCoordinatorRequest(coordinator_keys=["g"])
+        script.asks("FindCoordinator", 4, request, m.FindCoordinatorResponse(coordinators=[found]), after_ms=3000)
+    assert script.rule(ADDRESSES)["outcome"] == outcome

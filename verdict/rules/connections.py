@@ -6,7 +6,7 @@ from typing import Final
 
 from ...protocol import messages as m
 from ..events import Closed, Refused, Reply, Request, batches
-from ..replies import partition_errors
+from ..replies import errors_of, partition_errors
 from ..rule import Needs, Recent, Rule, rule
 
 BACK_OFF_US: Final = 10_000
@@ -19,6 +19,12 @@ OUTAGE_US: Final = 10_000_000  # in which a client has noticed that its brokers 
 UNUSED_US: Final = 540_000_000  # after which Kafka's clients close a connection by default; its brokers: ten minutes
 PAUSE_US: Final = 3_000_000
 GOES_ON_US: Final = 1_000_000
+LEADS_TO: Final = {"TO_FIRST": "AT_FIRST", "TO_SECOND": "AT_SECOND"}
+"""Listeners of the examination `addresses`, and the listener at the place that metadata over them names: it has one of
+the two addresses of that name, and the other one refuses connections. A broker sees who comes, and not who tries to; a
+client that comes to both places has tried both addresses, whichever it prefers.
+"""
+PLACES: Final = frozenset(LEADS_TO.values())
 Place = tuple[int, int, str | bytes, int]
 """Producer id, epoch, topic and partition."""
 
@@ -114,6 +120,53 @@ class BootstrapsAgain(Rule):
             words = f"{self._knocks} connections in {outage_us // 1_000_000} s to a broker that is lost, and no other"
             self.fail(words, self._first, request, closed)
             self._first = None
+
+
+@rule(
+    "KIP-302.all-addresses-tried",
+    "network",
+    reads=("Metadata", "FindCoordinator"),
+    needs=Needs(answers=("Metadata", "FindCoordinator")),
+    source="KIP-302",
+    why="A name with several addresses is that of a broker, or of a load balancer, which may serve only one of them.",
+)
+class AllAddressesTried(Rule):
+    """A client that is refused at an address of a broker's name tries the other addresses of the name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._come: set[str] = set()  # the listeners at one address to which it came
+        self._told: dict[str, tuple[Request, Reply]] = {}  # when it was first told to go to the others
+        self._asked: dict[str, int] = {}  # how often it has asked since
+
+    def asked(self, request: Request) -> None:
+        listener = request.listener
+        if listener in PLACES and listener not in self._come:
+            self._come.add(listener)
+            if self._come == PLACES:
+                self.kept()
+
+    def answered(self, request: Request, reply: Reply) -> None:
+        to = LEADS_TO.get(request.listener)
+        if to is None or to in self._come or not _leads_on(request, reply):
+            return
+        first = self._told.setdefault(to, (request, reply))
+        count = self._asked[to] = self._asked.get(to, 0) + 1
+        passed_us = reply.mono_us - first[1].mono_us
+        if count >= KNOCKS_MIN and passed_us >= OUTAGE_US:
+            words = f"{count} times in {passed_us // 1_000_000} s it was told where to go, and has not come there"
+            self.fail(words, *first, request, reply)
+            del self._told[to], self._asked[to]
+
+
+def _leads_on(request: Request, reply: Reply) -> bool:
+    """Whether a client has to go to the broker that a reply names: to the leaders of topics that it asked for by their
+    names or ids, or to a coordinator.
+    """
+    if errors_of(reply):
+        return False
+    asked = request.of(m.MetadataRequest)
+    return reply.message is not None and (asked is None or bool(asked.topics))
 
 
 @rule(
