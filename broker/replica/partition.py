@@ -115,6 +115,7 @@ class Partition:
         self.high_watermark = 0
         self.hw_position: tuple[Segment, int] | None = None
         self.lso_position: tuple[int, tuple[Segment, int]] | None = None
+        self.first_batch: tuple[int, int] | None = None  # by the log's start, where the batch begins
         self.follower = Follower(IMMEDIATE)
         self.isr_size = self.replica_count = 1
         self.isr_by_hand: int | None = None  # as many replicas are said to be in sync, whatever the metadata says
@@ -189,7 +190,21 @@ class Partition:
         unstable = log.producers.first_unstable_offset(self.high_watermark) if log else None
         if log is None or unstable is None:
             return self.high_watermark
-        return max(min(unstable, self.high_watermark), log.start_offset)
+        return min(unstable, self.high_watermark) if unstable >= log.start_offset else self._first_batch_offset(log)
+
+    def _first_batch_offset(self, log: Log) -> int:
+        """Returns where the batch begins in which the log starts: for Kafka, a transaction whose first records are
+        deleted begins there.
+        """
+        known = self.first_batch
+        if known is None or known[0] != log.start_offset:
+            try:
+                _, batch = next(log.batches_from(log.start_offset), (None, None))
+            except IndexDamaged:  # asked again when it is rebuilt
+                return log.start_offset
+            base = log.start_offset if batch is None else min(batch.base_offset, log.start_offset)
+            known = self.first_batch = (log.start_offset, base)
+        return known[1]
 
     def check_epoch(self, current_leader_epoch: int) -> None:
         """Raises ApiError if the client's leader epoch is older or newer than ours."""
@@ -333,7 +348,7 @@ class Partition:
 
     def forget_positions(self) -> None:
         """Forgets cached positions, because the files of the log changed."""
-        self.hw_position = self.lso_position = None
+        self.hw_position = self.lso_position = self.first_batch = None
 
     def offset_before_last_bytes(self, count: int, best: int) -> int:
         """Returns the largest batch boundary with at least `count` bytes of log after it, or `best` if that is more."""

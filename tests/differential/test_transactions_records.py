@@ -291,3 +291,21 @@ def test_share_groups_lease_what_is_committed(pair: Pair) -> None:
             assert not {o for a, b in taken for o in range(a, b + 1)} & {3, 7, 8}
         ended(pair, 5, other, COMMITTED)
         leased(pair, name, ids, 2)
+
+
+def test_an_open_transaction_whose_first_records_are_deleted(pair: Pair) -> None:
+    """Nothing is stable from the batch on in which the log begins, also where that is before the log begins."""
+    name, r = "records-deleted", m.DeleteRecordsRequest
+    topic(pair, name)
+    writer = initialized(pair, name)
+    produced(pair, 12, writer, name, b"a", b"b", b"c")
+    produced(pair, 12, writer, name, b"d", b"e", sequence=3)
+    for offset in (1, 3, 4, 5):
+        part = r.DeleteRecordsPartition(partition_index=0, offset=offset)
+        topics = [r.DeleteRecordsTopic(name=name, partitions=[part])]
+        pair.ask("DeleteRecords", 2, r(topics=topics, timeout_ms=10_000))
+        watched(pair, name, fetch_from=offset)
+    produced(pair, 12, writer, name, b"f", sequence=5)
+    watched(pair, name, fetch_from=5)
+    ended(pair, 5, writer, ABORTED)
+    watched(pair, name, fetch_from=5)
