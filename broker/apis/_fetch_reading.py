@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ...protocol import messages
+from ...protocol.errors import Errors
 from ..net.context import Context
 from ..replica.fetch_reads import EMPTY, AskingReplica, read_entry, refused_entry
 from ..replica.fetch_sessions import Entry, Fetch
@@ -15,13 +17,15 @@ from ..steps import Pace, slices
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
 
+ORDER = attrgetter("order")
 STEP_READS = 128  # partitions that are read in a step: the first read of each opens its files
 ABORTED_BYTES = 16384  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
 
 
 class Reading:
     """Reads partitions that may have news: `size` is the bytes of records so far; `hurry` means that something must be
-    sent at once.
+    sent at once. `unread`: partitions that do not exist or may not be read. They come last in the reply, and a fetch
+    waits for the others.
     """
 
     __slots__ = (
@@ -36,6 +40,7 @@ class Reading:
         "min_bytes",
         "refused",
         "size",
+        "unread",
     )
 
     def __init__(
@@ -49,11 +54,12 @@ class Reading:
         self.fetch = fetch
         self.incremental = incremental
         self.found: dict[Entry, Data] = {}
+        self.unread: dict[Entry, Data] = {}
         self.size, self.hurry = 0, False
         self.refused = refused
         if refused:
             fetch.dirty |= dict.fromkeys(self.refused)
-        self.entries = list(fetch.dirty) if incremental else list(fetch.entries.values())
+        self.entries = sorted(fetch.dirty, key=ORDER) if incremental else list(fetch.entries.values())
         fetch.dirty.clear()
         self._request = request
         self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
@@ -67,10 +73,14 @@ class Reading:
         fetch, found, isolation_level, size = self.fetch, self.found, self._request.isolation_level, self.size
         for entry in entries:
             if self.refused and entry in self.refused:
-                found[entry] = refused_entry(fetch, entry, self.refused[entry])
+                self.unread[entry] = refused_entry(fetch, entry, self.refused[entry])
                 fetch.dirty[entry] = None  # it is read as soon as it may be
                 continue
             data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)
+            if entry.partition is None and data.error_code != Errors.INCONSISTENT_TOPIC_ID:
+                self.unread[entry] = data
+                fetch.dirty[entry] = None
+                continue
             length = len(data.records)
             size += length
             self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
@@ -85,12 +95,19 @@ class Reading:
             found[entry] = data
         self.size = size
 
+    def results(self) -> dict[Entry, Data]:
+        """Returns all partitions in the order of the reply; of those that were not read, unknown ids come first."""
+        if not self.unread:
+            return self.found
+        unread = sorted(self.unread.items(), key=lambda one: one[1].error_code != Errors.UNKNOWN_TOPIC_ID)
+        return {**self.found, **dict(unread)}
+
     def is_enough(self) -> bool:
         """Whether the reply is sent without a wait for more records."""
         return bool(
             self.hurry
             or self._request.max_wait_ms <= 0
-            or len(self.fetch.entries) == len(self.refused)
+            or len(self.fetch.entries) == len(self.unread)
             or self.size >= self.min_bytes
         )
 

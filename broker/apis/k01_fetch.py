@@ -53,8 +53,8 @@ from ._repeated_fetches import note
 if TYPE_CHECKING:
     Data = messages.FetchResponse.PartitionData
     Outcome = messages.FetchResponse | Later[messages.FetchResponse]
-    _Told = tuple[Entry, int, int]  # with the high watermark and the start offset
-    _Topics = dict[str | bytes, messages.FetchResponse.FetchableTopicResponse]  # of a reply
+    _Told = tuple[Entry, int, int, int]  # with the high watermark, the start offset and the order
+    _Topics = list[messages.FetchResponse.FetchableTopicResponse]  # of a reply
 
 TOPICS = Check(Operation.READ, ResourceType.TOPIC, "topics.topic", Refusal.ELEMENT)
 REPLICAS = Check(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, refusal=Refusal.ELEMENT)
@@ -287,7 +287,7 @@ def _topic_of(fetch: Fetch, entry: Entry) -> str | None:
 
 def _answer(context: Context, request: messages.FetchRequest, reading: Reading) -> messages.FetchResponse:
     """Returns the reply; one without partitions if the client is throttled, as in Kafka."""
-    fetch, found, usage = reading.fetch, reading.found, context.usage
+    fetch, found, usage = reading.fetch, reading.results(), context.usage
     if usage is None:
         return _reply(context, fetch, found, reading.incremental)
     if _is_replica(request):
@@ -308,15 +308,15 @@ def _size(context: Context, response: messages.FetchResponse) -> int:
 
 def _told(entry: Entry) -> _Told:
     """What the client was told of a partition."""
-    return entry, entry.told_high_watermark, entry.told_start_offset
+    return entry, entry.told_high_watermark, entry.told_start_offset, entry.order
 
 
 def _throttled(context: Context, reading: Reading, told: list[_Told]) -> messages.FetchResponse:
     """Returns the reply of a client that is throttled, which was told nothing else than before."""
     reading.release()
     fetch = reading.fetch
-    for entry, high_watermark, start_offset in told:
-        entry.told_high_watermark, entry.told_start_offset = high_watermark, start_offset
+    for entry, high_watermark, start_offset, order in told:
+        entry.told_high_watermark, entry.told_start_offset, entry.order = high_watermark, start_offset, order
         fetch.dirty[entry] = None
     if not reading.incremental and fetch.id != NO_SESSION:
         cache(context).remove(fetch)
@@ -327,20 +327,20 @@ async def _answer_in_steps(
     context: Context, request: messages.FetchRequest, reading: Reading
 ) -> messages.FetchResponse:
     """Like `_answer`, for very many partitions."""
-    fetch, usage, pace = reading.fetch, context.usage, Pace(reading.fetch.turn, LARGE)
+    fetch, found, usage, pace = reading.fetch, reading.results(), context.usage, Pace(reading.fetch.turn, LARGE)
     if usage is not None and _is_replica(request):
         usage.exempt()
         usage = None
-    topics: _Topics = {}
+    topics: _Topics = []
     told: list[_Told] = []
     try:
-        for some in slices(list(reading.found.items()), LARGE):
+        for some in slices(list(found.items()), LARGE):
             if usage is not None:
                 told += [_told(entry) for entry, _ in some]
             _tell(fetch, topics, some, reading.incremental)
             if pace.is_over(len(some)):
                 await context.paused(pace.rest())
-        response = _response(context, fetch, topics, reading.found)
+        response = _response(context, fetch, topics, found)
         size = 0 if usage is None else await _size_in_steps(context, response)
     except BaseException:  # the connection is closed: nothing will send the records
         reading.release()
@@ -368,31 +368,31 @@ async def _size_in_steps(context: Context, response: messages.FetchResponse) -> 
 
 
 def _reply(context: Context, fetch: Fetch, found: dict[Entry, Data], incremental: bool) -> messages.FetchResponse:
-    topics: _Topics = {}
+    topics: _Topics = []
     _tell(fetch, topics, found.items(), incremental)
     return _response(context, fetch, topics, found)
 
 
 def _tell(fetch: Fetch, topics: _Topics, found: Iterable[tuple[Entry, Data]], incremental: bool) -> None:
-    """Adds what was found to the topics of a reply."""
+    """Adds what was found to the topics of a reply, in its order: a topic is named again after another one."""
     for entry, data in found:
         if incremental and not _is_news(entry, data):
             continue
         entry.told_high_watermark = -1 if data.error_code else data.high_watermark
         entry.told_start_offset = data.log_start_offset
-        topic = topics.get(entry.key[0])
-        if topic is None:
-            topic = topics[entry.key[0]] = messages.FetchResponse.FetchableTopicResponse(
-                topic=entry.topic, topic_id=entry.topic_id
-            )
-        topic.partitions.append(data)
-        if len(data.records) and fetch.id != NO_SESSION:  # partitions that returned records go to the end of the order
-            fetch.dirty.pop(entry, None)
-            fetch.dirty[entry] = None
+        last = topics[-1] if topics else None
+        if last is None or (last.topic, last.topic_id) != (entry.topic, entry.topic_id):
+            last = messages.FetchResponse.FetchableTopicResponse(topic=entry.topic, topic_id=entry.topic_id)
+            topics.append(last)
+        last.partitions.append(data)
+        if fetch.id != NO_SESSION and (
+            not incremental or len(data.records)
+        ):  # partitions that returned records go to the end of the order
+            entry.order = fetch.next_order()
 
 
 def _response(context: Context, fetch: Fetch, topics: _Topics, found: dict[Entry, Data]) -> messages.FetchResponse:
-    response = messages.FetchResponse(session_id=fetch.id, responses=list(topics.values()))
+    response = messages.FetchResponse(session_id=fetch.id, responses=topics)
     leaders = [d.current_leader.leader_id for d in found.values() if d.current_leader.leader_id >= 0]
     if leaders and fetch.tells_endpoints:
         response.node_endpoints = node_endpoints(context, messages.FetchResponse.NodeEndpoint, leaders)

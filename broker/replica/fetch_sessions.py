@@ -36,12 +36,13 @@ class Entry:
 
     __slots__ = (
         "current_leader_epoch", "index", "key", "known_name", "lags", "last_fetched_epoch", "max_bytes", "offset",
-        "partition", "told_high_watermark",
-        "told_start_offset", "topic", "topic_id",
+        "order", "partition", "told_high_watermark", "told_start_offset", "topic", "topic_id",
     )  # fmt: skip
 
-    def __init__(self, key: Key, topic: str, topic_id: bytes) -> None:
+    def __init__(self, key: Key, topic: str, topic_id: bytes, order: int) -> None:
+        """`order`: entries are read in the ascending order of these numbers."""
         self.key = key
+        self.order = order
         self.topic = topic
         self.topic_id = topic_id
         self.index = key[1]
@@ -85,6 +86,7 @@ class Fetch:
         self.missing_bytes = self.isolation_level = 0
         self.bytes = 0  # approximate memory
         self.changes = 0  # how often a partition came or went
+        self._last = 0  # the highest order of an entry
 
     # entries
 
@@ -93,12 +95,16 @@ class Fetch:
         key: Key = (topic.topic_id, wanted.partition) if self.by_id else (topic.topic, wanted.partition)
         entry = self.entries.get(key)
         if entry is None:
-            entry = self.entries[key] = Entry(key, topic.topic, topic.topic_id)
+            entry = self.entries[key] = Entry(key, topic.topic, topic.topic_id, self.next_order())
             self.bytes += entry.bytes
             self.changes += 1
         entry.update(wanted)
         self.dirty[entry] = None
         return entry
+
+    def next_order(self) -> int:
+        self._last += 1
+        return self._last
 
     def forget(self, key: Key) -> None:
         entry = self.entries.pop(key, None)

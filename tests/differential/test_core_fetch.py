@@ -84,7 +84,7 @@ def test_a_first_batch_that_does_not_fit_is_left_out(pair: Pair, version: int) -
     ids = topic(pair, name, 4)
     for partition in range(4):
         for values in (("a" * 200,), ("b",)):
-            produce(pair, name, ids, batch(*values), partition)
+            produce(pair, name, ids, batch(*values), partition=partition)
 
     def ask(bytes_max: int, *sizes: int, level: int = 1, offsets: tuple[int, ...] = (0, 0, 0, 0)) -> None:
         def make(side: int) -> Any:
@@ -153,6 +153,68 @@ def test_fetch_sessions(pair: Pair) -> None:
     ask((123456, 123456), 3, {})
     ask(sessions, -1, dict.fromkeys(names, 0))
     ask(sessions, 10, {})
+
+
+@pytest.mark.parametrize("version", [4, 7, 12, 13, 18])
+def test_partitions_that_do_not_exist_come_last(pair: Pair, version: int) -> None:
+    r, name = m.FetchRequest, f"last-{version}"
+    ids = topic(pair, name, 2)
+    produce(pair, name, ids, batch("a"))
+
+    def named(side: int, wanted: str) -> dict[str, Any]:
+        topic_id = ids[side] if wanted == name else b"?" * 16
+        return {"topic_id": topic_id} if version >= 13 else {"topic": wanted}
+
+    def ask(session: tuple[int, int], epoch: int, *places: tuple[str, int]) -> tuple[Any, Any]:
+        def make(side: int) -> Any:
+            asked = r(session_id=session[side], session_epoch=epoch, min_bytes=0, max_bytes=1 << 20)
+            for wanted, index in places:
+                part = r.FetchPartition(partition=index, partition_max_bytes=1 << 20)
+                asked.topics.append(r.FetchTopic(partitions=[part], **named(side, wanted)))
+            return asked
+
+        return pair.both("Fetch", version, make)
+
+    begun = ask((0, 0), 0, ("absent", 0), (name, 9), (name, 0), ("gone", 1), (name, 1))
+    if version >= 7:
+        session = (begun[0].session_id, begun[1].session_id)
+        ask(session, 1)
+        produce(pair, name, ids, batch("b"), partition=1)
+        ask(session, 2, ("late", 0), (name, 0))
+    assert pair.errors("Fetch") >= {"UNKNOWN_TOPIC_OR_PARTITION", *(["UNKNOWN_TOPIC_ID"] if version >= 13 else [])}
+
+
+def test_partitions_of_a_fetch_session_take_turns(pair: Pair) -> None:
+    """One that got records is the last to be read, and one that did not stays where it was."""
+    r, names = m.FetchRequest, ("turn-0", "turn-1")
+    ids = {name: topic(pair, name, 2) for name in names}
+    for name in (*names, *names):
+        for partition in (0, 1):
+            produce(pair, name, ids[name], batch("a" * 100), partition=partition)
+    session, offsets = (0, 0), dict.fromkeys([(name, p) for p in (0, 1) for name in names], 0)
+
+    def ask(epoch: int, *places: tuple[str, int], bytes_max: int = 1) -> tuple[Any, Any]:
+        topics = []
+        for name, index in places:
+            part = r.FetchPartition(partition=index, fetch_offset=offsets[name, index], partition_max_bytes=1 << 20)
+            topics.append(r.FetchTopic(topic=name, partitions=[part]))
+        asked: dict[str, Any] = {"session_epoch": epoch, "topics": topics, "min_bytes": 0, "max_bytes": bytes_max}
+        return pair.both("Fetch", 12, lambda side: r(session_id=session[side], **asked))
+
+    first = ask(0, *offsets)
+    session = (first[0].session_id, first[1].session_id)
+    for epoch in range(1, 7):
+        ask(epoch)
+    offsets |= dict.fromkeys(offsets, 2)
+    ask(7, *offsets)
+    produce(pair, "turn-1", ids["turn-1"], batch("b"), partition=1)
+    ask(8, bytes_max=1 << 20)
+    produce(pair, "turn-0", ids["turn-0"], batch("b"), partition=1)
+    produce(pair, "turn-1", ids["turn-1"], batch("b"), partition=0)
+    for epoch in (9, 10, 11, 12):
+        ask(epoch)
+    ask(13, bytes_max=1 << 20)
+    assert pair.errors("Fetch") == {"NONE"}
 
 
 def test_a_fetch_session_may_begin_without_partitions(pair: Pair) -> None:

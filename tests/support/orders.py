@@ -35,7 +35,6 @@ ANY_ORDER = {
     "DescribeProducers.topics.partitions.active_producers": BY_ID,
     "DescribeTopicPartitions.topics.partitions.isr_nodes": OF_PAST,
     "DescribeTransactions.transaction_states.topics.partitions": BY_THREAD,
-    "Fetch.responses.partitions": REFUSED_APART,
     "InitializeShareGroupState.results.partitions": REFUSED_APART,
     "ListConfigResources.config_resources": "in the order of persistent maps",
     "ListTransactions.transaction_states": BY_PARTITION,
