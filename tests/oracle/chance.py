@@ -42,6 +42,7 @@ from .chance_offsets import Consumed
 from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
 from .chance_stage import Heard, Sockets, Stage, play
 from .chance_streams import Moved, Streams
+from .chance_topics import Changed
 from .kafka import Kafka
 
 CLIENTS: Final[dict[str, type[Client]]] = {
@@ -52,6 +53,7 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "moved": Moved,
     "tasks": Streams,
     "offsets": Consumed,
+    "changed": Changed,
 }
 CROWD: Final = "crowd"
 STEPS: Final = 30
@@ -71,6 +73,7 @@ MAY_DIFFER: Final = frozenset(
         "transaction_start_time_ms", "finalized_features_epoch",
     )
 )  # fmt: skip
+MESSAGES: Final = ("error_message", "batch_index_error_message")
 _OF_ONE_BROKER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[A-Za-z0-9_-]{22}|\d{3,}|[\w.]+@[0-9a-f]+")
 SETTINGS: Final[dict[str, object]] = {
     **{key: value for key, value in AT_ONCE.items() if not key.startswith("ottla.")},
@@ -188,7 +191,7 @@ def _may_differ(field: str, a: Any, b: Any) -> bool:
         return bool(abs(a - b) < MARKERS_MS)
     if field in RANDOM_IDS:
         return type(a) is type(b) and bool(a) == bool(b)
-    return field == "error_message" and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
+    return field in MESSAGES and bool(a and b) and _OF_ONE_BROKER.sub("#", a) == _OF_ONE_BROKER.sub("#", b)
 
 
 def _form(known: Known, value: Any, field: str = "") -> str:

@@ -328,8 +328,9 @@ def _timeless(data: bytes) -> list[Any]:
     found: list[Any] = []
     for at in records.batches(data):
         base = at.header.base_timestamp
-        rows = [(r.key, r.value, r.headers, r.offset, r.timestamp - base) for r in records.decode(data, at)]
-        found.append((at.header._replace(crc=0, base_timestamp=0, max_timestamp=at.header.max_timestamp - base), rows))
+        span = 0 if at.header.is_append_time else at.header.max_timestamp - base
+        rows = [(r.key, r.value, r.headers, r.offset, min(r.timestamp - base, span)) for r in records.decode(data, at)]
+        found.append((at.header._replace(crc=0, base_timestamp=0, max_timestamp=span), rows))
     return found
 
 
