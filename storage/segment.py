@@ -60,7 +60,7 @@ class Segment:
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.bytes_since_index = 0
-        self._newest: BatchInfo | None = None  # the batch that was appended last
+        self._newest: BatchInfo | None = None  # the batch at the log end
         self._index: OffsetIndex | None = None if size else OffsetIndex(base_offset)
         self._times: TimeIndex | None = None if size else TimeIndex(base_offset)
         self._aborted: AbortedIndex | None = None
@@ -194,7 +194,10 @@ class Segment:
                 self._save(suffix, index.data)
 
     def close_indexes(self) -> None:
-        """Writes new index entries when no more of them come; their memory may be freed."""
+        """Writes new index entries when no more batches come; their memory may be freed. The log does not end here any
+        more: every reader looks into the file, and finds out whether it was damaged.
+        """
+        self._newest = None
         self.save_indexes()
         self._note_indexes()
 

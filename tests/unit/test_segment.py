@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from ottla.protocol import records
+from ottla.protocol.errors import ApiError, Errors
 from ottla.protocol.records import Record, Template
 from ottla.storage import segment
 from ottla.storage.batch_info import BatchInfo, info_at
@@ -95,3 +96,15 @@ def test_the_newest_batch_is_not_found_after_a_truncation() -> None:
     truncate(log, 2)
     assert log.active.place(2, log.active.size) is None
     assert log.read(1, 1000, None, True) is None
+
+
+def test_damage_before_the_only_batch_of_a_closed_segment_is_found() -> None:
+    """Kafka's PlaintextAdminIntegrationTest writes a header with the size 0 before it."""
+    log = open_log(MemFiles())
+    append(log, b"a", b"b")
+    log.roll(0)
+    closed = log.segments[0]
+    closed.handle.write_at(0, bytes(12) + closed.read(0, closed.size))
+    with pytest.raises(ApiError) as refused:
+        log.read(0, 1000, None, True)
+    assert refused.value.code == Errors.CORRUPT_MESSAGE
