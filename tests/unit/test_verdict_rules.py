@@ -204,6 +204,15 @@ def test_what_a_rule_is_spared_changes_nothing(id: str, is_right: bool, monkeypa
     assert script.reports() == found
 
 
+def test_rules_are_in_the_order_of_their_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may import one of the modules before the others."""
+    in_order = all_rules()
+    last = in_order[-1].__module__
+    last_first = sorted(RULES.items(), key=lambda one: one[1].__module__ != last)
+    monkeypatch.setattr("ottla.verdict.rules.RULES", dict(last_first))
+    assert all_rules() == in_order
+
+
 def test_an_examination_has_only_its_rules() -> None:
     assert {one.about.examination for one in all_rules("idempotence")} == {"idempotence"}
     assert sum(len(all_rules(one)) for one in EXAMINATIONS) == len(IDS)

@@ -32,7 +32,7 @@ MODULES: Final = (
 
 
 def all_rules(examination: Examination | None = None) -> list[type[Rule]]:
-    """Returns the rules of an examination, or all, by their modules."""
-    for name in MODULES:
-        import_module(f".{name}", __name__)
-    return [one for one in RULES.values() if examination in (None, one.about.examination)]
+    """Returns the rules of an examination, or all, in the order of their modules, whichever was imported first."""
+    modules = [import_module(f".{name}", __name__).__name__ for name in MODULES]
+    found = sorted(RULES.values(), key=lambda one: modules.index(one.__module__))
+    return [one for one in found if examination in (None, one.about.examination)]
