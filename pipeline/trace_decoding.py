@@ -170,9 +170,9 @@ def _class(message: Message) -> type[Struct]:
     fields += [(one.name, _type(one.wire)) for one in (*message.plain, *message.tagged)]
     fields += [(one.name, object, _default(one)) for one in message.absent if not _is_struct(one)]
     fields.append(("unknown_tags", type(None), field(default=None)))
-    of = vars(make_dataclass("Fields", fields, kw_only=True))
+    like = make_dataclass("Fields", fields, kw_only=True)
     base: type[Struct] = late_class(message.cls) if any(map(_is_struct, message.absent)) else message.cls
-    same = {name: of[name] for name in ("__annotations__", "__dataclass_fields__")}
+    same = {name: getattr(like, name) for name in ("__annotations__", "__dataclass_fields__")}
     made: type[Struct] = type(base.__name__, (base,), {"__slots__": (), "__module__": __name__, **same})
     made.__slots__ = base.__slots__  # the names of the fields
     return made

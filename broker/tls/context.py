@@ -24,6 +24,7 @@ SUITES_OF_TLS_1_3: Final = frozenset(
 )
 _TOO_WEAK = ("CA_MD_TOO_WEAK", "EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL")
 RSA_BITS_MIN = 1024
+_DIGESTS_REFUSED: Final = frozenset(("md2", "md5"))  # jdk.certpath.disabledAlgorithms
 _SUITE = re.compile(
     r"TLS_(?P<key>ECDHE_RSA|ECDHE_ECDSA|DHE_RSA|RSA)_WITH_"
     r"(?:AES_(?P<bits>128|256)_(?P<mode>GCM|CBC|CCM|CCM_8)(?:_(?P<hash>SHA\d*))?|(?P<chacha>CHACHA20_POLY1305)_SHA256)"
@@ -152,25 +153,42 @@ def _load_key(context: ssl.SSLContext, store: KeyStore) -> None:
 
 def _load_chain(context: ssl.SSLContext, path: Path, password: bytes, store: KeyStore) -> None:
     """Loads a key and its certificates, also those that only Java takes still: signed with SHA-1, or with a key of RSA
-    from 1,024 bits on. Raises SSLError.
+    from 1,024 bits on. Raises SSLError, and StoreError for those that Java refuses.
+
+    Which of them OpenSSL refuses here, and which in handshakes only, depends on its version.
     """
+    digests = {_digest(one) for one in store.chain}
+    if not _DIGESTS_REFUSED.isdisjoint(digests):
+        raise StoreError("ssl.keystore.location", "The key store cannot be used: a certificate is signed with MD5")
     try:
         context.load_cert_chain(path, password=password)
     except ssl.SSLError as error:
-        if error.reason not in _TOO_WEAK or not all(map(_is_taken_by_java, store.chain)):
+        if error.reason not in _TOO_WEAK or any(map(_has_short_key, store.chain)):
             raise
-        older = [one["name"] for one in context.get_ciphers() if one["name"] not in SUITES_OF_TLS_1_3]
-        context.set_ciphers(":".join((*older, "@SECLEVEL=0")))
+        _take_weak(context)
         context.load_cert_chain(path, password=password)
+    else:
+        if "sha1" in digests:
+            _take_weak(context)
 
 
-def _is_taken_by_java(certificate: Certificate) -> bool:
-    """Whether Java's `jdk.certpath.disabledAlgorithms` leaves a certificate of a private authority alone."""
+def _take_weak(context: ssl.SSLContext) -> None:
+    older = [one["name"] for one in context.get_ciphers() if one["name"] not in SUITES_OF_TLS_1_3]
+    context.set_ciphers(":".join((*older, "@SECLEVEL=0")))
+
+
+def _digest(certificate: Certificate) -> str | None:
+    """What a certificate is signed with; None for a root, whose signature is not looked at."""
+    algorithm = certificate.signature_hash_algorithm
+    return None if algorithm is None or certificate.issuer == certificate.subject else algorithm.name
+
+
+def _has_short_key(certificate: Certificate) -> bool:
+    """Whether Java's `jdk.certpath.disabledAlgorithms` has the key of a certificate."""
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-    key, digest = certificate.public_key(), certificate.signature_hash_algorithm
-    is_short = isinstance(key, RSAPublicKey) and key.key_size < RSA_BITS_MIN
-    return not is_short and (digest is None or digest.name not in ("md2", "md5"))
+    key = certificate.public_key()
+    return isinstance(key, RSAPublicKey) and key.key_size < RSA_BITS_MIN
 
 
 def _load_trust(context: ssl.SSLContext, certificates: list[bytes] | None) -> None:

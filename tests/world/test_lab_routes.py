@@ -47,7 +47,7 @@ def site() -> LabWorld:
         ("GET /v1/share/g/t/x", None, "", 400, "partition: must be a number, found 'x'"),
         ("POST /v1/hold", [], "", 400, "the body of the request must be a JSON object"),
         ("POST /v1/hold", b"{", "", 400, "the body of the request is no JSON: Expecting property name"),
-        ("POST /v1/hold", b"[" * 60_000, "", 400, "the body of the request is no JSON: maximum recursion depth"),
+        ("POST /v1/hold", b"[" * 60_000, "", 400, "the body of the request is no JSON: "),  # 3.14 reads it to its end
         ("POST /v1/hold", {"topic": 1}, "", 400, "topic: must be a string, found 1"),
         ("POST /v1/hold", {"topik": "a"}, "", 400, "topik: unknown key (did you mean 'topic'?)"),
         ("POST /v1/hold", {"topic": "a", "partition": 7}, "", 404, "partition a-7 does not exist"),
