@@ -97,14 +97,14 @@ async def acknowledge(context: Context, request: Request, member: SessionKey, de
     return found | dict.fromkeys(empty) if waiting else found
 
 
-def leader_of(context: Context, topic_id: bytes, index: int, error_codes: Collection[int]) -> tuple[int, int] | None:
+def leader_of(context: Context, topic_id: bytes, index: int, error_code: int) -> tuple[int, int] | None:
     """Returns the leader of a partition and its epoch, if an error says that it is another one, or one of another state
     (then it may be this broker).
     """
     partition = context.broker.partitions.by_id.get((topic_id, index))
     if partition is None or partition.leader is None:
         return None
-    if not {Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH}.intersection(error_codes):
+    if error_code not in (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH):
         return None
     return context.broker.partitions.known_leader(partition)
 

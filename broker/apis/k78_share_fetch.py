@@ -215,8 +215,7 @@ def _name_leaders(context: Context, response: messages.ShareFetchResponse) -> No
     leaders: list[int] = []
     for topic in response.responses:
         for data in topic.partitions:
-            codes = (data.error_code, data.acknowledge_error_code)
-            leader = leader_of(context, bytes(topic.topic_id), data.partition_index, codes)
+            leader = leader_of(context, bytes(topic.topic_id), data.partition_index, data.error_code)
             if leader is not None:
                 data.current_leader.leader_id, data.current_leader.leader_epoch = leader
                 leaders.append(leader[0])

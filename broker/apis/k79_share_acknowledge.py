@@ -64,7 +64,7 @@ async def handle(context: Context, request: messages.ShareAcknowledgeRequest) ->
         out = r.PartitionData(partition_index=index)
         if outcome is not None:
             outcome.put_into(out, with_default=False)
-            leader = leader_of(context, topic_id, index, (outcome.code,))
+            leader = leader_of(context, topic_id, index, outcome.code)
             if leader is not None:
                 out.current_leader.leader_id, out.current_leader.leader_epoch = leader
                 leaders.append(leader[0])

@@ -86,10 +86,14 @@ class StatePersister:
         return self._call(key, self._leader(key), lambda: self.states.read_state(key, leader_epoch))
 
     def write(self, key: PartitionKey, write: Write, is_fenced: Callable[[], bool]) -> Later[None]:
-        def attempt() -> Awaitable[None]:
+        async def attempt() -> None:
             if is_fenced():
                 raise ApiError(Errors.FENCED_LEADER_EPOCH)
-            return self.states.write_state(key, write)
+            try:
+                await self.states.write_state(key, write)
+            except ApiError:
+                await self.turn.next()  # as in Kafka, the rest of the request has been carried out when this is known
+                raise
 
         return self._call(key, self._leader(key), attempt)
 

@@ -276,6 +276,26 @@ def test_records_are_deleted_under_a_group(pair: Pair) -> None:
     assert pair.errors("Produce") == {"NONE"}
 
 
+@pytest.mark.parametrize("is_split", [False, True])
+def test_the_last_records_that_are_held_are_deleted(pair: Pair, is_split: bool) -> None:
+    """All at once, or with a state for each."""
+    name = f"sz-{is_split}"
+    ids = began(pair, name)
+    produce(pair, name, ids, batch(*"abc"))
+    fetched(pair, name, ids, 0)
+    for values in ("def", "ghi"):
+        produce(pair, name, ids, batch(*values))
+    r = m.DeleteRecordsRequest
+    parts = [r.DeleteRecordsPartition(partition_index=0, offset=6)]
+    pair.ask("DeleteRecords", 2, r(timeout_ms=1000, topics=[r.DeleteRecordsTopic(name=name, partitions=parts)]))
+    acks = [(0, 0, [RELEASE]), (1, 1, [RELEASE]), (2, 2, [ACCEPT])] if is_split else [(0, 2, [ACCEPT])]
+    fetched(pair, name, ids, 1, acks, max_wait_ms=60)
+    found = [acquired(fetched(pair, name, ids, epoch, max_wait_ms=60)) for epoch in (2, 3)]
+    assert found == ([[(6, 8, 1)], []] if is_split else [[], [(6, 8, 1)]])
+    offsets(pair, name)
+    fetched(pair, name, ids, -1)
+
+
 def test_a_topic_that_is_deleted(pair: Pair) -> None:
     ids = began(pair, "sq")
     produce(pair, "sq", ids, batch(*"abcd"))

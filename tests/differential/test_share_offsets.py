@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ottla.coordinator.share.acknowledge_types import ACCEPT
 from ottla.protocol import messages as m
+from ottla.protocol.errors import Errors
 
 from ottla.lab_client import LabRefused
 from ottla.testing import Broker
@@ -105,6 +106,28 @@ def test_a_leader_that_has_the_old_offset_finds_out_when_it_writes(pair: Pair, o
     assert (first["start_offset"], first["lag"]) == (1, 5)
     assert read_on(pair, name, ids)[0][0] == 3
     assert pair.errors("ShareAcknowledge") == {"NONE", "NOT_LEADER_OR_FOLLOWER"}
+
+
+def test_a_fetch_acquires_before_it_is_known_that_its_acknowledgements_come_too_late(pair: Pair, ours: Broker) -> None:
+    name = "so-late"
+    ids = began(pair, name, 2)
+    for value in "abcdef":
+        produce(pair, name, ids, batch(value))
+    fetched(pair, name, ids, 0, max_wait_ms=5000, max_records=3, batch_size=1)
+    acknowledged(pair, name, ids, 1, [(0, 2, [ACCEPT])])
+    fetched(pair, name, ids, -1)
+    heartbeat(pair, name, -1)
+    set_offset(pair, ours, name, 1)
+    heartbeat(pair, name, 0, [name], member="m2")
+    initialized(pair, name, ids, 2)
+    few: dict[str, Any] = {"max_records": 1, "batch_size": 1, "member": "m2"}
+    assert acquired(fetched(pair, name, ids, 0, max_wait_ms=5000, **few)) == [(3, 3, 1)]
+    reply = fetched(pair, name, ids, 1, [(3, 3, [ACCEPT])], **few)
+    assert acquired(reply) == [(4, 4, 1)]
+    assert reply.responses[0].partitions[0].acknowledge_error_code == Errors.NOT_LEADER_OR_FOLLOWER
+    fetched(pair, name, ids, 2, **few)
+    fetched(pair, name, ids, -1, member="m2")
+    heartbeat(pair, name, -1, member="m2")
 
 
 def test_a_deleted_topic_begins_again(pair: Pair, ours: Broker) -> None:
