@@ -75,10 +75,12 @@ MAY_DIFFER: Final = frozenset(
 )  # fmt: skip
 MESSAGES: Final = ("error_message", "batch_index_error_message")
 _OF_ONE_BROKER: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[A-Za-z0-9_-]{22}|\d{3,}|[\w.]+@[0-9a-f]+")
+PLUGIN: Final = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin"
 SETTINGS: Final[dict[str, object]] = {
     **{key: value for key, value in AT_ONCE.items() if not key.startswith("ottla.")},
     "auto.create.topics.enable": "false",
     "group.min.session.timeout.ms": 1000,
+    "group.streams.topology.description.plugin.class": PLUGIN,
 }
 
 IN_ORDER: Final[dict[str, object]] = {"num.network.threads": 1, "num.io.threads": 1}  # Kafka serves what comes first

@@ -12,7 +12,9 @@ from .chance_clients import Asked
 from .chance_members import GroupClient, Members
 
 R: Final = m.StreamsGroupHeartbeatRequest
+U: Final = m.StreamsGroupTopologyDescriptionUpdateRequest
 PARTITIONS_MAX: Final = 5
+SOURCE, PROCESSOR, SINK = 1, 2, 3  # types of nodes
 TASK_FIELDS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 
 
@@ -187,9 +189,10 @@ class Streams(Administered):
         if self.chance.random() < 0.5:
             self.now = self.chance.choice(("m1", "m2", "m3", "m3"))
         if self.now not in self.epochs:
-            return (*[self.join] * 6, *[self.leave] * (3 if self.now == "m3" else 1), self.describe)
+            rare = (self.describe, self.tell_topology, *[self.remove] * (not self.epochs))
+            return (*[self.join] * 6, *[self.leave] * (3 if self.now == "m3" else 1), *rare)
         rare = (self.leave, self.commit, self.offsets, self.join, self.restart, self.administer, self.administer)
-        return (*[self.beat] * 16, *[self.describe] * 2, *rare)
+        return (*[self.beat] * 16, *[self.describe] * 3, *[self.tell_topology] * 3, *rare)
 
     def configure(self) -> Asked:
         r = m.IncrementalAlterConfigsRequest
@@ -246,7 +249,46 @@ class Streams(Administered):
         return "OffsetCommit", 9, request
 
     def describe(self) -> Asked:
-        return "StreamsGroupDescribe", self.chance.randint(0, 1), m.StreamsGroupDescribeRequest(group_ids=[self.group])
+        version, request = self.chance.randint(0, 1), m.StreamsGroupDescribeRequest(group_ids=[self.group])
+        request.include_topology_description = version >= 1 and self.errs(0.7)
+        return "StreamsGroupDescribe", version, request
+
+    def remove(self) -> Asked:
+        return "DeleteGroups", self.chance.randint(0, 2), m.DeleteGroupsRequest(groups_names=[self.group])
+
+    def tell_topology(self) -> Asked:
+        """A member says what its topology looks like, which is at times another one or none."""
+        request = U(group_id=self.group, member_id=self.member_id(self.now), topology_epoch=1)
+        if self.errs():
+            request.topology_epoch = self.chance.choice((0, 2, -1))
+        if self.errs(0.04):
+            request.member_id = self.chance.choice(("", "nobody", " "))
+        if self.errs(0.03):
+            request.group_id = self.chance.choice(("", f"missing{self.episode}"))
+        made = U.TopologyDescription()
+        for number in range(self.chance.choice((0, 1, 2, 2))):
+            nodes = [self.node() for _ in range(self.chance.randint(0, 3))]
+            made.subtopologies.append(U.TopologyDescriptionSubtopology(subtopology_id=str(number), nodes=nodes))
+        if self.errs(0.3):
+            source, processor = self.node(SOURCE), self.node(SINK if self.errs(0.1) else PROCESSOR)
+            made.global_stores = [U.TopologyDescriptionGlobalStore(source=source, processor=processor)]
+        request.topology_description = made
+        return "StreamsGroupTopologyDescriptionUpdate", 0, request
+
+    def node(self, kind: int = 0) -> Any:
+        """A node with what its type has, and with what it does not."""
+        kind = kind or self.chance.choice((SOURCE, PROCESSOR, PROCESSOR, SINK))
+        if self.errs(0.02):
+            kind = self.chance.choice((0, 4, -1))
+        node = U.TopologyDescriptionNode(name=f"n{self.chance.randint(0, 9)}", node_type=kind, sink_topic=None)
+        if kind == SOURCE or self.errs(0.1):
+            node.source_topics = [self.two, *[self.one, self.two][: self.chance.randint(0, 2)]]
+        if kind == SINK or self.errs(0.1):
+            node.sink_topic = self.chance.choice((self.one, None, ""))
+        if kind == PROCESSOR or self.errs(0.1):
+            node.stores = self.chance.choice(([], ["s"], ["s", "s", "r"]))
+        node.successors = [f"n{self.chance.randint(0, 9)}" for _ in range(self.chance.randint(0, 3))]
+        return node
 
     def offsets(self) -> Asked:
         r = m.OffsetFetchRequest
