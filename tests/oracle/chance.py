@@ -40,6 +40,7 @@ from .chance_clients import Client, Producers, Readers
 from .chance_members import Members, Queue
 from .chance_offsets import Consumed
 from .chance_requests import ADMINISTRATION, FAMILIES, RANDOM_IDS, Known, Maker, learn
+from .chance_shares import Leased
 from .chance_stage import Heard, Sockets, Stage, play
 from .chance_streams import Moved, Streams
 from .chance_topics import Changed
@@ -54,6 +55,7 @@ CLIENTS: Final[dict[str, type[Client]]] = {
     "tasks": Streams,
     "offsets": Consumed,
     "changed": Changed,
+    "leased": Leased,
 }
 CROWD: Final = "crowd"
 STEPS: Final = 30
