@@ -12,7 +12,7 @@ from ..assignors import Spec, Steps
 from ..state import ShardState
 from . import sticky
 from .configured import ConfiguredTopology
-from .group import NO_OFFSETS, StreamsGroup
+from .group import StreamsGroup
 from .member import StreamsMember
 from .records import RECORDS
 from .statuses import Code, Status
@@ -94,7 +94,7 @@ def _work(
 
 
 def _as_seen(group: StreamsGroup, member: StreamsMember) -> TaskMember:
-    return TaskMember(member.process_id, member.assigned.plain(), group.heard.offsets.get(member.id, NO_OFFSETS).has)
+    return TaskMember(member.process_id, member.assigned.plain(), group.heard.offsets_of(member.id).has)
 
 
 def work_for(shard: ShardState, group: StreamsGroup) -> Work[Tasks]:

@@ -11,7 +11,7 @@ from ...hashing import java_order
 from ..state import ShardState
 from . import sticky
 from .configured import ConfiguredSubtopology, ConfiguredTopology
-from .group import NO_OFFSETS, StreamsGroup
+from .group import StreamsGroup
 from .member import StreamsMember
 from .sticky import Offsets
 from .tasks import NO_TASKS, Tasks, by_subtopology
@@ -41,7 +41,7 @@ def describe(shard: ShardState, group_id: str, as_of: int) -> Described:
         topology=_topology(topology, group.configured_as_of(as_of)),
     )
     found = [
-        (member, group.targets.get(member.id, NO_TASKS, as_of), group.heard.offsets.get(member.id, NO_OFFSETS))
+        (member, group.targets.get(member.id, NO_TASKS, as_of), group.heard.offsets_of(member.id))
         for member in group.described_members(as_of)
     ]
     return described, (_member(member, target, offsets.has, offsets.ends) for member, target, offsets in found)

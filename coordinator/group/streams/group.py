@@ -44,6 +44,9 @@ class Heard:
     offsets: dict[str, TaskOffsets] = field(default_factory=dict)
     endpoint_epoch: int = 0
 
+    def offsets_of(self, member_id: str) -> TaskOffsets:
+        return self.offsets.get(member_id, NO_OFFSETS)
+
     def shut_down(self, by_member_id: str) -> None:
         """A member asks for the end of the application."""
         self.shutdown_by = self.shutdown_by or by_member_id

@@ -26,7 +26,7 @@ from ..state import ShardState
 from .assignment import assign, await_others, configs_of
 from .beat import Beat
 from .configured import ConfiguredTopology, configure
-from .group import NO_OFFSETS, NO_TOPOLOGY, StreamsGroup, TaskOffsets
+from .group import NO_TOPOLOGY, StreamsGroup, TaskOffsets
 from .leaving import LEAVES
 from .member import StreamsMember
 from .membership import check_room, find_member, owned_by
@@ -223,8 +223,7 @@ def _note_offsets(shard: ShardState, group: StreamsGroup, request: Request) -> N
     """Notes what the member says of the states on its disk. Raises ApiError(INVALID_REQUEST)."""
     if request.task_offsets is None and request.task_end_offsets is None:
         return
-    offsets = group.heard.offsets
-    before = offsets.get(request.member_id, NO_OFFSETS)
+    offsets, before = group.heard.offsets, group.heard.offsets_of(request.member_id)
     has = before.has if request.task_offsets is None else _by_task(request.task_offsets)
     ends = before.ends if request.task_end_offsets is None else _by_task(request.task_end_offsets)
     offsets[request.member_id] = TaskOffsets(has, ends)
