@@ -26,7 +26,6 @@ STEPS: Final = 150
 REPLY_SECONDS: Final = 8.0
 LATE: Final = 60  # times that one broker may not have answered yet what the other has
 LATE_SECONDS: Final = 0.05
-TIMER_SECONDS: Final = 0.02  # the rebalance of a group ends by a timer without delay when its last member has left
 PAUSES: Final = 8
 COMMITS: Final = 2
 _RANDOM: Final = re.compile(r"(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
@@ -194,6 +193,12 @@ class Stage:
             made.assignment.topic_partitions.sort(key=lambda one: one.topic_id)
         return made
 
+    def awaits_members(self) -> bool:
+        """Whether the group is in a rebalance, and has no members."""
+        asked = m.DescribeGroupsRequest(groups=[self.crowd.group])
+        (group,) = self.door.ask("DescribeGroups", 5, asked).groups
+        return group.group_state == "PreparingRebalance" and not group.members
+
     def replies(self) -> dict[str, Any]:
         """The replies to requests that waited and that are there, by member."""
         r = m.OffsetCommitRequest
@@ -250,6 +255,14 @@ def pause(stages: Stages, let_pass: LetPass) -> list[Heard]:
     return heard
 
 
+def await_end_of_rebalances(stages: Stages, let_pass: LetPass) -> None:
+    """Lets time pass until no group without members is in a rebalance: Kafka ends such a one by a timer."""
+    for _ in range(LATE):
+        if not any(stage.awaits_members() for stage in stages):
+            return
+        let_pass(LATE_SECONDS)
+
+
 def unlike(one: Heard) -> list[tuple[str, Any, Any]]:
     """Where two replies differ."""
     if isinstance(one.mine, str) or isinstance(one.other, str):
@@ -296,6 +309,6 @@ def play(crowd: Crowd, stages: Stages, let_pass: LetPass, tell: Tell, note: Call
 def _done(act: Act, stages: Stages, let_pass: LetPass) -> list[Heard]:
     mine, other = [stage.do(act) for stage in stages]
     if act.api == "LeaveGroup":
-        let_pass(TIMER_SECONDS)
+        await_end_of_rebalances(stages, let_pass)
     at_once = [Heard(act, mine, other)] if mine is not None else []
     return at_once + heard_by(stages, let_pass)
