@@ -72,8 +72,9 @@ def test_the_page_of_brokers_with_a_token_has_a_token_too() -> None:
         address, _, token = url.partition("?token=")
         assert len(token) > 20
         assert "of-the-lab" not in url
-        with pytest.raises(HTTPError, match="401"):
+        with pytest.raises(HTTPError, match="401") as refused:
             urlopen(address, timeout=60)
+        refused.value.close()
         with build_opener(HTTPCookieProcessor()).open(url, timeout=60) as found:
             assert found.url == address
             assert b"of-the-lab" not in found.read()
