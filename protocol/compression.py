@@ -21,7 +21,9 @@ XERIAL_BLOCK_BYTES = 32 * 1024
 CHUNK_BYTES = 16 * 1024
 WHOLE_STEP_BYTES = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
+GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # as Java writes it
 GZIP_HEADER_BYTES, GZIP_TRAILER_BYTES = 10, 8
+LZ4_LEVEL = 9  # Kafka's default, for which it takes the fast compressor
 ZSTD_MAGIC, ZSTD_SKIPPABLE_MAGIC = 0xFD2FB528, 0x184D2A50
 ZSTD_RLE_BLOCK = 1
 ZSTD_WINDOW_BYTES_MAX = 1 << 27  # as in Java
@@ -53,12 +55,14 @@ class DecompressedTooLarge(MalformedMessage):
 
 
 def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
-    """Compresses `data`. `level` is the topic's `compression.*.level`; None is the codec's default."""
+    """Compresses `data` into the bytes that Kafka makes of it. `level`: the topic's `compression.*.level`; None is the
+    codec's default.
+    """
     if codec == NONE:
         return data
     if codec == GZIP:
         packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
-        return packer.compress(data) + packer.flush()
+        return GZIP_HEADER + (packer.compress(data) + packer.flush())[GZIP_HEADER_BYTES:]
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
@@ -66,17 +70,24 @@ def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
 
         packed: bytes = lz4.frame.compress(
             data,
-            compression_level=level or 0,
+            compression_level=0 if level in (None, LZ4_LEVEL) else level,
             block_size=lz4.frame.BLOCKSIZE_MAX64KB,
             block_linked=False,
             store_size=False,
         )
         return packed
     if codec == ZSTD:
-        import zstandard
-
-        return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+        return _compress_zstd(data, 3 if level is None else level)
     raise Undecodable("records", f"no codec {codec}")
+
+
+def _compress_zstd(data: bytes, level: int) -> bytes:
+    """Ends the data's last block, and then the frame with an empty one, as a stream of Java's does."""
+    import zstandard
+
+    packer = zstandard.ZstdCompressor(level=level).compressobj()
+    packed: bytes = packer.compress(data) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + packer.flush()
+    return packed
 
 
 def decompress(codec: int, data: Data, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:

@@ -278,3 +278,19 @@ def test_producer_ids(pair: Pair) -> None:
         pair.ask("InitProducerId", version, r(transactional_id=None, transaction_timeout_ms=60_000))
         pair.ask("InitProducerId", version, r(transactional_id="", transaction_timeout_ms=60_000))
     assert pair.errors("InitProducerId") == {"INVALID_REQUEST", "NONE"}
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_what_a_topic_compresses_has_the_same_bytes(pair: Pair, codec: str) -> None:
+    levels = {"snappy": (), "gzip": (1, 9), "lz4": (3, 9, 12), "zstd": (-5, 1, 12)}[codec]
+    for level in (None, *levels):
+        name = f"squeezed-{codec}-{level}"
+        configs: dict[str, Any] = {"compression.type": codec}
+        if level is not None:
+            configs[f"compression.{codec}.level"] = str(level)
+        ids = topic(pair, name, **configs)
+        few = "".join(chr(65 + n * n % 23) for n in range(3000))
+        for value in ("", "ab", "a" * 100_000, few, few * 40):
+            produce(pair, name, ids, batch(value, value[:50]))
+        pair.ask("Fetch", 11, fetch_request(11, name, ids[0], 0))
+    assert pair.errors("Fetch") == {"NONE"}
