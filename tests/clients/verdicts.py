@@ -16,17 +16,15 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ottla.verdict.from_trace import examine
 from ottla.verdict.report import ClientReport, Together
 
 from ottla.testing import Broker
-from ottla.traces.reading import read
 
 from ..support.hosts import may_have_hosts_of_its_own
 from ..support.kcat import Missing, put_on_path
-from ..support.poll import until
+from ..support.verdict_reports import same_by_trace
 from . import addresses, connections, endings, login, truncation
 from .examinations import examination
 from .plain_troubles import SMALL, go_astray
@@ -51,14 +49,6 @@ SETTINGS: Final[dict[str, object]] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "group.share.min.record.lock.duration.ms": 1000,
 }
-TRACE_SECONDS: Final = 600.0
-"""Each look examines the whole trace, which takes a busy machine a minute."""
-
-MEASURED: Final = "KIP-98.in-flight-limit"
-"""The rule that looks at how long a reply took. A trace and a verdict each look at the clock, and a busy machine may do
-something else between them.
-"""
-
 OWN: Final = {
     TRUNCATION: (truncation.truncation, truncation.RULES),
     LOGIN: (login.login, login.RULES),
@@ -66,16 +56,6 @@ OWN: Final = {
     ADDRESSES: (addresses.addresses, addresses.RULES),
 }
 """The runs that need a broker with settings of its own, and the rules that count there."""
-
-
-def timeless(reports: Iterable[ClientReport]) -> list[Any]:
-    """Reports without times, in the order of their clients: a trace sees an event a moment earlier."""
-    found = json.loads(
-        json.dumps(list(reports)), object_hook=lambda one: {k: v for k, v in one.items() if k != "at_ms"}
-    )
-    for one in found:
-        one["rules"] = [rule for rule in one["rules"] if rule["id"] != MEASURED]
-    return sorted(found, key=lambda one: (one["client_id"] or "", one["software"], one["software_version"]))
 
 
 def report(client: Client, directory: Path) -> list[ClientReport]:
@@ -86,15 +66,7 @@ def report(client: Client, directory: Path) -> list[ClientReport]:
         go_astray(broker)
         broker.lab.post("verdict")
         client.work(broker, directory)
-        found: list[list[ClientReport]] = []
-
-        def is_equal() -> bool:
-            """All connections are closed, and all of the trace is written."""
-            found[:] = [broker.lab.get("verdict")["clients"], list(examine(read(trace)).report())]
-            return timeless(found[0]) == timeless(found[1])
-
-        until(is_equal, f"the report on {client.name} is the same live and by the trace", TRACE_SECONDS, every=0.2)
-    return its_own(client, found[0])
+        return its_own(client, same_by_trace(broker, trace))
 
 
 def its_own(client: Client, reports: Iterable[ClientReport]) -> list[ClientReport]:

@@ -34,6 +34,7 @@ from ..support import trace_story
 from ..support.kcat import Missing, put_on_path
 from ..support.poll import until
 from ..support.traced_clients import HEAD, Traced, bytes_of, of_case
+from ..support.verdict_reports import timeless
 
 pytestmark = pytest.mark.slow
 
@@ -51,18 +52,6 @@ def wordless(report: Any) -> Any:
 
 def _wordless(rule: Any) -> Any:
     return {name: value for name, value in rule.items() if name not in ("what", "why", "link")}
-
-
-def timeless(reports: Any) -> Any:
-    """Without times, and without how often rules about milliseconds were kept: a trace sees an event a moment
-    earlier.
-    """
-
-    def without(one: Any) -> Any:
-        left_out = ("at_ms", "kept") if one.get("examination") == "network" else ("at_ms",)
-        return {name: value for name, value in one.items() if name not in left_out}
-
-    return json.loads(json.dumps(reports), object_hook=without)
 
 
 def by_command(path: Path) -> Any:

@@ -28,6 +28,7 @@ from ottla.testing import Broker
 
 from ..support.ask import batch, create, produce, produce_message
 from ..support.poll import until
+from ..support.verdict_reports import unlike
 from ..support.wire import Wire
 
 pytestmark = pytest.mark.slow
@@ -144,11 +145,6 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["verdict", *arguments])
 
 
-def timeless(result: Result) -> object:
-    """A report without its times: a trace sees an event a moment earlier."""
-    return json.loads(result.stdout, object_hook=lambda found: {k: v for k, v in found.items() if k != "at_ms"})
-
-
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Path]]:
     """A broker with a live verdict on a good client and a bad one, and the trace of both."""
@@ -174,7 +170,8 @@ def test_a_trace_has_the_verdict_of_the_running_broker(trace: tuple[Broker, Path
     def same() -> Result | None:
         """The verdict, once all is written and both connections are closed."""
         live = run("--live", broker.lab_url, *chosen)
-        return live if timeless(run(str(file), *chosen)) == timeless(live) else None
+        traced = run(str(file), *chosen)
+        return None if unlike(json.loads(live.stdout), json.loads(traced.stdout)) else live
 
     live = until(same, "the trace has the verdict of the broker")
     assert live.exit_code == 1
