@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 ORDER = attrgetter("order")
 STEP_READS = 128  # partitions that are read in a step: the first read of each opens its files
-ABORTED_BYTES = 16384  # that the records of a reply are shorter for each aborted transaction: it takes time, not space
+ABORTED_FREE = 1000  # transactions in a reply beyond which each makes its records shorter: it takes time, not space
+ABORTED_BYTES = 16384
 
 
 class Reading:
@@ -29,6 +30,7 @@ class Reading:
     """
 
     __slots__ = (
+        "_aborted",
         "_budget",
         "_replica",
         "_request",
@@ -62,6 +64,7 @@ class Reading:
         self.entries = sorted(fetch.dirty, key=ORDER) if incremental else list(fetch.entries.values())
         fetch.dirty.clear()
         self._request = request
+        self._aborted = 0  # transactions that the reply lists
         self._budget: int = min(request.max_bytes, context.broker.config["fetch.max.bytes"])
         self._replica = replica_of(request)
         quota_max = None if context.usage is None or self._replica is not None else context.usage.fetch_bytes_max()
@@ -76,14 +79,14 @@ class Reading:
                 self.unread[entry] = refused_entry(fetch, entry, self.refused[entry])
                 fetch.dirty[entry] = None  # it is read as soon as it may be
                 continue
-            data = read_entry(fetch, entry, self._budget - size, isolation_level, size == 0, self._replica)
+            data = read_entry(fetch, entry, self._left(size), isolation_level, size == 0, self._replica)
             if entry.partition is None and data.error_code != Errors.INCONSISTENT_TOPIC_ID:
                 self.unread[entry] = data
                 fetch.dirty[entry] = None
                 continue
             length = len(data.records)
             size += length
-            self._budget -= ABORTED_BYTES * len(data.aborted_transactions or ())
+            self._aborted += len(data.aborted_transactions or ())
             if data.error_code:
                 self.hurry = True
             is_sent_away = data.preferred_read_replica != NO_REPLICA
@@ -94,6 +97,14 @@ class Reading:
                 fetch.dirty[entry] = None  # the partition may have more news at the next fetch
             found[entry] = data
         self.size = size
+
+    def _left(self, size: int) -> int:
+        """Returns how many bytes may be read. For a partition that only its own limit leaves without records (not
+        Kafka's, which is 0 then), it is 1, so that no batch fits.
+        """
+        left = self._budget - size
+        beyond = self._aborted - ABORTED_FREE
+        return left if left <= 0 or beyond <= 0 else max(1, left - ABORTED_BYTES * beyond)
 
     def results(self) -> dict[Entry, Data]:
         """Returns all partitions in the order of the reply; of those that were not read, unknown ids come first."""

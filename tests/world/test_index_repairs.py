@@ -351,7 +351,7 @@ def test_a_reply_lists_a_bounded_number_of_aborted_transactions(most: int, monke
     assert (replies > 10) == (most < 10)
 
 
-def test_aborted_transactions_count_for_the_bytes_of_a_reply() -> None:
+def test_aborted_transactions_beyond_a_thousand_count_for_the_bytes_of_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply about many partitions lists no more of them than one about few."""
     world = World()
     assert create(world, "t", partitions=3) == 0
@@ -364,10 +364,13 @@ def test_aborted_transactions_count_for_the_bytes_of_a_reply() -> None:
     r = m.FetchRequest
     parts = [r.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=100_000) for index in range(3)]
     request = r(topics=[r.FetchTopic(topic="t", partitions=parts)], max_bytes=5 * _fetch_reading.ABORTED_BYTES)
-    for isolation_level, expected in ((0, 3), (1, 2)):
+    for isolation_level, free, expected in ((0, 0, [None] * 3), (1, 1000, [3, 3, 3]), (1, 0, [3, 3, None])):
         request.isolation_level = isolation_level
+        monkeypatch.setattr(_fetch_reading, "ABORTED_FREE", free)
         answers = world.send("Fetch", 11, request).reply.responses[0].partitions
-        assert sum(1 for one in answers if len(one.records)) == expected
+        assert [bool(len(one.records)) for one in answers] == [isolation_level == 0 or bool(one) for one in expected]
+        aborted = [one.aborted_transactions for one in answers]
+        assert [None if one is None else len(one) for one in aborted] == expected
         assert not any(one.error_code for one in answers)
 
 
