@@ -138,27 +138,25 @@ class Log:
         """
         first = next_offset = self.end_offset
         append_time = now_ms if self.settings.is_append_time else -1
+        if append_time >= 0:
+            batches = [BatchAt(at.position, at.header._replace(max_timestamp=append_time)) for at in batches]
         infos: list[BatchInfo] = []
-        largest, span, has_producers = append_time, 0, False
+        largest, span, has_producers = -1, 0, False
         for _, header in batches:
             span += header.last_offset_delta + 1
-            if append_time < 0 and header.max_timestamp > largest:
-                largest = header.max_timestamp
+            largest = max(largest, header.max_timestamp)
             if header.producer_id >= 0:
                 has_producers = True
         active = self.with_room(len(data), largest, first + span - 1, now_ms)
         position = active.size
         for start, header in batches:
-            is_control = header.attributes & records.CONTROL_MASK != 0
-            if is_control:
+            if header.attributes & records.CONTROL_MASK:
                 active.load_aborted()
             set_offset_and_epoch(data, start, next_offset, leader_epoch)
-            max_timestamp, size = header.max_timestamp, header.length + records.LOG_OVERHEAD
-            if append_time >= 0 and not is_control:
+            if append_time >= 0:
                 set_max_timestamp(data, start, header, True, append_time)
-                max_timestamp = append_time
-            last = next_offset + header.last_offset_delta
-            infos.append(BatchInfo(position, size, next_offset, last, max_timestamp, 2, header))
+            last, size = next_offset + header.last_offset_delta, header.length + records.LOG_OVERHEAD
+            infos.append(BatchInfo(position, size, next_offset, last, header.max_timestamp, 2, header))
             position += size
             next_offset = last + 1
         if leader_epoch > self.epochs.latest:

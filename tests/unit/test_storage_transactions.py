@@ -55,10 +55,10 @@ def write(log: Log, pid: int | None, key: bytes, value: bytes | None = b"v", epo
     return log.append(data, list(records.batches(data)), 0, 0).base_offset
 
 
-def end(log: Log, pid: int, committed: bool = True, epoch: int = 0) -> int:
+def end(log: Log, pid: int, committed: bool = True, epoch: int = 0, now_ms: int = 0) -> int:
     marker = Record(struct.pack(">hh", 0, int(committed)), struct.pack(">hi", 0, 3), 5)
     data = records.encode([marker], Template(producer_id=pid, producer_epoch=epoch, transactional=True, control=True))
-    return log.append(data, list(records.batches(data)), 0, 0).base_offset
+    return log.append(data, list(records.batches(data)), 0, now_ms).base_offset
 
 
 def contents(log: Log) -> list[tuple[int, bytes | None]]:
@@ -74,6 +74,25 @@ def contents(log: Log) -> list[tuple[int, bytes | None]]:
 
 def aborted(log: Log) -> list[tuple[int, int, int]]:
     return [(t.producer_id, t.first_offset, t.last_offset) for t in aborted_between(log, 0, log.end_offset)]
+
+
+def test_markers_and_producers_have_the_time_of_the_append_where_records_have_it() -> None:
+    """In Kafka 4.4 too (`make chance ARGS="3058 1 changed"`); the records themselves are of the time 5."""
+    files = MemFiles()
+    log = open_log(files, message_timestamp_type="LogAppendTime")
+    data = records.encode(
+        [Record(b"a", b"v", 5)], Template(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    )
+    log.append(data, list(records.batches(data)), 0, 1000)
+    assert log.producers.by_id[1].last_timestamp == 1000
+    assert log.producers.by_id[1].batches[-1].timestamp == 1000  # which a duplicate is answered with
+    end(log, 1, now_ms=2000)
+    written = [batch.header for _, batch in log.batches_from(0) if batch.header is not None]
+    assert [(one.is_control, one.is_append_time, one.max_timestamp) for one in written] == [
+        (False, True, 1000),
+        (True, True, 2000),
+    ]
+    assert log.producers.by_id[1].last_timestamp == 2000
 
 
 # the index
