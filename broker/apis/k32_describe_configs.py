@@ -308,17 +308,19 @@ def _of_rates(broker: Broker) -> list[Described]:
 
 
 def _of_plug_ins(broker: Broker) -> list[Described]:
-    """Returns the given keys that Kafka's broker does not know: those of the authorizer and of other plug-ins, and
-    misspelt ones. Their values may be secrets.
+    """Returns the keys, given at the start or later, that Kafka's broker does not know: those of the authorizer and of
+    other plug-ins, and misspelt ones. Their values may be secrets.
     """
-    known = (keys("broker", broker.config.emulates), OWN_KEYS, SYSTEM_PROPERTIES)
-    return [
-        Described(
-            ConfigKey(name, UNKNOWN, None, None, False, False), None, STATIC_SOURCE, [(name, None, STATIC_SOURCE)]
-        )
-        for name in broker.config.given
-        if not name.startswith("ottla.") and not any(name in some for some in known) and key_of_listener(name) is None
-    ]
+    known = (keys("broker", broker.config.emulates), OWN_KEYS, SYSTEM_PROPERTIES, RATES)
+    own, general = (broker.image.config_of(BROKER, name) for name in (str(broker.config.node_id), ""))
+    there = {DYNAMIC_BROKER_SOURCE: own, DYNAMIC_DEFAULT_SOURCE: general, STATIC_SOURCE: broker.config.given}
+    found = []
+    for name in dict.fromkeys(name for some in there.values() for name in some):
+        if name.startswith("ottla.") or any(name in some for some in known) or key_of_listener(name) is not None:
+            continue
+        synonyms = [(name, None, source) for source, some in there.items() if name in some]
+        found.append(Described(ConfigKey(name, UNKNOWN, None, None, False, False), None, synonyms[0][2], [*synonyms]))
+    return found
 
 
 def describe_broker(broker: Broker) -> list[Described]:

@@ -81,6 +81,18 @@ def test_negative_retention_of_a_broker(pair: Pair) -> None:
     assert pair.errors("IncrementalAlterConfigs") == {"NONE", "INVALID_REQUEST"}
 
 
+def test_keys_that_a_broker_does_not_know(pair: Pair) -> None:
+    """They are kept, and shown without their values, which may be secrets."""
+    key = "no.such.key"
+    for name, how in (("1", SET), ("", SET), ("1", DELETE), ("", DELETE)):
+        pair.ask("IncrementalAlterConfigs", 1, incremental(name, (key, how, "2" if how == SET else None), kind=4))
+        for asked in ("", "1"):
+            pair.agree("DescribeConfigs", 4, describe(asked, 4, keys=[key], include_synonyms=True))
+            for version in versions("DescribeConfigs"):
+                pair.ask("DescribeConfigs", version, describe(asked, 4, keys=[key], include_synonyms=True))
+    assert pair.errors("IncrementalAlterConfigs") == {"NONE"}
+
+
 UNNAMED = ("x", "PLAINTEXT://h:1,x", "x,SASL_SSL://h:1", " x ", "SSL", "x:y", "x:y,PLAINTEXT://h:1", ":")
 SECURED = ("SASL_SSL://h:1,x", "ssl://h:1,x", " SSL://h:1,x", "ssl:,x")
 CONTROLLERS = tuple(
