@@ -6,8 +6,8 @@ leader epochs. After some requests the connection keeps what they have in common
 in the metadata, nor is its reply encoded. Who may commit is decided each time (`routes.commit_offsets_again`).
 
 Everything else takes the ordinary way, which says what is right: requests with metadata or a retention time, topics
-that do not exist, and all requests while something looks at their messages, or counts them (the dispatcher finds
-that). A trace and a verdict record frames, so they get what is not decoded, too.
+that do not exist, those that an interceptor may act on, and all requests while something looks at their messages, or
+counts them (the dispatcher finds that). A trace and a verdict record frames, so they get what is not decoded, too.
 """
 
 from __future__ import annotations
@@ -64,10 +64,12 @@ class RepeatedCommits(Repeats["_Known"]):
         if known.image_version != dispatcher.broker.groups.image.version and not known.is_there_still(dispatcher, peer):
             self.forget()
             return None
-        self.used()
         if dispatcher.seam is not None:
             context = known.context(dispatcher, peer, numbers[0])
+            if dispatcher.seam.concerns(context, known.commit.request):
+                return None
             send = dispatcher.seam.watched(context, known.commit.request, frame, send)
+        self.used()
         return _Commit(known, dispatcher, peer, numbers, send)
 
 

@@ -13,7 +13,6 @@ from ...protocol import headers, messages
 from ...protocol.layouts import Layout
 from ...protocol.structs import copied
 from ..net.context import Context
-from ..net.watching import Pending
 from ..peer import Peer
 from ..repeated import DECODE, Served
 from ..replies import Send
@@ -85,15 +84,17 @@ class _Known(Known):
 
     def serve(
         self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, numbers: tuple[int, ...], send: Send
-    ) -> Pending | None:
-        """Serves a request, and calls `send` once. Returns what is pending."""
+    ) -> Served:
+        """Serves a request, and calls `send` once. Returns what is pending, or DECODE."""
         api, times, request = self.api, self.times, self.request
         context = Context(dispatcher.broker, api, self.version, numbers[0], self.client_id, peer)
         if self._has_epoch:
             self._put(numbers[1], numbers[2:])
         else:
             self._put(request.session_epoch, numbers[1:])
-        self.count(peer, request)
         if dispatcher.seam is not None:
+            if dispatcher.seam.concerns(context, request):
+                return DECODE
             send = dispatcher.seam.watched(context, request, frame, send)
+        self.count(peer, request)
         return dispatcher.serve(context, request, len(frame), send, times)

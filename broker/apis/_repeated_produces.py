@@ -18,7 +18,6 @@ from ...protocol import codec, headers, messages
 from ...protocol.buffers import Data
 from ...protocol.layouts import RecordsLayout
 from ..net.context import Context
-from ..net.watching import Pending
 from ..peer import Peer
 from ..repeated import DECODE, Served
 from ..replies import Reply, Send
@@ -108,14 +107,16 @@ class _Known(Known):
 
     def serve(
         self, dispatcher: Dispatcher, peer: Peer, frame: memoryview, index: int, records: memoryview, send: Send
-    ) -> Pending | None:
-        """Serves a request, and calls `send` once. Returns what is pending."""
+    ) -> Served:
+        """Serves a request, and calls `send` once. Returns what is pending, or DECODE."""
         api, times, request = self.api, self.times, self.request
         (correlation_id,) = _INT.unpack_from(frame, _CORRELATION_ID_AT)
         context = Context(dispatcher.broker, api, self.version, correlation_id, self.client_id, peer)
         self._wanted.index, self._wanted.records = index, records
         try:
             if dispatcher.seam is not None:
+                if dispatcher.seam.concerns(context, request):
+                    return DECODE
                 send = dispatcher.seam.watched(context, request, frame, send)
             self.count(peer, request)
             began = perf_counter_ns()

@@ -87,7 +87,7 @@ class Seam:
         self._interceptors = [one for one in self._attached if isinstance(one, Interceptor)]
         watchers = [one for one in self._attached if isinstance(one, Watcher)]
         self._watchers = watchers[::-1]  # the last one that wraps `send` is the first that is called
-        self.reads_messages = bool(self._interceptors) or any(one.reads_messages for one in watchers)
+        self.reads_messages = any(one.reads_messages for one in watchers)
         for line in self._lines.values():
             self._watch(line)
 
@@ -148,15 +148,19 @@ class Seam:
     ) -> Pending | None:
         """Serves a request, and calls `send` once. Raises Refused."""
         send = self.watched(context, request, frame, send)
+        if self.concerns(context, request):
+            return self._intercept(dispatcher, context, request, frame, send, times)
+        return dispatcher.serve(context, request, len(frame), send, times)
+
+    def concerns(self, context: Context, request: Struct) -> bool:
+        """Whether an interceptor may act on a request."""
         for one in self._interceptors:
             try:
-                is_concerned = one.concerns(context, request)
+                if one.concerns(context, request):
+                    return True
             except Exception as error:
                 bugs.report("an interceptor", error)
-                continue
-            if is_concerned:
-                return self._intercept(dispatcher, context, request, frame, send, times)
-        return dispatcher.serve(context, request, len(frame), send, times)
+        return False
 
     def _intercept(
         self,

@@ -26,11 +26,14 @@ class NotesRequests(Protocol):
 class Seam(Protocol[D_contra]):
     """Looks at requests before they are handled, and at replies before they are sent: `intercepting.Seam`.
 
-    `D_contra`: the dispatcher that it takes requests from. `reads_messages`: whether anything acts on requests, or
-    looks at their messages; otherwise they need not be decoded to be watched.
+    `D_contra`: the dispatcher that it takes requests from. `reads_messages`: whether a watcher looks at the messages of
+    requests; otherwise they need not be decoded to be watched.
     """
 
     reads_messages: bool
+
+    def concerns(self, context: Context, request: Struct) -> bool:
+        """Whether anything may act on a request, or on one like it: then it has to be served by this."""
 
     def watched(self, context: Context, request: Struct, frame: memoryview, send: Send) -> Send:
         """Notes a request that the caller serves. Returns what is called in place of `send`."""

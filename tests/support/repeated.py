@@ -5,13 +5,16 @@ of their connection without decoding them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from ottla.broker.lab.faults.matching import Matcher, topic_names
+from ottla.broker.lab.seam import Asked, Exchange, Interceptor
 from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
 from ottla.broker.repeated import DECODE
+from ottla.protocol.errors import ApiError, Errors
+from ottla.protocol.structs import Struct
 
 from .connected import Client, ConnectedWorld
 from .machine import VirtualMachine
@@ -60,12 +63,41 @@ def traced(world: ConnectedWorld) -> Tracer:
     return tracer
 
 
+def _partitions(request: Struct) -> Iterator[int]:
+    """Yields the numbers of the partitions that a Produce, a Fetch or an OffsetCommit names."""
+    for topic in getattr(request, "topic_data", None) or getattr(request, "topics", None) or ():
+        for one in getattr(topic, "partition_data", None) or getattr(topic, "partitions", None) or ():
+            for name in ("index", "partition", "partition_index"):
+                if hasattr(one, name):
+                    yield getattr(one, name)
+
+
+class Refusing(Interceptor):
+    """Refuses requests for one partition. `asked`: how many it was asked about; `struck`: how many it has refused."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self.asked = self.struck = 0
+
+    def concerns(self, context: Asked, request: Struct) -> bool:
+        self.asked += 1
+        return self._partition in _partitions(request)
+
+    def arrived(self, exchange: Exchange) -> ApiError:
+        self.struck += 1
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR)
+
+
 class Side:
-    """One of the two brokers. `decodes`: it decodes every request."""
+    """One of the two brokers. `decodes`: it decodes every request. `is_traced`: it has a trace, and refuses what is for
+    the partition 2.
+    """
 
     def __init__(self, world: ConnectedWorld, decodes: bool, is_traced: bool) -> None:
         self.world = world
         self.tracer = traced(world) if is_traced else None
+        if is_traced:
+            world.seam.add(Refusing(2))
         world.dispatcher.is_own = not decodes
         self.clients = [world.connect() for _ in range(3)]
         self.replies: list[bytes] = []

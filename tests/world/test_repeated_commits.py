@@ -11,17 +11,16 @@ import pytest
 from ottla.broker.apis import _repeated as short_way
 from ottla.broker.group.coordinators import TOPIC_NAME
 from ottla.broker.lab.faults.matching import Matcher, topic_names
-from ottla.broker.lab.seam import Asked, Interceptor, Line, Watch, Watcher
+from ottla.broker.lab.seam import Line, Watch, Watcher
 from ottla.broker.lab.traces.tracer import TraceAsked, Tracer
 from ottla.protocol import messages as m
 from ottla.protocol.errors import Errors
-from ottla.protocol.structs import Struct
 
 from ..support.connected import Client, ConnectedWorld
 from ..support.failing_appends import fail_appends
 from ..support.group_world import policy
 from ..support.machine import VirtualMachine
-from ..support.repeated import counted
+from ..support.repeated import Refusing, counted
 from ..support.topic_world import create
 
 R = m.OffsetCommitRequest
@@ -300,20 +299,15 @@ def test_a_trace_needs_no_messages_unless_it_looks_for_some(served: Counter[Any]
     assert (served.total(), tracer.recorded) == (8, 31)
 
 
-def test_what_may_act_on_requests_gets_each_beside_a_trace(served: Counter[Any]) -> None:
-    class Acting(Interceptor):
-        asked = 0
-
-        def concerns(self, context: Asked, request: Struct) -> bool:
-            self.asked += 1
-            return False
-
+@pytest.mark.parametrize(("partition", "undecoded"), [(3, 0), (7, 3)])
+def test_what_acts_on_requests_gets_those_that_it_is_for(partition: int, undecoded: int, served: Counter[Any]) -> None:
     world = connected()
-    client, acting = world.connect(), Acting()
+    client, acting = world.connect(), Refusing(partition)
     traced(world)
     world.seam.add(acting)
     commits(client, 5)
-    assert (served.total(), acting.asked) == (0, 5)
+    assert (served.total(), acting.struck) == (undecoded, 0 if undecoded else 5)
+    assert acting.asked >= 5
 
 
 def test_quotas_count_each(served: Counter[Any]) -> None:

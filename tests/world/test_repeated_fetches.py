@@ -13,7 +13,7 @@ from ottla.protocol.errors import Errors
 from ..support import repeated
 from ..support.ask import batch, produce_message
 from ..support.connected import Client, ConnectedWorld
-from ..support.repeated import assert_same_counts, counted
+from ..support.repeated import Refusing, assert_same_counts, counted
 from ..support.topic_world import create, set_policy
 from ..support.wire import request_frame
 
@@ -165,6 +165,16 @@ def test_what_logs_requests_gets_each(served: Counter[Any]) -> None:
     world.dispatcher.log = None
     fetches(world, client, 3)
     assert served.total() == 5
+
+
+@pytest.mark.parametrize(("partition", "undecoded"), [(0, 2), (1, 5)])
+def test_what_acts_on_requests_gets_those_that_it_is_for(partition: int, undecoded: int, served: Counter[Any]) -> None:
+    world = connected()
+    client, acting = world.connect(), Refusing(partition)
+    fetches(world, client, 4)
+    world.seam.add(acting)
+    fetches(world, client, 3)
+    assert (served.total(), acting.struck) == (undecoded, 5 - undecoded)
 
 
 class Notes:

@@ -16,7 +16,7 @@ from ..support import repeated
 from ..support.ask import batch, produce_message
 from ..support.connected import Client, ConnectedWorld
 from ..support.failing_appends import fail_appends
-from ..support.repeated import assert_same_counts, counted
+from ..support.repeated import Refusing, assert_same_counts, counted
 from ..support.topic_world import create, set_policy
 from ..support.wire import request_frame
 
@@ -203,6 +203,19 @@ def test_quotas_and_what_acts_on_requests_get_each(served: Counter[Any]) -> None
     world.dispatcher.log = None
     produces(world, client, 3)
     assert served.total() == 5
+
+
+def test_what_acts_on_requests_gets_those_that_it_is_for(served: Counter[Any]) -> None:
+    world = connected()
+    client, acting = world.connect(), Refusing(1)
+    produces(world, client, 4)
+    world.seam.add(acting)
+    assert produces(world, client, 3) == [0] * 3
+    assert (served.total(), acting.struck) == (5, 0)
+    assert produces(world, client, 2, partition=1) == [Errors.UNKNOWN_SERVER_ERROR] * 2
+    assert (served.total(), acting.struck) == (5, 2)
+    assert produces(world, client, 3) == [0] * 3
+    assert served.total() == 8
 
 
 class Notes:
