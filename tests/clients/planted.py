@@ -167,7 +167,7 @@ FAULTS = {
         r"transaction \d+ has left \[1, 0, 1\], of \(3,\)",
     ),
     "acknowledgements of share groups are not written": Fault(
-        (StatePersister, "write", "return self.states.write_state(key, write)", "return finished(None)"),
+        (StatePersister, "write", "await self.states.write_state(key, write)", "pass"),
         ("move",),
         r"the share group accepted \d+ \d times",
         client="librdkafka",
