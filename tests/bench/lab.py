@@ -93,13 +93,11 @@ def _nothing(broker: Broker) -> Callable[[], object]:
 
 
 WITH_PROGRAMS: dict[str, Part] = {
-    "nothing": _nothing,
     "trace": _traced(),
     "trace with frames": _traced(raw="frames"),
     "verdict": _examined,
 }
 RULES: dict[str, Part] = {
-    "nothing": _nothing,
     "rule of another API": _rules({"api": "DeleteTopics"}),
     "rule of another topic": _rules({"topic": "other"}),
     "rule of another partition": _rules({"partition": 7}),
@@ -183,9 +181,13 @@ def broker(more: Mapping[str, object] = MappingProxyType({})) -> Iterator[Broker
 
 
 def figures(server: Broker, load: Load, parts: dict[str, Part], seconds: float) -> Figures:
-    """A round of each part, which is compared with the one without any. `seconds`: of a round."""
+    """A round of each part, which is compared with those without any before and after all: what was written in the
+    rounds before makes later ones slower. `seconds`: of a round.
+    """
+    before = _round(server, load, _nothing, seconds)
     found = {name: _round(server, load, part, seconds) for name, part in parts.items()}
-    base = found.pop("nothing")
+    after = _round(server, load, _nothing, seconds)
+    base = Round(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
     shown: Figures = {f"{load.name}, us of the loop": base.loop * 1e6}
     for name, one in found.items():
         shown |= {
