@@ -64,12 +64,12 @@ class RepeatedCommits(Repeats["_Known"]):
         if known.image_version != dispatcher.broker.groups.image.version and not known.is_there_still(dispatcher, peer):
             self.forget()
             return None
+        self.used()
         if dispatcher.seam is not None:
             context = known.context(dispatcher, peer, numbers[0])
             if dispatcher.seam.concerns(context, known.commit.request):
                 return None
             send = dispatcher.seam.watched(context, known.commit.request, frame, send)
-        self.used()
         return _Commit(known, dispatcher, peer, numbers, send)
 
 

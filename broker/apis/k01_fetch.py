@@ -385,10 +385,8 @@ def _tell(fetch: Fetch, topics: _Topics, found: Iterable[tuple[Entry, Data]], in
             last = messages.FetchResponse.FetchableTopicResponse(topic=entry.topic, topic_id=entry.topic_id)
             topics.append(last)
         last.partitions.append(data)
-        if fetch.id != NO_SESSION and (
-            not incremental or len(data.records)
-        ):  # partitions that returned records go to the end of the order
-            entry.order = fetch.next_order()
+        if fetch.id != NO_SESSION and (not incremental or len(data.records)):
+            entry.order = fetch.next_order()  # partitions that returned records go to the end of the order
 
 
 def _response(context: Context, fetch: Fetch, topics: _Topics, found: dict[Entry, Data]) -> messages.FetchResponse:
